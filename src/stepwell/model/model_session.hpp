@@ -233,10 +233,10 @@ struct scaffold_traits<Model> {
 };
 
 namespace detail {
-/// Stands for a model that would die before its session.
+/// Stands for a model that would die before its session. Some compilers look at it before they look at the guide's condition.
 template<class Model>
 struct rvalue_model {
-  static_assert(!std::is_object_v<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
+  static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
 };
 }  // namespace detail
 

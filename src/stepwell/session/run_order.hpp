@@ -113,18 +113,20 @@ template<class T>
 inline constexpr bool is_for_caller = is_fetch_pack<T>::value || is_fed<T>::value || std::is_same_v<T, run_options> ||
                                       std::is_same_v<T, run_metadata>;
 
+template<bool ForCaller, class... Args>
+inline constexpr std::size_t number_of = (std::size_t{is_for_caller<std::remove_cvref_t<Args>> == ForCaller} + ... + 0);
+
 template<bool ForCaller, class... Args, std::size_t... I>
 constexpr auto places_of(std::index_sequence<I...>) {
-  constexpr auto count = (std::size_t{is_for_caller<std::remove_cvref_t<Args>> == ForCaller} + ... + 0);
   constexpr auto places = [] {
-    std::array<std::size_t, count> found{};
+    std::array<std::size_t, number_of<ForCaller, Args...>> found{};
     [[maybe_unused]] std::size_t next = 0;
     ((is_for_caller<std::remove_cvref_t<Args>> == ForCaller ? void(found[next++] = I) : void()), ...);
     return found;
   }();
   return [&]<std::size_t... J>(std::index_sequence<J...>) {
     return std::index_sequence<places[J]...>{};
-  }(std::make_index_sequence<count>{});
+  }(std::make_index_sequence<number_of<ForCaller, Args...>>{});
 }
 /// Where among the arguments of `run` those for the caller are, and those for the step.
 template<class... Args>
