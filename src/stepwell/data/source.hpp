@@ -20,7 +20,8 @@ concept batch_pointer = std::is_pointer_v<Pointer>;
 /// Hands out batches one by one.
 /// `peek()` points to the present batch, the same one until `advance()`, or is null at the end of the data: a step that
 /// is tried again sees the same batch. `advance()` leaves it behind, and is called only after a whole step; at the end
-/// it does nothing. Either may throw; nothing is then consumed.
+/// it does nothing. Either may throw; nothing is then consumed. `out_of_range_error` from `peek` is the end of the data, too;
+/// from `advance` it is a failure, as the step before it is done.
 template<class Source>
 concept batch_source = requires(std::remove_reference_t<Source>& source) {
   { source.peek() } -> detail::batch_pointer;

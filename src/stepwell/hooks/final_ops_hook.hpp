@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/session/raw_session.hpp"
 
 #include <functional>
 #include <optional>
@@ -71,7 +72,10 @@ public:
   void begin() { values_.reset(); }
 
   void end(auto& session) {
-    if constexpr (sizeof...(Ops) > 0) { compute(session.raw_session().model()); }
+    if constexpr (sizeof...(Ops) > 0) {
+      [[maybe_unused]] const auto alone = alone_with(session.raw_session());  // others may step the model, still
+      compute(session.raw_session().model());
+    }
   }
 
   /// Nothing before `end`, after an `end` that threw, and without ops.

@@ -66,13 +66,13 @@ public:
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
-    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { give_up(context, value_text(values.value())); }
+    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { give_up(context, values.value()); }
   }
 
 private:
-  void give_up(auto& context, const std::string& value) {
-    const auto message = "NaN loss during training. " + (name_.empty() ? "The value watched" : name_) + " is " + value + " at step " +
-                         std::to_string(context.global_step()) +
+  [[gnu::noinline, gnu::cold]] void give_up(auto& context, const auto& value) {
+    const auto message = "NaN loss during training. " + (name_.empty() ? "The value watched" : name_) + " is " + value_text(value) +
+                         " at step " + std::to_string(context.global_step()) +
                          "; lower the learning rate, or look at the batch of this step";
     context.reject_state(message);
     if (options_.fail_on_nan_loss) {

@@ -46,9 +46,10 @@ public:
 
 private:
   void stop_if_reached(auto& session) {
-    if (session.global_step() >= last_step_) [[unlikely]] {
-      session.request_stop({stop_cause::last_step, "step " + std::to_string(last_step_) + " is done"});
-    }
+    if (session.global_step() >= last_step_) [[unlikely]] { stop(session); }
+  }
+  [[gnu::noinline, gnu::cold]] void stop(auto& session) const {
+    session.request_stop({stop_cause::last_step, "step " + std::to_string(last_step_) + " is done"});
   }
 
   std::optional<std::int64_t> num_steps_;

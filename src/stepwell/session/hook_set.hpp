@@ -145,25 +145,14 @@ public:
   /// What each hook wants of the coming run: a tuple of requests, to be given back to `after_run`. `Traced`: calls are spans
   /// of the recorder in force.
   template<class Choice = all_hooks, bool Traced = false>
-  constexpr auto before_run(run_context<Raw>& context) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::tuple<request_at<I, Choice>...>{this->template ask<I, Choice, Traced>(context)...};  // braces: in order
-    }(indices);
+  [[gnu::always_inline]] constexpr auto before_run(run_context<Raw>& context) {
+    return ask_each<Choice, Traced>(context, indices);
   }
 
   template<class Choice = all_hooks, bool Traced = false, class Requests, class Outcome>
-  constexpr void after_run(run_context<Raw>& context, const Requests& requests, const Raw& raw, const Outcome& outcome,
-                           const run_conditions& how) {
-    each([&]<std::size_t I>(hook_set& self) {
-      if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>>) {
-        const values_of<hook_at<I>, Raw> values(raw, outcome, std::get<I>(requests).pack(), how);
-        using returned = decltype(self.template at<I>().after_run(context, values));
-        static_assert(std::is_void_v<returned>, "stepwell: after_run must return void; a hook whose points are awaited "
-                                                "works in async sessions only");
-        [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), name_of<I, detail::hook_point::after_run>());
-        self.template at<I>().after_run(context, values);
-      }
-    });
+  [[gnu::always_inline]] constexpr void after_run(run_context<Raw>& context, const Requests& requests, const Raw& raw,
+                                                  const Outcome& outcome, const run_conditions& how) {
+    tell_each<Choice, Traced>(context, requests, raw, outcome, how, indices);
   }
 
   /// The variables of all stateful hooks, named `stepwell/hook/NAME/...`.
@@ -218,8 +207,14 @@ private:
   template<std::size_t I, class Choice>
   using request_at = typename request_kind<I, Choice>::type;
 
+  // These stand on the way of every step. As lambdas they would not be inlined, and each hook would look for its context
+  // through four pointers.
+  template<class Choice, bool Traced, std::size_t... I>
+  [[gnu::always_inline]] constexpr auto ask_each(run_context<Raw>& context, std::index_sequence<I...>) {
+    return std::tuple<request_at<I, Choice>...>{this->template ask<I, Choice, Traced>(context)...};  // braces: in order
+  }
   template<std::size_t I, class Choice, bool Traced>
-  constexpr request_at<I, Choice> ask(run_context<Raw>& context) {
+  [[gnu::always_inline]] constexpr request_at<I, Choice> ask(run_context<Raw>& context) {
     if constexpr (!request_kind<I, Choice>::is_asked) {
       return {};
     } else if constexpr (request_kind<I, Choice>::is_conditional) {
@@ -229,6 +224,26 @@ private:
       return this->template ask_hook<I, Traced>(context);
     }
   }
+
+  template<class Choice, bool Traced, class Requests, class Outcome, std::size_t... I>
+  [[gnu::always_inline]] constexpr void tell_each(run_context<Raw>& context, const Requests& requests, const Raw& raw,
+                                                  const Outcome& outcome, const run_conditions& how, std::index_sequence<I...>) {
+    (this->template tell<I, Choice, Traced>(context, std::get<I>(requests), raw, outcome, how), ...);
+  }
+  template<std::size_t I, class Choice, bool Traced, class Request, class Outcome>
+  [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw,
+                                             const Outcome& outcome, const run_conditions& how) {
+    if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>>) {
+      if (!is_active<I>()) { return; }
+      const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
+      using returned = decltype(at<I>().after_run(context, values));
+      static_assert(std::is_void_v<returned>, "stepwell: after_run must return void; a hook whose points are awaited "
+                                              "works in async sessions only");
+      [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), name_of<I, detail::hook_point::after_run>());
+      at<I>().after_run(context, values);
+    }
+  }
+
   template<std::size_t I, bool Traced>
   constexpr detail::request_of<hook_at<I>, Raw> ask_hook(run_context<Raw>& context) {
     [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), name_of<I, detail::hook_point::before_run>());

@@ -224,15 +224,9 @@ private:
   [[gnu::always_inline]] auto run_for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given) {
     using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
     const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
-    auto outcome = run_call<Recover>(*core_, caller, std::get<Step>(std::move(given))...);
-    if constexpr (std::is_void_v<typename caller_type::pack_type>) {
-      return result_type(std::move(outcome.result));
-    } else {
-      const run_values<Raw, typename Raw::outcome_type, typename caller_type::pack_type> values(core_->raw(), outcome, caller.pack());
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::tuple<std::decay_t<decltype(values.template get<I>())>...>(values.template get<I>()...);
-      }(std::make_index_sequence<values.size()>{});
-    }
+    auto taken = run_call<Recover>(*core_, caller, std::get<Step>(std::move(given))...);
+    if constexpr (std::is_void_v<typename caller_type::pack_type>) { return result_type(std::move(taken.result)); }
+    else { return taken; }
   }
 
   template<class Source>

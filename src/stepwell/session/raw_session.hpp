@@ -41,4 +41,11 @@ concept fetch_of = requires(const Raw& raw, const typename Raw::outcome_type& ou
   raw.read(outcome, projection);
 };
 
+/// Nobody else steps or restores what `raw` stands on while the value returned is held.
+template<class Raw>
+[[nodiscard]] auto alone_with(Raw& raw) {
+  if constexpr (requires { raw.exclusive(); }) { return raw.exclusive(); }
+  else { return 0; }
+}
+
 }  // namespace stepwell

@@ -8,6 +8,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/session/first_failure.hpp"
 #include "stepwell/session/hook_set.hpp"
+#include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/run_context.hpp"
 #include "stepwell/session/run_order.hpp"
 #include "stepwell/session/run_trace.hpp"
@@ -47,7 +48,7 @@ public:
 
   /// Before a run: true when the session has to be made anew first (contract WRAP-4).
   /// @errors `failed_precondition_error` after the end (RUN-1).
-  [[nodiscard]] bool recovery_due() {
+  [[nodiscard, gnu::always_inline]] bool recovery_due() {
     if (!is_closed_ && control_.signals()->clear_to_run()) [[likely]] { return false; }
     refuse_when_over();
     return must_recover();
@@ -68,14 +69,11 @@ public:
   /// Hooks see what came (RUN-10).
   /// @errors `aborted_error` when a hook asked to roll back.
   template<bool Traced, class Order, class Outcome>
-  void finish(run_context<Raw>& context, const Order& order, const Outcome& outcome) {
+  [[gnu::always_inline]] void finish(run_context<Raw>& context, const Order& order, const Outcome& outcome) {
     hooks_.template after_run<typename Order::hook_choice, Traced>(context, order.hooks(), *raw_, outcome,
                                                                    {&order.options(), &order.metadata()});
     last_step_done_ = outcome.step_after;
-    if (control_.rollback_asked()) [[unlikely]] {
-      ++rollbacks_;
-      throw_rollback(*control_.rollback());
-    }
+    if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
   }
 
   /// The session does what hooks requested, now that all of them have run.
@@ -84,14 +82,8 @@ public:
   }
 
   /// The same after a step: what fails is told to the hooks.
-  void boundary_or_fail() {
-    if (!boundary_due()) [[likely]] { return; }
-    try {
-      keep_boundary();
-    } catch (...) {
-      on_failure(step_stage::boundary, std::current_exception());
-      throw;
-    }
+  [[gnu::always_inline]] void boundary_or_fail() {
+    if (boundary_due()) [[unlikely]] { keep_boundary_or_fail(); }
   }
 
   /// Tells the hooks of a failure and forgets what the failed step requested.
@@ -219,6 +211,14 @@ private:
     }
     return control_.due();
   }
+  [[gnu::noinline, gnu::cold]] void keep_boundary_or_fail() {
+    try {
+      keep_boundary();
+    } catch (...) {
+      on_failure(step_stage::boundary, std::current_exception());
+      throw;
+    }
+  }
   void keep_boundary() {
     if constexpr (may_trace()) {
       if (control_.trace()) {
@@ -229,23 +229,18 @@ private:
   }
 
   void act(const deadline& until) {
-    std::optional<decltype(exclusive(*raw_))> alone;  // nobody steps while the state is copied
+    std::optional<decltype(alone_with(*raw_))> alone;  // nobody steps while the state is copied
     control_.act(
         [&] {
-          alone.emplace(exclusive(*raw_));
+          alone.emplace(alone_with(*raw_));
           return compose();
         },
         until);
     if (settings_.restores_what_it_saves && initial_.is_kept() && control_.signals()->has_checkpoint()) { initial_.forget(); }
   }
 
-  static auto exclusive(Raw& raw) {
-    if constexpr (requires { raw.exclusive(); }) { return raw.exclusive(); }
-    else { return 0; }
-  }
-
   void check_names() {
-    [[maybe_unused]] const auto alone = exclusive(*raw_);
+    [[maybe_unused]] const auto alone = alone_with(*raw_);
     static_cast<void>(compose());
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/session_life.hpp"
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/session/exception_set.hpp"
 #include "stepwell/session/first_failure.hpp"
@@ -86,6 +87,16 @@ stop_reason session_life::stop_of_threads() const {
   const auto failure = threads_.failure();
   if (!failure) { return {stop_cause::requested, "a thread of the session asked to stop"}; }
   return recovery_.is_overcome(failure) ? stop_reason{} : reason_of(failure, false);
+}
+
+void session_life::roll_back() {
+  const auto& asked = *control_.rollback();
+  if (joins_others_) {
+    throw failed_precondition_error("a worker cannot roll back (" + asked.why +
+                                    "): what it steps is its chief's; give the hook that asks for it to the chief, see chief_only");
+  }
+  ++rollbacks_;
+  throw_rollback(asked);
 }
 
 void session_life::answer_rollback() {

@@ -95,6 +95,9 @@ protected:
   }
   /// Why threads had the loop end; nothing where a recovery goes on instead.
   [[nodiscard]] stop_reason stop_of_threads() const;
+  /// What a hook asked for, as the failure of its run.
+  /// @errors `aborted_error`, always; `failed_precondition_error` where the state is somebody else's.
+  [[noreturn, gnu::cold]] void roll_back();
   /// Says what follows from a rollback that was asked for.
   void answer_rollback();
 

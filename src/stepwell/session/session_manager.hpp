@@ -54,12 +54,6 @@ struct init_with {
 
 namespace detail {
 
-/// Nobody else steps or restores what `raw` stands on while this is held.
-template<class Raw>
-[[nodiscard]] auto alone_with(Raw& raw) {
-  if constexpr (requires { raw.exclusive(); }) { return raw.exclusive(); }
-  else { return 0; }
-}
 /// Others who wait for this session as their chief wait until `make_ready` has returned, true if it says. The step that
 /// `raw` stands at then.
 template<class Raw, class MakeReady>
@@ -161,7 +155,7 @@ private:
 
   [[nodiscard]] std::optional<std::string> worker_not_ready(Raw& raw, session_creation& creation) const {
     if (!is_chief_ready(raw)) { return no_chief; }  // not to be waited for at the gate, where no deadline counts
-    [[maybe_unused]] const auto alone = detail::alone_with(raw);
+    [[maybe_unused]] const auto alone = alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
     if (auto reason = try_local_init(subject_in(raw))) { return reason; }
     if (auto reason = detail::not_ready(given_.ready_op, subject_in(raw))) { return reason; }

@@ -6,14 +6,17 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/data/source.hpp"
+#include "stepwell/session/fetch.hpp"
 #include "stepwell/session/session_core.hpp"
 #include "stepwell/session/source_lease.hpp"
 #include "stepwell/session/step_result.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -32,9 +35,23 @@ auto feed_into(Raw& raw, const Order& order) {
   if constexpr (Order::has_feeds && requires { raw.feed(order); }) { return raw.feed(order); }
   else { return 0; }
 }
+/// What the caller of a run gets: the outcome, or copies of the values he asked for.
+template<class Raw, class Outcome, class Caller>
+[[gnu::always_inline]] inline auto taken_by(const Caller& caller, const Raw& raw, Outcome& outcome) {
+  using pack_type = typename Caller::pack_type;
+  if constexpr (std::is_void_v<pack_type>) {
+    return Outcome(std::move(outcome));
+  } else {
+    const run_values<Raw, Outcome, pack_type> values(raw, outcome, caller.pack());
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<std::decay_t<decltype(values.template get<I>())>...>(values.template get<I>()...);
+    }(std::make_index_sequence<values.size()>{});
+  }
+}
 }  // namespace detail
 
-/// One run: hooks before, the raw session, hooks after. The boundary is the caller's, once the source has advanced.
+/// One run: hooks before, the raw session, hooks after; see `taken_by`. The boundary is the caller's, once the source has
+/// advanced.
 template<class Core, class Caller, class... Args>
 [[gnu::always_inline]] inline auto run_step(Core& core, int attempt, const Caller& caller, Args&&... args) {
   auto& raw   = core.raw();
@@ -57,7 +74,7 @@ template<class Core, class Caller, class... Args>
     trace.after_run(order);
     core.template finish<traced>(context, order, outcome);
     trace.after_hooks(order);
-    return outcome;
+    return detail::taken_by(caller, raw, outcome);  // as long as the model is ours, and holds what was fed
   } catch (...) {
     core.on_failure(stage, std::current_exception(), attempt);
     throw;
@@ -98,9 +115,9 @@ template<class Core, class Caller, class... Args>
     const int  attempt = recover(core);
     if (core.take_skip()) { std::rethrow_exception(failure); }  // of this call there is nothing left to run
     try {
-      auto outcome = run_step(core, attempt, caller, args...);
+      auto taken = run_step(core, attempt, caller, args...);
       core.boundary_or_fail();
-      return outcome;
+      return taken;
     } catch (...) {
       if (!core.can_recover()) { throw; }
     }
@@ -118,17 +135,22 @@ template<bool Recover, class Core, class Caller, class... Args>
   }
   if constexpr (Recover && detail::is_repeatable<raw_type, std::remove_reference_t<Args>...>()) {
     try {
-      auto outcome = run_step(core, 1, caller, args...);
+      auto taken = run_step(core, 1, caller, args...);
       core.boundary_or_fail();
-      return outcome;
+      return taken;
     } catch (...) {
       if (!core.can_recover()) { throw; }
     }
     return detail::run_again(core, caller, args...);
   } else {
-    auto outcome = run_step(core, 1, caller, std::forward<Args>(args)...);
-    core.boundary_or_fail();
-    return outcome;
+    try {
+      auto taken = run_step(core, 1, caller, std::forward<Args>(args)...);
+      core.boundary_or_fail();
+      return taken;
+    } catch (...) {
+      if (Recover && core.can_recover()) { std::rethrow_exception(core.failure()); }  // the one at its root (WRAP-5)
+      throw;
+    }
   }
 }
 
@@ -136,7 +158,7 @@ namespace detail {
 
 /// Does `action` as part of `stage`.
 template<class Core, class Action>
-auto guarded(Core& core, step_stage stage, Action&& action) {
+[[gnu::always_inline]] inline auto guarded(Core& core, step_stage stage, Action&& action) {
   try {
     return action();
   } catch (...) {
@@ -151,7 +173,7 @@ enum class step_end { done, out_of_data, to_recover };
 /// Does `step`; sorts out how it ended.
 /// @errors What is neither the end of the data nor to be recovered from.
 template<class Core, class Step>
-step_end sorted_out(Core& core, Step&& step) {
+[[gnu::always_inline]] inline step_end sorted_out(Core& core, Step&& step) {
   try {
     return step();
   } catch (const out_of_range_error&) {
@@ -191,10 +213,10 @@ template<class Core>
 
 /// One step with `args`, as a loop takes it; `advance` comes before the boundary.
 template<class Step, class Core, class Advance, class... Args>
-void take_step(Core& core, const loop_place& place, std::optional<Step>& step, Advance&& advance, Args&&... args) {
+[[gnu::always_inline]] inline void take_step(Core& core, const loop_place& place, std::optional<Step>& step, Advance&& advance, Args&&... args) {
   auto outcome = run_step(core, place.attempt, detail::caller_request<all_hooks>{}, std::forward<Args>(args)...);
-  step.emplace(Step{std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from});
-  guarded(core, step_stage::source, std::forward<Advance>(advance));
+  step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
+  guarded(core, step_stage::boundary, std::forward<Advance>(advance));  // the step is done: no end of the data any more
   core.boundary_or_fail();
 }
 
@@ -231,7 +253,7 @@ generator<const Step&> steps_over(Core& core, Held held) {
       });
     }
     if (end == detail::step_end::done) [[likely]] {
-      place = {};
+      if (place.attempt != 1) [[unlikely]] { place = {}; }
       co_yield *step;
       continue;
     }
@@ -258,7 +280,7 @@ generator<const Step&> steps_alone(Core& core) {
       });
     }
     if (end == detail::step_end::done) [[likely]] {
-      place = {};
+      if (place.attempt != 1) [[unlikely]] { place = {}; }
       co_yield *step;
       continue;
     }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <tuple>
 #include <vector>
 
@@ -49,6 +50,30 @@ TEST_CASE("HOOK-FINAL-1 without final ops, or after an error, there are no value
   sw::monitored_session failing(model, std::ref(hook));
   failing.abandon(std::make_exception_ptr(sw::aborted_error("gone")));
   CHECK_FALSE(hook.final_ops_values().has_value());
+}
+
+TEST_CASE("HOOK-FINAL-1 nobody steps the model while final ops look at it", "[hooks][final_ops]") {
+  struct shared_raw {
+    adding_model& subject;
+    bool*         is_alone;
+
+    adding_model& model() const { return subject; }
+    auto          exclusive() const {
+      *is_alone = true;
+      return std::shared_ptr<void>(nullptr, [state = is_alone](void*) { *state = false; });
+    }
+  };
+  struct ending_session {
+    shared_raw  raw;
+    shared_raw& raw_session() { return raw; }
+  };
+  adding_model       model;
+  bool               is_alone = false;
+  ending_session     session{{model, &is_alone}};
+  sw::final_ops_hook hook{[&](const adding_model&) { return is_alone; }};
+  hook.end(session);
+  CHECK(hook.final_ops_values() == std::tuple(true));
+  CHECK_FALSE(is_alone);
 }
 
 TEST_CASE("HOOK-FINAL-1 a hook that begins again has no values of before", "[hooks][final_ops]") {

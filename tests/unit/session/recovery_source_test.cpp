@@ -86,6 +86,18 @@ const std::optional<std::int64_t> nothing;
 
 }  // namespace
 
+TEST_CASE("a source that fails after a step loses no step, even if it says that it is at its end", "[session][recovery]") {
+  struct ends_late : counting_source {
+    void advance() { throw sw::out_of_range_error("this should have been said by peek"); }
+  };
+  adding_model              model;
+  sw::monitored_session     session(at_once(), model);
+  ends_late                 source;
+  CHECK_THROWS_AS([&] { for ([[maybe_unused]] const auto& step : session.steps(source)) {} }(), sw::out_of_range_error);
+  CHECK(session.global_step() == 1);
+  CHECK(session.stop_reason().cause == sw::stop_cause::error);
+}
+
 TEST_CASE("REC-2 in a loop the batch is dropped, and the source goes back with the state", "[session][recovery]") {
   recovery_rig rig;
   rig.model.before = failing_batches{{4}};

@@ -150,6 +150,20 @@ TEST_CASE("WRAP-5 without recovery that root is what is thrown", "[session][reco
   CHECK(session.hook<coordinator_hook>().creations == 1);
 }
 
+TEST_CASE("WRAP-5 the root is thrown, too, where the arguments of a run are used up", "[session][recovery]") {
+  struct eating_model {
+    void              step(std::unique_ptr<int>) { throw sw::out_of_range_error("the queue is closed"); }
+    sw::variable_list variables() { return {}; }
+  };
+  sw::test::log_capture log;
+  eating_model          model;
+  auto                  settings = at_once();
+  settings.recover = GENERATE(true, false);
+  sw::monitored_session session(settings, model, coordinator_hook{});
+  report(session, failed_with<sw::unavailable_error>(gone));
+  CHECK_THROWS_WITH(session.run(std::make_unique<int>(5)), Catch::Contains(gone));
+}
+
 TEST_CASE("WRAP-5 any other failure of a thread leaves the run its own", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model          model;

@@ -151,6 +151,14 @@ TEST_CASE("RUN-5 a fed member of the batch is fed in a copy", "[session][run]") 
   CHECK(given.weight == 1);
 }
 
+TEST_CASE("RUN-4 what the caller fetches is read while what was fed still stands", "[session][run]") {
+  rated_model           model;
+  sw::monitored_session session(model);
+  const auto [rate] = session.run(sw::fetch(&rated_model::rate), sw::feed(&rated_model::rate, 5.0f), batch{1});
+  CHECK(rate == 5);
+  CHECK(model.rate == 1);
+}
+
 TEST_CASE("RUN-5 two hooks feeding one fetch is an error", "[session][run]") {
   rated_model           model;
   sw::monitored_session session(model, feeds_rate{1}, feeds_rate_too{{2}});

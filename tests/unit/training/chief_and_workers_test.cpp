@@ -36,6 +36,10 @@ struct aborts_when_told {
   }
 };
 
+struct rolls_back {
+  void after_run(auto& context, const auto&) { context.request_rollback({.why = "the loss is bad"}); }
+};
+
 sw::checkpoint_saver_hook saver_in(const temporary_directory& directory, const std::shared_ptr<fault_file_system>& files) {
   return sw::checkpoint_saver_hook({.checkpoint_dir = directory.path(), .save_steps = 10, .saver = {.file_system = files}});
 }
@@ -62,6 +66,16 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
   workers.clear();
   CHECK(joined == count);
   CHECK(chief.global_step() == count);
+}
+
+TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask", "[training][master]") {
+  sw::test::log_capture log;
+  shared_model          model;
+  const auto            clock = std::make_shared<sw::held_clock>();
+  sw::monitored_session chief(settings_on(clock), chief_of(model, master));
+  sw::monitored_session worker(settings_on(clock), worker_of(model, master), rolls_back{});
+  CHECK_THROWS_WITH(worker.run(), Catch::Contains("a worker cannot roll back (the loss is bad)") && Catch::Contains("chief_only"));
+  CHECK(worker.metrics().rollbacks == 0);
 }
 
 TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[training][master]") {
