@@ -14,10 +14,11 @@ std::vector<bool> best_of(const std::vector<listed_checkpoint>& list, const std:
   std::vector<bool>        is_best(list.size(), false);
   std::vector<std::size_t> ranked;
   if (!rule) { return is_best; }
-  for (std::size_t i = list.size(); i-- > 0;) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].metric && !std::isnan(*list[i].metric)) { ranked.push_back(i); }
   }
-  std::ranges::stable_sort(ranked, [&](std::size_t a, std::size_t b) {
+  std::ranges::sort(ranked, [&](std::size_t a, std::size_t b) {
+    if (*list[a].metric == *list[b].metric) { return a > b; }
     return rule->direction == better::higher ? *list[a].metric > *list[b].metric : *list[a].metric < *list[b].metric;
   });
   for (std::size_t i = 0; i < std::min(ranked.size(), rule->count); ++i) { is_best[ranked[i]] = true; }

@@ -85,7 +85,7 @@ std::vector<const trace_event*> in_order_of_begin(const std::vector<trace_event>
   std::vector<const trace_event*> order;
   for (const auto& span : spans) { order.push_back(&span); }
   // Of two that stand for the same time, the one that ended later is the outer one.
-  std::ranges::stable_sort(order, [](const trace_event* a, const trace_event* b) {
+  std::ranges::sort(order, [](const trace_event* a, const trace_event* b) {
     if (a->begin != b->begin) { return a->begin < b->begin; }
     return a->end != b->end ? a->end > b->end : a > b;
   });
