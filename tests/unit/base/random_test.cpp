@@ -111,7 +111,7 @@ TEST_CASE("a permutation reaches each index exactly once, whatever its size", "[
     INFO("size " << size);
     CHECK(is_bijection({size, 5, size}));
   }
-  for (const std::uint64_t size : {1023, 1024, 1025, 4095, 4096, 4097, 10'000, 60'000, 65'536, 65'537}) {
+  for (const std::uint64_t size : std::vector<std::uint64_t>{1023, 1024, 1025, 4095, 4096, 4097, 10'000, 60'000, 65'536, 65'537}) {
     INFO("size " << size);
     CHECK(is_bijection({size, 6, 0}));
   }
@@ -145,7 +145,7 @@ TEST_CASE("each seed and each stream orders anew", "[base][random]") {
 
 TEST_CASE("over many streams each index goes everywhere about equally often", "[base][random]") {
   constexpr int streams = 10'000;
-  for (const std::uint64_t size : {2, 3, 5, 10, 20}) {
+  for (const std::uint64_t size : std::vector<std::uint64_t>{2, 3, 5, 10, 20}) {
     std::vector<std::vector<int>> went(size, std::vector<int>(size));
     for (std::uint64_t stream = 0; stream < streams; ++stream) {
       const sw::random_permutation permutation(size, 42, stream);

@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/variable.hpp>
+#include <stepwell/kernel/xtensor_fix.hpp>
 
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xarray.hpp>

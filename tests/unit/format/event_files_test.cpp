@@ -33,7 +33,10 @@ std::string short_digest(std::string_view bytes) { return test::sha256_hex(bytes
 
 std::string hex_of(std::string_view bytes) {
   std::string text;
-  for (const unsigned char byte : bytes) { text.append({"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]}); }
+  for (const char letter : bytes) {
+    const auto byte = static_cast<unsigned char>(letter);
+    text.append({"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
+  }
   return text;
 }
 
@@ -89,7 +92,7 @@ void check(const format::meta_graph_def& seen, const json& expected) {
   CHECK(seen.bytes.size() == expected.at("bytes"));
   const auto meta = fields_of(seen.bytes);
   check_graph(texts(meta, 2).at(0), {{"nodes", expected.at("nodes")}, {"functions", 0}});
-  CHECK(texts(fields_of(texts(meta, 1).at(0)), 5).at(0) == expected.at("tf_version"));
+  CHECK(texts(fields_of(texts(meta, 1).at(0)), 5).at(0) == expected.at("tf_version").get<std::string>());
   std::vector<std::string> collections;
   for (const auto& entry : texts(meta, 4)) { collections.push_back(texts(fields_of(entry), 1).at(0)); }
   std::sort(collections.begin(), collections.end());
@@ -97,7 +100,7 @@ void check(const format::meta_graph_def& seen, const json& expected) {
 }
 
 void check(const format::tagged_run_metadata& seen, const json& expected) {
-  CHECK(seen.tag == expected.at("tag"));
+  CHECK(seen.tag == expected.at("tag").get<std::string>());
   CHECK(seen.run_metadata.size() == expected.at("bytes"));
   std::vector<std::string> devices;
   for (const auto& stats : texts(fields_of(seen.run_metadata), 1)) {
@@ -139,11 +142,12 @@ void check_strings(std::span<const std::string> seen, const json& expected) {
   std::string joined;
   for (const auto& text : seen) { joined += text; }
   CHECK(joined.size() == expected.at("bytes"));
-  CHECK(short_digest(joined) == expected.at("sha"));
+  CHECK(short_digest(joined) == expected.at("sha").get<std::string>());
   for (std::size_t i = 0; i < expected.at("head").size(); ++i) {
     // The heads are Latin-1 in the JSON; its first 60 characters are enough, for the digest covers the rest.
     std::string utf8;
-    for (const unsigned char byte : seen[i].substr(0, 60)) {
+    for (const char letter : seen[i].substr(0, 60)) {
+      const auto byte = static_cast<unsigned char>(letter);
       if (byte < 0x80) {
         utf8.push_back(static_cast<char>(byte));
       } else {
@@ -245,8 +249,8 @@ std::string kind_of(const format::summary_value& value) {
 void check_metadata(const format::summary_value& seen, const json& expected) {
   CHECK(seen.metadata.has_value() == expected.contains("plugin"));
   if (!seen.metadata) { return; }
-  CHECK(seen.metadata->plugin_name == expected.at("plugin"));
-  CHECK(hex_of(seen.metadata->plugin_content) == expected.at("plugin_content"));
+  CHECK(seen.metadata->plugin_name == expected.at("plugin").get<std::string>());
+  CHECK(hex_of(seen.metadata->plugin_content) == expected.at("plugin_content").get<std::string>());
   CHECK(static_cast<int>(seen.metadata->data_class) == expected.at("data_class"));
   CHECK(seen.metadata->description == expected.value("description", ""));
   if (expected.contains("hparams")) {
@@ -259,20 +263,20 @@ void check_metadata(const format::summary_value& seen, const json& expected) {
 
 void check_value(const format::summary_value& seen, const json& expected) {
   INFO("tag " << seen.tag);
-  CHECK(seen.tag == expected.at("tag"));
+  CHECK(seen.tag == expected.at("tag").get<std::string>());
   check_metadata(seen, expected);
   if (expected.at("kind").is_null()) {
     CHECK(seen.value.index() == 0);
     return;
   }
-  CHECK(kind_of(seen) == expected.at("kind"));
+  CHECK(kind_of(seen) == expected.at("kind").get<std::string>());
   std::visit([&](const auto& value) { check(value, expected.at("value")); }, seen.value);
 }
 
 void check(const format::session_log& seen, const json& expected) {
   static const char* const names[] = {"STATUS_UNSPECIFIED", "START", "STOP", "CHECKPOINT"};
   CHECK(names[static_cast<std::size_t>(seen.status)] == expected.at("status").get<std::string>());
-  CHECK(seen.message == expected.at("msg"));
+  CHECK(seen.message == expected.at("msg").get<std::string>());
   CHECK(!seen.checkpoint_path.empty() == expected.at("checkpoint_path_set").get<bool>());
 }
 
@@ -282,7 +286,7 @@ struct what_checker {
 
   std::string operator()(std::monostate) const { return "nothing"; }
   std::string operator()(const format::file_version& seen) const {
-    CHECK(seen.text == expected.at("file_version"));
+    CHECK(seen.text == expected.at("file_version").get<std::string>());
     return "file_version";
   }
   std::string operator()(const format::graph_def& seen) const {
@@ -302,7 +306,7 @@ struct what_checker {
     return "session_log";
   }
   std::string operator()(const format::log_message& seen) const {
-    CHECK(seen.message == expected.at("log_message"));
+    CHECK(seen.message == expected.at("log_message").get<std::string>());
     return "log_message";
   }
   std::string operator()(const format::summary& seen) const {
@@ -316,7 +320,7 @@ void check_event(const format::event& seen, const json& expected) {
   INFO("event " << expected.at("index"));
   CHECK(seen.wall_time == expected.at("wall_time").get<double>());
   CHECK(seen.step == expected.at("step").get<std::int64_t>());
-  CHECK(std::visit(what_checker{expected}, seen.what) == expected.at("what"));
+  CHECK(std::visit(what_checker{expected}, seen.what) == expected.at("what").get<std::string>());
 }
 
 void check_file(const std::string& directory, const json& expected) {
