@@ -184,7 +184,7 @@ private:
   }
   void merge_options() {
     if constexpr (Caller::has_options) { options_ = *caller_.options(); }  // a copy: the caller's stays as it is (D-10)
-    std::apply([this](const auto&... request) { (merge_of(request), ...); }, hooks_);
+    std::apply([this](const auto&... request) { (this->merge_of(request), ...); }, hooks_);
   }
   template<class Request>
   void merge_of(const Request& request) {

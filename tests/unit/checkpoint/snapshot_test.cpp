@@ -64,7 +64,7 @@ TEST_CASE("a snapshot may outlive its pool", "[checkpoint][snapshot]") {
 
 TEST_CASE("a buffer grows with the model, and follows when variables change", "[checkpoint][snapshot]") {
   sw::snapshot_pool pool(16, 1);
-  for (const std::size_t size : {10, 1000, 3, 1000}) {
+  for (const std::size_t size : std::vector<std::size_t>{10, 1000, 3, 1000}) {
     std::vector<float> values(size, static_cast<float>(size));
     const auto         taken = sw::snapshot::capture(pool.acquire(), sw::variables({{"v", values}}), 0);
     REQUIRE(taken.entries().size() == 1);

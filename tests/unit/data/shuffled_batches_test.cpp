@@ -98,7 +98,7 @@ TEST_CASE("the last batch of an epoch is smaller, or left out", "[data][shuffled
   for (int i = 0; i < 6; ++i, whole.advance()) { sizes.push_back(whole.peek()->size()); }
   CHECK(sizes == std::vector<std::size_t>{4, 4, 2, 4, 4, 2});
   auto dropping = data::shuffled_batches(list, {.batch_size = 4, .drop_remainder = true});
-  for (const std::uint64_t position : {0, 4, 10, 14, 20}) {
+  for (const std::uint64_t position : std::vector<std::uint64_t>{0, 4, 10, 14, 20}) {
     CHECK(dropping.position() == position);
     CHECK(dropping.peek()->size() == 4);
     dropping.advance();

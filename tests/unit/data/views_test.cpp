@@ -21,7 +21,7 @@ using list = std::vector<int>;
 const list examples{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 auto shuffled() { return data::shuffled_batches(examples, {.batch_size = 3, .seed = 5, .name = "training"}); }
-std::size_t length(const list& batch) { return batch.size(); }
+constexpr auto length = [](const list& batch) { return batch.size(); };
 
 static_assert(data::seekable_source<decltype(data::transform(shuffled(), length))>);
 static_assert(data::seekable_source<decltype(data::take(shuffled(), 1))>);
