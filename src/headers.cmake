@@ -17,6 +17,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/status.hpp
   stepwell/base/tensor.hpp
   stepwell/base/thread_name.hpp
+  stepwell/base/time_after.hpp
   stepwell/base/trace.hpp
   stepwell/base/type_name.hpp
   stepwell/base/variable.hpp
@@ -178,7 +179,7 @@ set(STEPWELL_PUBLIC_HEADERS
 )
 
 set(STEPWELL_PRIVATE_HEADERS
-  stepwell/base/time_after.hpp
+  stepwell/base/failure_text.hpp
   stepwell/kernel/crc32c_detail.hpp
   stepwell/format/little_endian.hpp
   stepwell/format/parse_message.hpp

@@ -146,7 +146,9 @@ void checkpoint_work::flush(const deadline& /*until*/) {
 
 void checkpoint_work::tell_before_save(std::int64_t step) {
   if (std::exchange(announced_step_, step) == step) { return; }  // asked again after a wait
-  for (const auto& listener : listeners_) { listener->before_save(step); }
+  detail::first_failure failures;
+  for (const auto& listener : listeners_) { failures.attempt([&] { listener->before_save(step); }); }
+  failures.rethrow();
 }
 
 void checkpoint_work::tell_after_save() {

@@ -2,8 +2,8 @@
 #include "stepwell/session/session_life.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/session/exception_set.hpp"
 #include "stepwell/session/first_failure.hpp"
 
 namespace stepwell {

@@ -71,10 +71,6 @@ public:
   /// one or it is closed; closed with its last holder. `options` count only when one is made.
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options = {});
 
-  /// Flushes every writer that `shared` gave out and somebody holds.
-  /// @errors Tries all, then throws the first failure.
-  static void flush_shared();
-
   /// @cost Well under a microsecond, no allocation (but for the first value of a tag in tensor style).
   template<class Number>
     requires std::is_arithmetic_v<Number>

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence_setting.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 
 #include <fmt/format.h>

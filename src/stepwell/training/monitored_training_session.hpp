@@ -3,6 +3,7 @@
 // The front door: a session with everything around it that training needs (contract CREATE).
 #pragma once
 
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/step_counter_hook.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
