@@ -210,7 +210,7 @@ TEST_CASE("HOOK-CKPT-11 a session left by an error saves nothing more and ends n
   CHECK(steps_on_disk(directory.path()) == steps{0, 2});
 }
 
-TEST_CASE("HOOK-CKPT-12 one save: all before, the checkpoint, a note with its whole prefix, all after", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-12 D-25 one save: all before, the checkpoint, a note with its whole prefix, all after", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string               heard;
   counting_model            model;
