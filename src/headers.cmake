@@ -58,6 +58,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/io/pool.hpp
   stepwell/io/pool_executor.hpp
   stepwell/io/read_file.hpp
+  stepwell/io/signal_watch.hpp
   # storey 3: data
   stepwell/data/bounded_queue.hpp
   stepwell/data/dataset.hpp
@@ -80,6 +81,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/named_checkpoint.hpp
   stepwell/checkpoint/restore.hpp
   stepwell/checkpoint/retention.hpp
+  stepwell/checkpoint/save_backlog.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/saver_core.hpp
   stepwell/checkpoint/saver_options.hpp
@@ -102,6 +104,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/local_master.hpp
   stepwell/session/looper_thread.hpp
   stepwell/session/monitored_session.hpp
+  stepwell/session/preemption.hpp
   stepwell/session/queue_runner.hpp
   stepwell/session/raw_session.hpp
   stepwell/session/readiness.hpp

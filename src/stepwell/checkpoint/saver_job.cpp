@@ -48,6 +48,7 @@ bool saver::core::start_next() {
   if (current_ || queue_.empty()) { return false; }
   current_ = std::move(queue_.front());
   queue_.pop_front();
+  current_->begun = time_->now();
   return true;
 }
 

@@ -97,6 +97,7 @@ bool checkpoint_work::hand_over(snapshot taken) {
 }
 
 void checkpoint_work::report(session_metrics& all) const {
+  all.under_way += saver_->backlog();
   const std::lock_guard lock(mutex_);
   all.saves += counts_.saves;
   all.saves_failed += counts_.saves_failed;

@@ -80,6 +80,11 @@ std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const p
   };
 }
 
+std::optional<clock::duration> grace_of_process(const setting<seconds_value>& said) {
+  const auto grace = said.enabled();
+  return grace ? std::optional(detail::as_duration(*grace)) : std::nullopt;
+}
+
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both) {
   if (!both) { return; }
   throw invalid_argument_error(fmt::format("monitored_training_session: both the option {} and the scaffold's {} are given; give one of "

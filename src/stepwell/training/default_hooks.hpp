@@ -64,6 +64,11 @@ struct plain_options {
 [[nodiscard]] std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const plain_options& options,
                                                                                        const checkpoint_saver_hook& saver);
 
+/// @errors `invalid_argument_error` for metrics without event files to take them from.
+void check_metrics(const plain_options& options);
+/// Nothing where it is off.
+[[nodiscard]] std::optional<clock::duration> grace_of_process(const setting<seconds_value>& said);
+
 /// @errors `invalid_argument_error` where both the option and what the scaffold has in its place are given.
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both);
 /// @errors `invalid_argument_error` naming what makes no sense together, or at all.

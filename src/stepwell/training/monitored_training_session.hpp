@@ -83,6 +83,8 @@ template<class Model, class... Hooks>
         .on_unseekable = options.on_unseekable,
         .queue_runners = options.queue_runners,
         .stop_token = options.stop_token,
+        .stop_on = options.stop_on,
+        .preemption_grace = grace_of_process(options.preemption_grace),
         .clock = plain.time};
     return std::apply(
         [&](auto... flat) {

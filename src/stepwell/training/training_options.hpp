@@ -77,6 +77,14 @@ struct training_options {
   seconds_value stop_grace_period_secs = 120;
   /// A stop of the application's is a stop of the session's.
   std::stop_token stop_token = {};
+  /// Signals that ask for a stop, as `{SIGINT, SIGTERM}`: the loop ends after the step under way, whose state is saved at once;
+  /// `stop_reason` names the signal. A second one ends the process at once. From construction until the session is closed; then
+  /// what was arranged before is in force again.
+  std::vector<int> stop_on = {};
+  /// How long after such a signal everything must be on the disk: what would take longer, as measured on the saves so far, is
+  /// not begun, and `close` waits no longer. See `plan_preemption`; what it said stands in the log, in `stop_reason` and in
+  /// `metrics().preemption`. Give somewhat less than what you are given.
+  setting<seconds_value> preemption_grace = {};
   /// Null: the machine's.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
