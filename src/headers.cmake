@@ -39,6 +39,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/format/chrome_trace.hpp
   stepwell/format/event.hpp
   stepwell/format/hparams.hpp
+  stepwell/format/metric_line.hpp
   stepwell/format/png.hpp
   stepwell/format/record.hpp
   stepwell/format/run_metadata.hpp
@@ -70,6 +71,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/data/take.hpp
   stepwell/data/transform.hpp
   # storey 3: summary
+  stepwell/summary/metric_writer.hpp
   stepwell/summary/writer.hpp
   # storey 3: checkpoint
   stepwell/checkpoint/checkpoint_directory.hpp
@@ -193,6 +195,8 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/io/failure.hpp
   stepwell/io/posix_file.hpp
   stepwell/summary/event_file.hpp
+  stepwell/summary/output.hpp
+  stepwell/summary/text_log.hpp
   stepwell/summary/writer_core.hpp
   stepwell/checkpoint/checkpoint_follower.hpp
   stepwell/checkpoint/snapshot_memory.hpp

@@ -25,8 +25,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace stepwell::summary {
+
+class metric_writer;
 
 struct writer_options {
   std::shared_ptr<io::file_system> files           = io::posix_file_system();
@@ -36,6 +39,9 @@ struct writer_options {
   seconds_value                    flush_secs      = 120.0;  ///< The first event later than this after a flush flushes.
   std::string                      filename_suffix = {};
   format::summary_style            style           = format::summary_style::simple;
+  /// Every `add_scalar` goes there, too, and each START of a session. They are flushed with the writer, and their failures
+  /// are its own; closing them is their holders' affair. Of histograms, texts and pictures they hear nothing.
+  std::vector<std::shared_ptr<metric_writer>> metrics = {};
 };
 
 /// Pixels in memory: rows from the top, channels interleaved, 8 bits each.

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -53,6 +54,7 @@ struct plain_options {
   setting<int>           max_to_keep;
   saver_options          saver;
   std::shared_ptr<clock> time;
+  std::vector<std::shared_ptr<summary::metric_writer>>    metrics;
   std::optional<format::hparam_map>                       hparams;
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners;
 };
@@ -92,8 +94,10 @@ template<class Model>
                       .max_to_keep = options.max_to_keep,
                       .saver = options.saver,
                       .time = options.clock ? options.clock : system_clock(),
+                      .metrics = options.metrics,
                       .hparams = options.hparams,
                       .listeners = options.checkpoint_listeners};
+  check_metrics(plain);
   if (options.scaffold && options.scaffold->saver()) { plain.saver = *options.scaffold->saver(); }
   if (!plain.saver.clock) { plain.saver.clock = plain.time; }
   if (!plain.saver.pool) { plain.saver.pool = options.config.io; }

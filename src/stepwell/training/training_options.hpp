@@ -13,6 +13,7 @@
 #include "stepwell/session/scaffold.hpp"
 #include "stepwell/session/session_config.hpp"
 #include "stepwell/session/source_lease.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -51,6 +52,9 @@ struct training_options {
   setting<int> max_to_keep = {};
   /// What to write at each due summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
+  /// Every scalar that goes into event files goes there, too: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`.
+  /// Needs a directory for event files.
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   /// Written once into the event file: the settings of this run.
   std::optional<format::hparam_map> hparams = std::nullopt;
   /// Told of each checkpoint.
