@@ -17,6 +17,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/status.hpp
   stepwell/base/tensor.hpp
   stepwell/base/thread_name.hpp
+  stepwell/base/time_after.hpp
   stepwell/base/trace.hpp
   stepwell/base/type_name.hpp
   stepwell/base/variable.hpp
@@ -38,6 +39,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/format/chrome_trace.hpp
   stepwell/format/event.hpp
   stepwell/format/hparams.hpp
+  stepwell/format/metric_line.hpp
   stepwell/format/png.hpp
   stepwell/format/record.hpp
   stepwell/format/run_metadata.hpp
@@ -57,6 +59,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/io/pool.hpp
   stepwell/io/pool_executor.hpp
   stepwell/io/read_file.hpp
+  stepwell/io/signal_watch.hpp
   # storey 3: data
   stepwell/data/bounded_queue.hpp
   stepwell/data/dataset.hpp
@@ -68,6 +71,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/data/take.hpp
   stepwell/data/transform.hpp
   # storey 3: summary
+  stepwell/summary/metric_writer.hpp
   stepwell/summary/writer.hpp
   # storey 3: checkpoint
   stepwell/checkpoint/checkpoint_directory.hpp
@@ -79,6 +83,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/named_checkpoint.hpp
   stepwell/checkpoint/restore.hpp
   stepwell/checkpoint/retention.hpp
+  stepwell/checkpoint/save_backlog.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/saver_core.hpp
   stepwell/checkpoint/saver_options.hpp
@@ -101,6 +106,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/local_master.hpp
   stepwell/session/looper_thread.hpp
   stepwell/session/monitored_session.hpp
+  stepwell/session/preemption.hpp
   stepwell/session/queue_runner.hpp
   stepwell/session/raw_session.hpp
   stepwell/session/readiness.hpp
@@ -178,7 +184,7 @@ set(STEPWELL_PUBLIC_HEADERS
 )
 
 set(STEPWELL_PRIVATE_HEADERS
-  stepwell/base/time_after.hpp
+  stepwell/base/failure_text.hpp
   stepwell/kernel/crc32c_detail.hpp
   stepwell/format/little_endian.hpp
   stepwell/format/parse_message.hpp
@@ -189,6 +195,8 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/io/failure.hpp
   stepwell/io/posix_file.hpp
   stepwell/summary/event_file.hpp
+  stepwell/summary/output.hpp
+  stepwell/summary/text_log.hpp
   stepwell/summary/writer_core.hpp
   stepwell/checkpoint/checkpoint_follower.hpp
   stepwell/checkpoint/snapshot_memory.hpp

@@ -50,6 +50,7 @@
 #include "stepwell/session/singular_monitored_session.hpp"
 #include "stepwell/session/training_session.hpp"
 #include "stepwell/session/with.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 #include "stepwell/training/evaluation.hpp"
 #include "stepwell/training/monitored_training_session.hpp"

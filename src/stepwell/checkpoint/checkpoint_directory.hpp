@@ -24,7 +24,8 @@
 
 namespace stepwell::detail {
 
-/// The tensor by which a checkpoint is known as ours; its value is the version of our additions.
+/// The tensor by which a saver knows a checkpoint as one of its own, which retention may delete; its value is the version of
+/// that mark. How a session lays out its state is not the saver's to know: that has a version of its own, `stepwell/version`.
 inline constexpr std::string_view own_version_name = "stepwell/saver/version";
 
 /// Locked, swept, and its list known.

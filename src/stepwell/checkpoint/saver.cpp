@@ -28,6 +28,7 @@ void saver::on_failure(std::function<void(std::exception_ptr)> callback) { core_
 bool saver::has_failure() const noexcept { return core_->has_failure(); }
 void saver::throw_if_failed() { core_->throw_if_failed(); }
 bool saver::busy() const { return core_->busy(); }
+save_backlog saver::backlog() const { return core_->backlog(); }
 void saver::drain() { core_->drain(std::nullopt); }
 void saver::drain(clock_type::time_point deadline) { core_->drain(deadline); }
 void saver::when_idle(std::function<void()> wake) { core_->when_idle(std::move(wake)); }

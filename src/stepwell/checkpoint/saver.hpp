@@ -5,6 +5,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/save_backlog.hpp"
 #include "stepwell/checkpoint/saver_options.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 
@@ -88,6 +89,8 @@ public:
   void throw_if_failed();
   /// Whether something is still being written or waits to be.
   [[nodiscard]] bool busy() const;
+  /// How much that is.
+  [[nodiscard]] save_backlog backlog() const;
   /// Waits until nothing is, what is past keeping deleted. @errors The first undelivered failure.
   void drain();
   /// The same, but not beyond `deadline`. @errors `deadline_exceeded_error` when still busy then.

@@ -125,6 +125,14 @@ bool saver::core::busy() const {
   return !is_idle();
 }
 
+save_backlog saver::core::backlog() const {
+  const std::lock_guard lock(mutex_);
+  save_backlog          found;
+  if (current_ && current_->taken) { found = {current_->taken->size_bytes(), time_->now() - current_->begun, 0}; }
+  for (const auto& waiting : queue_) { found.waiting_bytes += waiting.taken->size_bytes(); }
+  return found;
+}
+
 void saver::core::drain(std::optional<clock_type::time_point> deadline) {
   std::unique_lock lock(mutex_);
   if (!deadline) {

@@ -33,6 +33,7 @@ public:
   [[nodiscard]] bool has_failure() const noexcept { return has_failure_.load(std::memory_order_relaxed); }
   void throw_if_failed();
   [[nodiscard]] bool busy() const;
+  [[nodiscard]] save_backlog backlog() const;
   void drain(std::optional<clock_type::time_point> deadline);
   void when_idle(std::function<void()> wake);
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;
@@ -55,6 +56,7 @@ private:
     std::optional<snapshot> taken;
     std::shared_ptr<ticket> waiting = nullptr;
     int                     tries = 0;
+    clock_type::time_point  begun = {};  // once it is the current one
   };
 
   [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty(); }

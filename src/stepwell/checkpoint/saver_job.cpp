@@ -2,6 +2,7 @@
 //
 // The job that writes one snapshot on a thread of the pool, and what follows from success and failure.
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/saver_core.hpp"
@@ -15,15 +16,7 @@
 namespace stepwell {
 namespace {
 
-std::string text_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
+using detail::text_of;
 
 /// A full disk or a wrong call will not mend itself.
 bool may_mend_itself(const std::exception_ptr& failure) {
@@ -55,6 +48,7 @@ bool saver::core::start_next() {
   if (current_ || queue_.empty()) { return false; }
   current_ = std::move(queue_.front());
   queue_.pop_front();
+  current_->begun = time_->now();
   return true;
 }
 

@@ -97,6 +97,7 @@ bool checkpoint_work::hand_over(snapshot taken) {
 }
 
 void checkpoint_work::report(session_metrics& all) const {
+  all.under_way += saver_->backlog();
   const std::lock_guard lock(mutex_);
   all.saves += counts_.saves;
   all.saves_failed += counts_.saves_failed;
@@ -146,7 +147,9 @@ void checkpoint_work::flush(const deadline& /*until*/) {
 
 void checkpoint_work::tell_before_save(std::int64_t step) {
   if (std::exchange(announced_step_, step) == step) { return; }  // asked again after a wait
-  for (const auto& listener : listeners_) { listener->before_save(step); }
+  detail::first_failure failures;
+  for (const auto& listener : listeners_) { failures.attempt([&] { listener->before_save(step); }); }
+  failures.rethrow();
 }
 
 void checkpoint_work::tell_after_save() {

@@ -45,6 +45,7 @@ public:
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
 
   bool try_save(const boundary_state& state) override;
+  [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return last_saved_step() != step; }
   void wait_ready(const deadline& until) override;
   void attend() override;
   void drain(const deadline& until) override;

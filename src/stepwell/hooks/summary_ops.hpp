@@ -17,13 +17,17 @@
 
 namespace stepwell::summary {
 
-/// A number a step.
+/// A number a step; to event files as a float.
 template<class Projection>
 struct scalar_op {
   std::string tag;
   Projection  projection;
 
-  void write(writer& out, const auto& value, std::int64_t step) const { out.add_scalar(tag, static_cast<float>(value), step); }
+  /// `out`: a `writer`, or a `metric_writer`.
+  void write(auto& out, const auto& value, std::int64_t step) const {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) { out.add_scalar(tag, value, step); }
+    else { out.add_scalar(tag, static_cast<float>(value), step); }
+  }
 };
 template<class Projection>
 [[nodiscard]] scalar_op<std::decay_t<Projection>> scalar(std::string tag, Projection&& projection) {

@@ -7,7 +7,6 @@
 #include "stepwell/base/setting.hpp"
 #include "stepwell/hooks/summary_ops.hpp"
 #include "stepwell/hooks/summary_work.hpp"
-#include "stepwell/hooks/writer_work.hpp"
 #include "stepwell/session/fetch.hpp"
 #include "stepwell/session/hook.hpp"
 
@@ -18,17 +17,21 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
-/// A directory or a writer; every 100 steps unless a period is said.
+/// A directory, a writer, or metrics; every 100 steps unless a period is said.
 struct summary_saver_options {
   std::string                      output_dir = {};
   std::shared_ptr<summary::writer> writer     = nullptr;  ///< Instead of `output_dir`.
   summary::writer_options          events     = {};       ///< How the event file of `output_dir` is written.
+  /// The scalars go there, too, or only there: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Not those that
+  /// the event writer feeds already (`writer_options::metrics`). Histograms, texts and pictures are for event files only.
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   setting<std::int64_t>            save_steps = {};
   setting<seconds_value>           save_secs  = {};
-  /// Written once, when the session begins: the settings of this run, for the HParams dashboard.
+  /// Written once into the event file, when the session begins: the settings of this run, for the HParams dashboard.
   std::optional<format::hparam_map>  hparams    = std::nullopt;
 };
 
@@ -40,7 +43,7 @@ class summary_saver_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// @errors `invalid_argument_error` without a directory or writer, or when both periods are off.
+  /// @errors `invalid_argument_error` with nowhere to write to, or when both periods are off.
   explicit summary_saver_hook(summary_saver_options options, Ops... ops)
       : work_(std::make_shared<summary_work>(std::move(options))), ops_(std::move(ops)...) {}
   /// A hook that writes nothing, for sessions that may or may not write.
@@ -53,8 +56,7 @@ public:
   void after_create_session(auto& session, auto& /*threads*/) {
     if (!work_) { return; }
     timer_ = second_or_step_timer(work_->period(), session.time());
-    starts_ = session.claim(&work_->writer());  // a second START of one session would make viewers drop the first values
-    watch_writer(session, work_->shared_writer());
+    work_->begin_session(session);
   }
 
   auto before_run(auto& context) {
@@ -75,16 +77,19 @@ private:
 
   template<std::size_t... I>
   void write(std::int64_t step, const auto& values, std::index_sequence<I...>) {
-    if (std::exchange(starts_, false)) { work_->note_start(step); }
+    if (work_->starts()) { work_->note_start(step); }
     timer_.update_last_triggered_step(step);
-    (std::get<I>(ops_).write(work_->writer(), values.template get<I>(), step), ...);
+    if (auto* const out = work_->writer()) { (std::get<I>(ops_).write(*out, values.template get<I>(), step), ...); }
+    for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), values.template get<I>(), step), ...); }
+  }
+  static void write_metric(summary::metric_writer& out, const auto& op, const auto& value, std::int64_t step) {
+    if constexpr (requires { op.write(out, value, step); }) { op.write(out, value, step); }
   }
 
   std::shared_ptr<summary_work> work_;
   std::tuple<Ops...>            ops_;
   second_or_step_timer          timer_;
   bool                          is_due_ = false;
-  bool                          starts_ = false;
 };
 
 template<class... Ops>

@@ -10,23 +10,25 @@
 namespace stepwell {
 
 summary_work::summary_work(const summary_saver_options& options)
-    : output_dir_(options.output_dir), event_options_(options.events), writer_(options.writer), hparams_(options.hparams) {
+    : output_dir_(options.output_dir), event_options_(options.events), writer_(options.writer), metrics_(options.metrics),
+      hparams_(options.hparams) {
   const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs},
                                      cadence{.every_steps = 100});
   if (!period) { throw invalid_argument_error("summary_saver_hook: one of save_steps and save_secs must be above zero"); }
-  if (output_dir_.empty() && !writer_) {
-    throw invalid_argument_error("summary_saver_hook: one of output_dir and writer must be given");
+  if (output_dir_.empty() && !writer_ && metrics_.empty()) {
+    throw invalid_argument_error("summary_saver_hook: one of output_dir, writer and metrics must be given");
   }
   period_ = *period;
 }
 
 void summary_work::begin() {
-  if (!writer_) { writer_ = summary::writer::shared(output_dir_, event_options_); }
-  if (hparams_) { writer_->add_hparams(*hparams_); }
+  if (!writer_ && !output_dir_.empty()) { writer_ = summary::writer::shared(output_dir_, event_options_); }
+  if (hparams_ && writer_) { writer_->add_hparams(*hparams_); }
 }
 
 void summary_work::note_start(std::int64_t step) {
-  writer_->add_session_log(format::session_status::start, step);
+  if (std::exchange(starts_writer_, false)) { writer_->add_session_log(format::session_status::start, step); }
+  for (auto* metric : std::exchange(starts_, {})) { metric->add_start(step); }
 }
 
 }  // namespace stepwell

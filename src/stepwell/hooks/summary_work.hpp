@@ -4,12 +4,15 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/hooks/writer_work.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace stepwell {
 
@@ -20,12 +23,24 @@ public:
   explicit summary_work(const summary_saver_options& options);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
-  /// @pre `begin` was called, here and for `shared_writer`.
-  [[nodiscard]] summary::writer& writer() noexcept { return *writer_; }
-  [[nodiscard]] const std::shared_ptr<summary::writer>& shared_writer() const noexcept { return writer_; }
+  /// Null where only metrics are written. @pre `begin` was called.
+  [[nodiscard]] summary::writer* writer() noexcept { return writer_.get(); }
+  [[nodiscard]] const std::vector<std::shared_ptr<summary::metric_writer>>& metrics() const noexcept { return metrics_; }
 
-  /// Opens the event file; writes the hparams.
+  /// Opens the event file, if there is to be one; writes the hparams.
   void begin();
+  /// A session is made, for the first time or anew: it watches the writers, and those nobody else has marked yet get a START
+  /// before the next value. A second one in one session would make viewers drop the first values.
+  void begin_session(const auto& session) {
+    starts_writer_ = writer_ && session.claim(writer_.get());
+    if (writer_) { watch_writer(session, writer_); }
+    starts_.clear();
+    for (const auto& metric : metrics_) {
+      if (session.claim(metric.get())) { starts_.push_back(metric.get()); }
+      watch_writer(session, metric);
+    }
+  }
+  [[nodiscard]] bool starts() const noexcept { return starts_writer_ || !starts_.empty(); }
   /// Viewers drop what an earlier run wrote from `step` on.
   void note_start(std::int64_t step);
 
@@ -34,7 +49,10 @@ private:
   std::string                      output_dir_;
   summary::writer_options          event_options_;
   std::shared_ptr<summary::writer> writer_;
-  std::optional<format::hparam_map>  hparams_;
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics_;
+  std::optional<format::hparam_map>    hparams_;
+  bool                                 starts_writer_ = false;  // a START comes before its next value
+  std::vector<summary::metric_writer*> starts_;                 // the same
 };
 
 }  // namespace stepwell

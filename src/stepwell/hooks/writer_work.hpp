@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does for the event writer of a hook: hears of its failure, and flushes it when it closes.
+// What a session does for the writer of a hook, of event files or of metrics: hears of its failure, and flushes it when it
+// closes.
 #pragma once
 
+#include "stepwell/base/status.hpp"
 #include "stepwell/session/boundary.hpp"
 #include "stepwell/session/session_signals.hpp"
-#include "stepwell/summary/writer.hpp"
 
 #include <memory>
 #include <utility>
@@ -13,9 +14,10 @@
 namespace stepwell {
 
 /// A failed write comes out at the next boundary, once, however many hooks share the writer.
+template<class Writer>
 class writer_work final : public boundary_work {
 public:
-  writer_work(std::shared_ptr<summary::writer> writer, const std::shared_ptr<session_signals>& signals)
+  writer_work(std::shared_ptr<Writer> writer, const std::shared_ptr<session_signals>& signals)
       : writer_(std::move(writer)) {
     writer_->on_failure([signals](const status&) { signals->call_attention(); });
   }
@@ -26,12 +28,13 @@ public:
   void flush(const deadline& until) override { writer_->flush(until.on(*writer_->time())); }
 
 private:
-  std::shared_ptr<summary::writer> writer_;
+  std::shared_ptr<Writer> writer_;
 };
 
 /// The session hears of failures of `writer` and flushes it as it closes; once, however many hooks share it.
-void watch_writer(const auto& session, const std::shared_ptr<summary::writer>& writer) {
-  session.add_work_for(writer.get(), [&] { return std::make_shared<writer_work>(writer, session.signals()); });
+template<class Writer>
+void watch_writer(const auto& session, const std::shared_ptr<Writer>& writer) {
+  session.add_work_for(writer.get(), [&] { return std::make_shared<writer_work<Writer>>(writer, session.signals()); });
 }
 
 }  // namespace stepwell

@@ -56,6 +56,9 @@ public:
   /// Blocks until `try_save` can do better. @errors `deadline_exceeded_error` when it still cannot at `until`.
   virtual void wait_ready(const deadline& /*until*/) {}
 
+  /// Whether it would save the state of this step, now that the process is to end. What it answers with yes is saved.
+  [[nodiscard]] virtual bool wants_last_save(std::int64_t /*step*/) const { return false; }
+
   /// Something in the background asked for attention: deliver it. Throws what there is to throw.
   virtual void attend() {}
 

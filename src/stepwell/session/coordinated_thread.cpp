@@ -2,8 +2,8 @@
 #include "stepwell/session/coordinated_thread.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/session/exception_set.hpp"
 
 #include <atomic>
 #include <condition_variable>

@@ -2,6 +2,7 @@
 #include "stepwell/session/coordinator.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
 
 #include <algorithm>

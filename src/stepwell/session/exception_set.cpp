@@ -19,14 +19,4 @@ bool exception_set::contains(const std::exception_ptr& failure) const noexcept t
   return false;
 }
 
-std::string detail::text_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception of unknown type";
-  }
-}
-
 }  // namespace stepwell

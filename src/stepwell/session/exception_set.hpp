@@ -8,7 +8,6 @@
 #include <exception>
 #include <functional>
 #include <initializer_list>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,10 +31,5 @@ private:
   std::vector<errc> kinds_;
   predicate         says_yes_;
 };
-
-namespace detail {
-/// What `failure` says, for a log line; an exception of a foreign type says that it is one.
-[[nodiscard]] std::string text_of(const std::exception_ptr& failure);
-}  // namespace detail
 
 }  // namespace stepwell

@@ -2,6 +2,7 @@
 #include "stepwell/session/queue_runner.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 #include "stepwell/session/readiness.hpp"
 
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/session/session_manager.hpp"
 
@@ -37,9 +38,9 @@ std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const 
   auto found = look();
   if (found || !from.wait_for_checkpoint) { return found; }
   auto&      time = *creation.time();
-  const auto until = time.now() + as_duration(from.max_wait_secs);
+  const auto until = time_after(time.now(), from.max_wait_secs);
   while (!found && time.now() < until) {
-    const auto next = std::min(time.now() + as_duration(recovery_wait), until);
+    const auto next = std::min(time_after(time.now(), recovery_wait), until);
     if (creation.signals().wait_for_stop(time, next)) {
       throw cancelled_error("a stop was asked for while waiting for a checkpoint", from.checkpoint_dir);
     }

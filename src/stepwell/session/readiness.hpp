@@ -3,13 +3,11 @@
 // What a session manager asks and says: is it ready, and why not (contract SM-2).
 #pragma once
 
-#include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/setting.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/session/session_creation.hpp"
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,12 +45,6 @@ template<class Ready, class Subject>
 
 [[noreturn]] void throw_not_ready(std::string_view for_what, const std::string& init, const std::string& reason);
 [[noreturn]] void throw_waited(double seconds, const std::string& reason);
-
-/// As a duration of the clock's; longer than it can count is as long as it can.
-[[nodiscard]] inline clock::duration as_duration(seconds_value said) {
-  constexpr std::chrono::duration<double> longest = std::chrono::hours(24 * 365 * 100);
-  return std::chrono::duration_cast<clock::duration>(said.duration() < longest ? said.duration() : longest);
-}
 
 /// The newest whole checkpoint of the directory, or what the session's settings find; waits for one if asked to.
 [[nodiscard]] std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/recovery.hpp"
 
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/session/exception_set.hpp"
 
 #include <chrono>
 #include <fmt/format.h>

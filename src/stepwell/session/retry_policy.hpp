@@ -13,7 +13,8 @@ namespace stepwell {
 
 /// Exponential back-off with jitter. TensorFlow tries again at once and for ever.
 struct retry_policy {
-  /// Recoveries without a successful step between them; after the last one the last error is thrown. 0: none.
+  /// Recoveries without progress between them, which is a step beyond all done before; after the last one the last error is
+  /// thrown. 0: none.
   int max_attempts = 10;
   /// The wait before the first recovery; each further one waits `multiplier` times as long, up to `max_backoff`.
   seconds_value initial_backoff = 0.1;

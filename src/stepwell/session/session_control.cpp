@@ -49,14 +49,61 @@ deadline session_control::deadline_after(clock::duration grace) const {
   return grace < clock::time_point::max() - now ? deadline(*clock_, now + grace) : deadline::never(*clock_);
 }
 
-void session_control::save(const boundary_state& state, const std::vector<boundary_work*>& saves, const deadline& until) {
+std::optional<clock::time_point> session_control::end_of_process() const {
+  const auto since = grace_ ? signals_->process_ends() : std::nullopt;
+  if (!since) { return std::nullopt; }
+  return *grace_ < clock::time_point::max() - *since ? *since + *grace_ : clock::time_point::max();
+}
+
+deadline session_control::within_process(const deadline& until) const {
+  const auto end = end_of_process();
+  if (!end || deadline(*clock_, *end).remaining() >= until.remaining()) { return until; }
+  return {*clock_, *end};
+}
+
+void session_control::save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until) {
+  if (process_ends) {
+    for (const auto& work : works_) {
+      const bool is_asked = std::ranges::find(saves, work.get()) != saves.end();
+      if (!is_asked && work->wants_last_save(state.global_step)) { saves.push_back(work.get()); }
+    }
+  }
   detail::first_failure failures;
   for (auto* work : saves) {
+    if (!is_worth_saving(state)) { continue; }
     failures.attempt([&] {
-      while (!work->try_save(state)) { work->wait_ready(until); }
+      while (!work->try_save(state)) { work->wait_ready(within_process(until)); }
     });
   }
   failures.rethrow();
+}
+
+namespace {
+
+std::uint64_t size_of(const variable_list& variables) {
+  std::uint64_t bytes = 0;
+  for (const auto& variable : variables) { bytes += variable.bytes().size(); }
+  return bytes;
+}
+
+}  // namespace
+
+/// Whether a state that is due is saved. Not where the process ends before the save could.
+bool session_control::is_worth_saving(const boundary_state& state) {
+  const auto end = end_of_process();
+  if (!end) { return true; }
+  session_metrics known;
+  report(known);
+  plan_ = plan_preemption({.left = deadline(*clock_, *end).remaining(),
+                           .state_bytes = size_of(state.variables),
+                           .under_way = known.under_way,
+                           .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
+                           .measured_time = known.total_save_time});
+  const auto text = fmt::format("step {}: {}", state.global_step, plan_->to_string());
+  signals_->note_plan(text);
+  const bool is_worth = plan_->choice == preemption_choice::save;
+  log(is_worth ? log_level::info : log_level::warning, "the process is to end; " + text);
+  return is_worth;
 }
 
 void session_control::trace_into(std::shared_ptr<trace_recorder> recorder) noexcept {
@@ -101,6 +148,7 @@ void session_control::drain(const deadline& until) {
 }
 
 void session_control::report(session_metrics& all) const {
+  all.preemption = plan_;
   for (const auto& work : all_works()) { work->report(all); }
 }
 

@@ -95,6 +95,13 @@ public:
   /// No recorder is in force any more; the works are told. Does nothing where there was none.
   void end_trace() noexcept;
 
+  /// Once the process is told to end, nothing is begun that would not be on the disk so much later.
+  void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
+  /// When that is over, if the process was told to end and there is such a time.
+  [[nodiscard]] std::optional<clock::time_point> end_of_process() const;
+  /// `until`, or that.
+  [[nodiscard]] deadline within_process(const deadline& until) const;
+
   /// The prefix of the checkpoint this session was restored from, if it was.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
   void set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
@@ -118,8 +125,9 @@ public:
     if (signals_->attention()) {
       failures.attempt([&] { attend(); });
     }
-    if (const auto saves = std::exchange(saves_, {}); !saves.empty()) {
-      failures.attempt([&] { rejected_ ? warn_not_saved() : save(compose(), saves, until); });
+    const bool process_ends = signals_->take_save_for_end();
+    if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
+      failures.attempt([&] { rejected_ ? warn_not_saved() : save(compose(), std::move(saves), process_ends, until); });
     }
     failures.rethrow();
   }
@@ -138,7 +146,8 @@ public:
 
 private:
   void attend();
-  void save(const boundary_state& state, const std::vector<boundary_work*>& saves, const deadline& until);
+  void save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
+  [[nodiscard]] bool is_worth_saving(const boundary_state& state);
   void warn_not_saved() const;
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 
@@ -150,6 +159,8 @@ private:
   std::vector<boundary_work*>                 saves_;
   std::vector<const void*>                    claimed_;
   std::optional<std::string>                  rejected_;
+  std::optional<clock::duration>              grace_;
+  std::optional<preemption_plan>              plan_;  // the last one
   std::optional<rollback_request>             rollback_;
   std::optional<std::string>                  restored_from_;
   std::shared_ptr<trace_recorder>             trace_;

@@ -272,6 +272,7 @@ private:
 
   /// What that throws is logged, no more (contract WRAP-7).
   void close_raw() noexcept {
+    if (is_closed_) { leave_process(); }
     if constexpr (requires(Raw& raw) { raw.close(); }) {
       if (raw_) { detail::log_failure("while closing the raw session", [&] { raw_->close(); }); }
     }

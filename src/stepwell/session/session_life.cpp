@@ -2,8 +2,8 @@
 #include "stepwell/session/session_life.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/session/exception_set.hpp"
 #include "stepwell/session/first_failure.hpp"
 
 namespace stepwell {
@@ -12,7 +12,19 @@ session_life::session_life(session_settings settings)
     : settings_(std::move(settings)), control_(settings_.clock ? settings_.clock : system_clock()), threads_(control_.time(), {}),
       recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
+  watch_for_end();
   search_.look_ahead([this](const std::exception_ptr& failure) { return recovery_.is_overcome(failure); });
+}
+
+void session_life::watch_for_end() {
+  if (settings_.preemption_grace && settings_.stop_on.empty()) {
+    throw invalid_argument_error("preemption_grace is given, and no signal to begin with it; name one in stop_on, as SIGTERM");
+  }
+  control_.set_grace_of_process(settings_.preemption_grace);
+  if (settings_.stop_on.empty()) { return; }
+  end_signals_ = value_or_throw(io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time()](int signal) {
+    signals->end_process("the process was sent " + io::signal_name(signal), time->now());
+  }));
 }
 
 stop_reason session_life::why() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/io/signal_watch.hpp"
 #include "stepwell/session/coordinator.hpp"
 #include "stepwell/session/queue_runner.hpp"
 #include "stepwell/session/recovery.hpp"
@@ -80,7 +81,9 @@ protected:
   ~session_life() = default;
 
   void start_runners();
-  [[nodiscard]] deadline grace() const { return control_.deadline_after(settings_.stop_grace_period); }
+  [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }
+  /// Signals are the program's again. @pre The session is closed.
+  void leave_process() noexcept { end_signals_.reset(); }
   /// What the threads of a session that was left had to say is said.
   void join(const deadline& until);
   void leave_threads() noexcept;
@@ -131,11 +134,13 @@ private:
     void operator()() const { threads->request_stop(); }
   };
 
+  void watch_for_end();
   [[gnu::cold]] bool stopped_by_threads() const noexcept;
   void log_if_overcome(const std::exception_ptr& failure) const;
 
   std::optional<std::stop_callback<stop_for_threads>> on_own_stop_;
   std::stop_callback<stop_for_application>            on_stop_;
+  std::unique_ptr<io::signal_watch>                   end_signals_;
 };
 
 }  // namespace stepwell

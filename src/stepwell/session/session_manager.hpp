@@ -6,6 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/setting.hpp"
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/readiness.hpp"
@@ -120,21 +121,22 @@ private:
   class waiting {
   public:
     waiting(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause)
-        : creation_(creation), max_wait_(max_wait), pause_(detail::as_duration(pause)), begin_(creation.time()->now()) {}
+        : creation_(creation), max_wait_(max_wait), pause_(pause), begin_(creation.time()->now()) {}
 
     /// @errors As `wait_for_session`.
     void once_more(Raw& raw, const std::string& reason) {
       const auto now = creation_.time()->now();
-      const auto until = max_wait_ ? begin_ + detail::as_duration(*max_wait_) : clock::time_point::max();
+      const auto until = max_wait_ ? detail::time_after(begin_, *max_wait_) : clock::time_point::max();
       if constexpr (requires { raw.wait_for_chief(creation_.signals(), *creation_.time(), until); }) {
         if (!raw.is_chief_ready()) {
           if (!raw.wait_for_chief(creation_.signals(), *creation_.time(), until)) { give_up(reason); }
           return;
         }
       }
-      if (until - now < pause_) { give_up(reason); }
+      const auto next = detail::time_after(now, pause_);
+      if (until < next) { give_up(reason); }
       log_info("waiting for the session to be ready: " + reason);
-      if (creation_.signals().wait_for_stop(*creation_.time(), now + pause_)) { give_up(reason); }
+      if (creation_.signals().wait_for_stop(*creation_.time(), next)) { give_up(reason); }
     }
 
   private:
@@ -147,7 +149,7 @@ private:
 
     session_creation&            creation_;
     std::optional<seconds_value> max_wait_;
-    clock::duration              pause_;
+    seconds_value                pause_;
     clock::time_point            begin_;
   };
 

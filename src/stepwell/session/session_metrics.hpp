@@ -3,10 +3,14 @@
 // What a session has been through, in numbers.
 #pragma once
 
+#include "stepwell/checkpoint/save_backlog.hpp"
+#include "stepwell/session/preemption.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace stepwell {
@@ -23,6 +27,9 @@ struct session_metrics {
   std::int64_t bytes_saved = 0;    ///< Of all durable checkpoints.
   std::chrono::duration<double> last_save_time{};   ///< From the copy to durability.
   std::chrono::duration<double> total_save_time{};
+  save_backlog under_way = {};     ///< Handed over and not durable yet.
+  /// What was decided about the state when a signal asked the process to end, if there is a time by which it must have.
+  std::optional<preemption_plan> preemption = std::nullopt;
 
   std::map<std::string, std::size_t> queue_depths = {};  ///< What waits, by name: queues of runners, event files.
 };

@@ -38,6 +38,10 @@ struct session_settings {
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// A stop of the application's is a stop of the session's.
   std::stop_token stop_token = {};
+  /// Signals that ask for a stop (see `io::signal_watch`); from construction until the session is closed.
+  std::vector<int> stop_on = {};
+  /// How long after such a signal everything must be on the disk; nothing: there is no such time.
+  std::optional<stepwell::clock::duration> preemption_grace = std::nullopt;
   /// Null: the machine's.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };

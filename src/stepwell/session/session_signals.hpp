@@ -10,7 +10,10 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,27 @@ public:
   /// The same by a hook: no run may come after it (RUN-1). A stop from elsewhere may come between the caller's look at
   /// `should_stop` and its run, and must not turn that run into an error.
   void request_stop_by_hook(stop_reason why) { stop(std::move(why), stop_bit | hook_bit); }
+  /// Somebody outside wants the process to end: a stop, and the next boundary saves. `now` is by the session's clock.
+  void end_process(std::string why, clock::time_point now) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!process_ends_) { process_ends_ = now; }
+      asked_by_ = why;
+    }
+    stop({stop_cause::signal, std::move(why)}, stop_bit | save_bit | attention_bit);
+  }
+  /// Since when, if so.
+  [[nodiscard]] std::optional<clock::time_point> process_ends() const {
+    const std::lock_guard lock(mutex_);
+    return process_ends_;
+  }
+  /// Whether the state is to be saved because the process ends; says so once.
+  [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
+  /// What is done about the state then becomes part of the reason.
+  void note_plan(std::string_view plan) {
+    const std::lock_guard lock(mutex_);
+    if (why_.cause == stop_cause::signal) { why_.text = asked_by_ + "; " + std::string(plan); }
+  }
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
   /// For waits elsewhere: a stop of the session ends them.
@@ -87,6 +111,7 @@ private:
   static constexpr unsigned hook_bit = 4;
   static constexpr unsigned recover_bit = 8;
   static constexpr unsigned checkpoint_bit = 16;
+  static constexpr unsigned save_bit = 32;
 
   void stop(stop_reason why, unsigned bits) {
     {
@@ -110,6 +135,8 @@ private:
   std::stop_source                stopped_for_others_;
   stop_reason                     why_;
   stop_reason                     failed_;
+  std::optional<clock::time_point> process_ends_;
+  std::string                      asked_by_;
   std::vector<std::exception_ptr> failures_;
 };
 

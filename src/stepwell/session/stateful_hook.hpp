@@ -38,6 +38,8 @@ template<stateful_hook Hook>
 inline constexpr std::string_view reserved_prefix = "stepwell/";
 inline constexpr std::string_view hook_state_prefix = "stepwell/hook/";
 inline constexpr std::string_view source_state_prefix = "stepwell/source/";
+/// In what a session saves. `stepwell/saver/version` is another matter: by that a saver, with or without a session, knows the
+/// files it may delete.
 inline constexpr std::string_view version_name = "stepwell/version";
 /// The layout of what is ours in a checkpoint. A later one is refused, an earlier one understood.
 inline constexpr std::int64_t state_version = 1;

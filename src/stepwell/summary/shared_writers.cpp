@@ -4,11 +4,9 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/summary/writer.hpp"
 
-#include <exception>
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace stepwell::summary {
 namespace {
@@ -19,15 +17,6 @@ using place = std::pair<const io::file_system*, std::string>;
 struct registry {
   std::mutex                             mutex;
   std::map<place, std::weak_ptr<writer>> writers;
-
-  std::vector<std::shared_ptr<writer>> alive() {
-    const std::lock_guard lock(mutex);
-    std::vector<std::shared_ptr<writer>> all;
-    for (const auto& [where, known] : writers) {
-      if (auto one = known.lock()) { all.push_back(std::move(one)); }
-    }
-    return all;
-  }
 };
 
 registry& known_writers() {
@@ -48,18 +37,6 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
   std::erase_if(all.writers, [](const auto& entry) { return entry.second.expired(); });
   all.writers[where] = known;
   return known;
-}
-
-void writer::flush_shared() {
-  std::exception_ptr first;
-  for (const auto& one : known_writers().alive()) {
-    try {
-      one->flush();
-    } catch (...) {
-      if (!first) { first = std::current_exception(); }
-    }
-  }
-  if (first) { std::rethrow_exception(first); }
 }
 
 }  // namespace stepwell::summary

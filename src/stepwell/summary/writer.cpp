@@ -8,8 +8,10 @@
 #include "stepwell/format/summary_values.hpp"
 #include "stepwell/format/utf8.hpp"
 #include "stepwell/kernel/histogram.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer_core.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <fmt/format.h>
 #include <utility>
@@ -42,11 +44,34 @@ writer::writer(std::string directory, writer_options options)
 
 writer::~writer() {
   try {
-    close(core_->last_deadline());
+    close(core_->out().last_deadline());
   } catch (const std::exception& failure) {
     log_error(fmt::format("closing the event file {}: {}", path(), failure.what()));
   }
 }
+
+namespace {
+
+/// Tries the file and the metric writers beside it; the first failure.
+template<class Core, class Action>
+void for_all(Core& core, Action action, clock::time_point until) {
+  std::exception_ptr first;
+  const auto         attempt = [&](auto&& one) {
+    try {
+      one();
+    } catch (const std::exception& failure) {
+      if (first) { log_error(failure.what()); }
+      else { first = std::current_exception(); }
+    }
+  };
+  attempt([&] { action(core.out()); });
+  for (const auto& metric : core.metrics()) {
+    attempt([&] { metric->flush(until); });
+  }
+  if (first) { std::rethrow_exception(first); }
+}
+
+}  // namespace
 
 void writer::add_float(std::string_view tag, float value, std::int64_t step) { core_->add_float(tag, value, step); }
 
@@ -138,14 +163,34 @@ void writer::add_run_metadata(std::string run_metadata_bytes, std::string_view t
 void writer::add_summary(format::summary values, std::int64_t step) { add_event({0, step, std::move(values), ""}); }
 void writer::add_event(format::event happened) { core_->add_event(std::move(happened)); }
 void writer::add_event_bytes(std::span<const std::byte> event) { core_->add_bytes(event); }
-void writer::flush(clock::time_point until) { core_->flush(until); }
-void writer::request_flush() { core_->request_flush(); }
-void writer::close(clock::time_point until) { core_->close(until); }
-void writer::on_failure(std::function<void(const status&)> action) { core_->listeners().add(std::move(action)); }
+void writer::request_flush() {
+  core_->out().request_flush();
+  for (const auto& metric : core_->metrics()) { metric->request_flush(); }
+}
 
-bool                  writer::has_failed() const noexcept { return core_->queue().has_failed(); }
-std::optional<status> writer::failure() const { return core_->queue().failure(); }
-bool                  writer::is_closed() const noexcept { return core_->is_over(); }
+void writer::flush(clock::time_point until) {
+  for_all(*core_, [&](output& file) { file.flush(until); }, until);
+}
+void writer::close(clock::time_point until) {
+  for_all(*core_, [&](output& file) { file.close(until); }, until);
+}
+
+void writer::on_failure(std::function<void(const status&)> action) {
+  for (const auto& metric : core_->metrics()) { metric->on_failure(action); }
+  core_->out().listeners().add(std::move(action));
+}
+
+bool writer::has_failed() const noexcept {
+  return core_->out().queue().has_failed() || std::ranges::any_of(core_->metrics(), [](const auto& metric) { return metric->has_failed(); });
+}
+std::optional<status> writer::failure() const {
+  auto found = core_->out().queue().failure();
+  for (const auto& metric : core_->metrics()) {
+    if (!found) { found = metric->failure(); }
+  }
+  return found;
+}
+bool                  writer::is_closed() const noexcept { return core_->out().is_over(); }
 const std::shared_ptr<clock>& writer::time() const noexcept { return core_->time(); }
 const std::string&    writer::directory() const noexcept { return core_->directory(); }
 const std::string&    writer::path() const noexcept { return core_->path(); }

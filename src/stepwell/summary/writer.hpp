@@ -25,8 +25,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace stepwell::summary {
+
+class metric_writer;
 
 struct writer_options {
   std::shared_ptr<io::file_system> files           = io::posix_file_system();
@@ -36,6 +39,9 @@ struct writer_options {
   seconds_value                    flush_secs      = 120.0;  ///< The first event later than this after a flush flushes.
   std::string                      filename_suffix = {};
   format::summary_style            style           = format::summary_style::simple;
+  /// Every `add_scalar` goes there, too, and each START of a session. They are flushed with the writer, and their failures
+  /// are its own; closing them is their holders' affair. Of histograms, texts and pictures they hear nothing.
+  std::vector<std::shared_ptr<metric_writer>> metrics = {};
 };
 
 /// Pixels in memory: rows from the top, channels interleaved, 8 bits each.
@@ -70,10 +76,6 @@ public:
   /// The writer of `directory` in this process: by its canonical path, made at the first call and whenever nobody holds
   /// one or it is closed; closed with its last holder. `options` count only when one is made.
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options = {});
-
-  /// Flushes every writer that `shared` gave out and somebody holds.
-  /// @errors Tries all, then throws the first failure.
-  static void flush_shared();
 
   /// @cost Well under a microsecond, no allocation (but for the first value of a tag in tensor style).
   template<class Number>

@@ -5,6 +5,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/format/record.hpp"
 #include "stepwell/format/utf8.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -28,41 +29,20 @@ new_event_file made_file(const std::string& directory, const writer_options& opt
   return value_or_throw(make_event_file(options.files, directory, options.time->wall_now(), options.filename_suffix));
 }
 
-io::byte_queue_options queue_options(const writer_options& options) {
-  io::byte_queue_options made;
-  made.capacity_bytes = options.max_queue_bytes;
-  made.threads = options.threads;
-  made.time = options.time;
+output_options options_of(const std::string& directory, const writer_options& options) {
+  output_options made{"event writer of " + directory, {}, options.flush_secs};
+  made.queue.capacity_bytes = options.max_queue_bytes;
+  made.queue.threads = options.threads;
+  made.queue.time = options.time;
   return made;
 }
 
 }  // namespace
 
-void failure_listeners::add(std::function<void(const status&)> action) {
-  std::unique_lock lock(mutex_);
-  if (!told_) {
-    actions_.push_back(std::move(action));
-    return;
-  }
-  const auto failure = *told_;
-  lock.unlock();
-  action(failure);
-}
-
-void failure_listeners::tell(const status& failure) {
-  std::unique_lock lock(mutex_);
-  told_ = failure;
-  const auto actions = std::exchange(actions_, {});
-  lock.unlock();
-  for (const auto& action : actions) { action(failure); }
-}
-
 writer::core::core(std::string directory, writer_options options)
     : options_(std::move(options)), directory_(made_directory(*options_.files, directory)),
-      file_(made_file(directory_, options_)), queue_(std::move(file_.sink), queue_options(options_)) {
-  queue_.on_failure([listeners = listeners_](const status& failure) { listeners->tell(failure); });
+      file_(made_file(directory_, options_)), output_(std::move(file_.sink), options_of(directory_, options_)) {
   write_first_record();
-  arm_flush_timer();
 }
 
 void writer::core::write_first_record() {
@@ -73,14 +53,7 @@ void writer::core::write_first_record() {
   first.what = format::file_version{std::string(format::event_file_version)};
   const auto bytes = format::encode_event(first);
   add_bytes(std::as_bytes(std::span(bytes)));
-  flush(io::byte_queue::forever);
-}
-
-bool writer::core::accepts() const {
-  if (!is_over()) [[likely]] { return true; }
-  log_warning(fmt::format("the event writer of {} is closed{}: what is added now is dropped", directory_,
-                          queue_.has_failed() ? " after a failed write" : ""));
-  return false;
+  output_.flush(io::byte_queue::forever);
 }
 
 bool writer::core::is_first(std::string_view kind, std::string_view name) {
@@ -96,6 +69,7 @@ double writer::core::now_seconds() const {
 }
 
 void writer::core::add_float(std::string_view tag, float value, std::int64_t step) {
+  for (const auto& metric : options_.metrics) { metric->add_scalar(tag, value, step); }
   if (!accepts()) { return; }
   if (!format::is_utf8(tag)) [[unlikely]] { return add_float(format::to_utf8(tag), value, step); }
   const format::scalar_event happened{now_seconds(), step, tag, value};
@@ -109,7 +83,7 @@ void writer::core::add_float(std::string_view tag, float value, std::int64_t ste
 void writer::core::put_scalar(const format::scalar_event& happened, bool with_metadata) {
   const format::scalar_encoder encoder(happened, options_.style, with_metadata);
   const auto size = encoder.size() + format::record_overhead;
-  append(size, [&](std::byte* into) {
+  output_.append(size, [&](std::byte* into) {
     const std::span frame(into, size);
     encoder.write(format::record_data(frame));
     format::seal_record(frame);
@@ -118,6 +92,9 @@ void writer::core::put_scalar(const format::scalar_event& happened, bool with_me
 }
 
 void writer::core::add_event(format::event happened) {
+  if (const auto* const note = std::get_if<format::session_log>(&happened.what); note != nullptr && note->status == format::session_status::start) {
+    for (const auto& metric : options_.metrics) { metric->add_start(happened.step); }
+  }
   if (!accepts()) { return; }
   if (happened.wall_time == 0) { happened.wall_time = now_seconds(); }
   std::unique_lock lock(order_, std::defer_lock);
@@ -143,76 +120,12 @@ void writer::core::add_bytes(std::span<const std::byte> event) {
                                              format::default_record_limit), file_.path);
   }
   const auto size = event.size() + format::record_overhead;
-  append(size, [&](std::byte* into) {
+  output_.append(size, [&](std::byte* into) {
     const std::span frame(into, size);
     std::ranges::copy(event, format::record_data(frame).begin());
     format::seal_record(frame);
     return size;
   });
-}
-
-template<class Frame>
-void writer::core::append(std::size_t size, Frame&& frame) {
-  if (auto queued = queue_.append(size, std::forward<Frame>(frame)); !queued) [[unlikely]] {
-    return refused(queued.error());
-  }
-  if (flush_due_->load(std::memory_order_relaxed)) [[unlikely]] { flush_if_due(); }
-}
-
-void writer::core::refused(const status& why) {
-  if (queue_.has_failed()) {
-    is_over_ = true;
-    if (!is_delivered_.exchange(true)) { throw_status(why); }
-  } else if (!is_over()) {
-    throw_status(why);
-  }
-  static_cast<void>(accepts());  // somebody else was told, or closed it meanwhile: say that this one is dropped
-}
-
-// TensorFlow's rule: the first event later than flush_secs after a flush flushes; time alone never does.
-void writer::core::flush_if_due() {
-  if (options_.flush_secs.count() > 0 && !flush_due_->exchange(false)) { return; }
-  queue_.request_flush();
-  arm_flush_timer();
-}
-
-void writer::core::arm_flush_timer() {
-  if (!(options_.flush_secs.count() > 0)) {
-    flush_due_->store(true);  // every event is due
-    return;
-  }
-  constexpr double longest = 1e9;  // seconds: a clock's duration could overflow beyond some 290 years
-  const std::chrono::duration<double> period(std::min(options_.flush_secs.count(), longest));
-  const auto when = options_.time->now() + std::chrono::duration_cast<clock::duration>(period);
-  const std::lock_guard lock(timer_mutex_);
-  timer_ = alarm(options_.time, when, [due = flush_due_] { due->store(true, std::memory_order_relaxed); });
-}
-
-void writer::core::request_flush() {
-  if (!is_over()) { queue_.request_flush(); }
-}
-
-void writer::core::flush(clock::time_point until) {
-  if (is_over()) { return; }
-  if (auto flushed = queue_.flush(until); !flushed) {
-    is_late_ = !queue_.has_failed();
-    if (is_late_) { throw_status(flushed.error()); }
-    is_over_ = true;
-    if (!is_delivered_.exchange(true)) { throw_status(flushed.error()); }
-    return;
-  }
-  is_late_ = false;
-}
-
-void writer::core::close(clock::time_point until) {
-  if (is_closed_.exchange(true)) { return; }
-  is_over_ = true;
-  {
-    const std::lock_guard lock(timer_mutex_);
-    timer_.cancel();
-  }
-  const auto closed = queue_.close(until);
-  if (!closed && !is_delivered_.exchange(true)) { throw_status(closed.error()); }
 }
 
 }  // namespace stepwell::summary

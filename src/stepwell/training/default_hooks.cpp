@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence_setting.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@ summary::writer_options event_options(const plain_options& options) {
   if (options.saver.file_system) { made.files = options.saver.file_system; }
   if (options.saver.pool) { made.threads = options.saver.pool; }
   made.time = options.time;
+  made.metrics = options.metrics;
   return made;
 }
 
@@ -79,10 +81,21 @@ std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const p
   };
 }
 
+std::optional<clock::duration> grace_of_process(const setting<seconds_value>& said) {
+  const auto grace = said.enabled();
+  return grace ? std::optional(detail::as_duration(*grace)) : std::nullopt;
+}
+
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both) {
   if (!both) { return; }
   throw invalid_argument_error(fmt::format("monitored_training_session: both the option {} and the scaffold's {} are given; give one of "
                                            "them", option, of_scaffold));
+}
+
+void check_metrics(const plain_options& options) {
+  if (options.metrics.empty() || !options.summary_dir.empty()) { return; }
+  throw invalid_argument_error("monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
+                               "goes into event files, so say where those go");
 }
 
 void check_roles(const std::string& master, bool is_chief, seconds_value max_wait, seconds_value recovery_wait) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -53,6 +54,7 @@ struct plain_options {
   setting<int>           max_to_keep;
   saver_options          saver;
   std::shared_ptr<clock> time;
+  std::vector<std::shared_ptr<summary::metric_writer>>    metrics;
   std::optional<format::hparam_map>                       hparams;
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners;
 };
@@ -63,6 +65,11 @@ struct plain_options {
 /// Where a session starts from: through the saver, which then keeps that checkpoint, or straight from the directory.
 [[nodiscard]] std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const plain_options& options,
                                                                                        const checkpoint_saver_hook& saver);
+
+/// @errors `invalid_argument_error` for metrics without event files to take them from.
+void check_metrics(const plain_options& options);
+/// Nothing where it is off.
+[[nodiscard]] std::optional<clock::duration> grace_of_process(const setting<seconds_value>& said);
 
 /// @errors `invalid_argument_error` where both the option and what the scaffold has in its place are given.
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both);
@@ -87,8 +94,10 @@ template<class Model>
                       .max_to_keep = options.max_to_keep,
                       .saver = options.saver,
                       .time = options.clock ? options.clock : system_clock(),
+                      .metrics = options.metrics,
                       .hparams = options.hparams,
                       .listeners = options.checkpoint_listeners};
+  check_metrics(plain);
   if (options.scaffold && options.scaffold->saver()) { plain.saver = *options.scaffold->saver(); }
   if (!plain.saver.clock) { plain.saver.clock = plain.time; }
   if (!plain.saver.pool) { plain.saver.pool = options.config.io; }

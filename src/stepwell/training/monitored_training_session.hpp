@@ -3,6 +3,7 @@
 // The front door: a session with everything around it that training needs (contract CREATE).
 #pragma once
 
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/step_counter_hook.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
@@ -82,6 +83,8 @@ template<class Model, class... Hooks>
         .on_unseekable = options.on_unseekable,
         .queue_runners = options.queue_runners,
         .stop_token = options.stop_token,
+        .stop_on = options.stop_on,
+        .preemption_grace = grace_of_process(options.preemption_grace),
         .clock = plain.time};
     return std::apply(
         [&](auto... flat) {

@@ -13,6 +13,7 @@
 #include "stepwell/session/scaffold.hpp"
 #include "stepwell/session/session_config.hpp"
 #include "stepwell/session/source_lease.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -51,6 +52,9 @@ struct training_options {
   setting<int> max_to_keep = {};
   /// What to write at each due summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
+  /// Every scalar that goes into event files goes there, too: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`.
+  /// Needs a directory for event files.
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   /// Written once into the event file: the settings of this run.
   std::optional<format::hparam_map> hparams = std::nullopt;
   /// Told of each checkpoint.
@@ -77,6 +81,14 @@ struct training_options {
   seconds_value stop_grace_period_secs = 120;
   /// A stop of the application's is a stop of the session's.
   std::stop_token stop_token = {};
+  /// Signals that ask for a stop, as `{SIGINT, SIGTERM}`: the loop ends after the step under way, whose state is saved at once;
+  /// `stop_reason` names the signal. A second one ends the process at once. From construction until the session is closed; then
+  /// what was arranged before is in force again.
+  std::vector<int> stop_on = {};
+  /// How long after such a signal everything must be on the disk: what would take longer, as measured on the saves so far, is
+  /// not begun, and `close` waits no longer. See `plan_preemption`; what it said stands in the log, in `stop_reason` and in
+  /// `metrics().preemption`. Give somewhat less than what you are given.
+  setting<seconds_value> preemption_grace = {};
   /// Null: the machine's.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };

@@ -282,6 +282,25 @@ TEST_CASE("who asked is woken when nothing is under way", "[checkpoint][saver]")
   CHECK(woken == 2);
 }
 
+TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]") {
+  workshop       shop;
+  sw::test::gate gate;
+  hold_data(shop, gate);
+  gate.close();
+  auto saver = shop.make();
+  CHECK(saver.backlog().empty());
+  saver.save(toy_snapshot(1));
+  saver.save(toy_snapshot(2));
+  shop.clock->advance(3s);
+  const auto seen = saver.backlog();
+  CHECK(seen.writing_bytes == 433);
+  CHECK(seen.waiting_bytes == 433);
+  CHECK(seen.writing_for.count() == 3);
+  gate.open();
+  saver.drain();
+  CHECK(saver.backlog().empty());
+}
+
 TEST_CASE("a saver whose pool is joined writes on the caller's thread", "[checkpoint][saver]") {
   workshop   shop;
   const auto threads = std::make_shared<sw::io::pool>(1);

@@ -44,12 +44,16 @@ struct diary final : sw::checkpoint_saver_listener {
   std::string  name;
   bool         asks_for_stop = false;
   bool         throws = false;
+  bool         throws_before = false;
 
   diary(std::string& into, std::string called) : heard(into), name(std::move(called)) {}
   void note(const std::string& text) { heard += (heard.empty() ? "" : " ") + name + text; }
 
   void begin() override { note("begin"); }
-  void before_save(std::int64_t step) override { note("<" + std::to_string(step)); }
+  void before_save(std::int64_t step) override {
+    note("<" + std::to_string(step));
+    if (throws_before) { throw std::runtime_error("a listener fails"); }
+  }
   bool after_save(const sw::saved_checkpoint& saved) override {
     note(">" + std::to_string(saved.step));
     CHECK(std::filesystem::exists(saved.prefix + ".index"));
@@ -206,7 +210,7 @@ TEST_CASE("HOOK-CKPT-11 a session left by an error saves nothing more and ends n
   CHECK(steps_on_disk(directory.path()) == steps{0, 2});
 }
 
-TEST_CASE("HOOK-CKPT-12 one save: all before, the checkpoint, a note with its whole prefix, all after", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-12 D-25 one save: all before, the checkpoint, a note with its whole prefix, all after", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string               heard;
   counting_model            model;
@@ -299,6 +303,24 @@ TEST_CASE("HOOK-CKPT-16 a listener that throws is heard at the boundary, and sil
   session.close();
   CHECK(heard == "abegin bbegin a<0 b<0 a>0 b>0 a<1 b<1 a>1 b>1 aend1 bend1");
   CHECK(notes_in(directory.path(), session_status::checkpoint).size() == 2);
+}
+
+TEST_CASE("HOOK-CKPT-16 a listener that throws before a save silences nobody, and nothing is saved", "[hooks][checkpoint_saver]") {
+  const temporary_directory directory;
+  std::string               heard;
+  counting_model            model;
+  const auto                bad = std::make_shared<diary>(heard, "a");
+  auto                      options = every(1, directory);
+  options.listeners = {bad, std::make_shared<diary>(heard, "b")};
+  sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
+  settle(session);
+  bad->throws_before = true;
+  CHECK_THROWS_AS(session.run(), std::runtime_error);
+  CHECK(heard == "abegin bbegin a<0 b<0 a>0 b>0 a<1 b<1");
+  CHECK(steps_on_disk(directory.path()) == steps{0});
+  bad->throws_before = false;
+  session.close();
+  CHECK(steps_on_disk(directory.path()) == steps{0, 1});
 }
 
 TEST_CASE("a model of many kinds of state is restored to the bit", "[hooks][checkpoint_saver]") {

@@ -187,7 +187,7 @@ TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, e
   CHECK(session.should_stop());
 }
 
-TEST_CASE("CLOSE-8 PORT-4 the body's exception is thrown, and what closing throws after it is logged", "[session][with]") {
+TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and what closing throws after it is logged", "[session][with]") {
   sw::test::log_capture log;
   adding_model          model;
   story_type            story;

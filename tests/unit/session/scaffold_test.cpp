@@ -94,7 +94,7 @@ TEST_CASE("SCAF-6 finalizing again changes nothing", "[session][scaffold]") {
   CHECK(model.story == "my init");
 }
 
-TEST_CASE("SCAF-8 init_fn is given by the user with two arguments and called with one: its scaffold is bound", "[session][scaffold]") {
+TEST_CASE("SCAF-8 D-21 init_fn is given by the user with two arguments and called with one: its scaffold is bound", "[session][scaffold]") {
   two_part_model   model;
   const two_parts* owner = nullptr;
   const two_parts  made({.init_fn = [&](const two_parts& mine, two_part_model& given) {

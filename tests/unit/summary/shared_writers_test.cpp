@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "events_of.hpp"
-#include "support/fault_file_system.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -45,21 +44,6 @@ TEST_CASE("a closed shared writer is replaced", "[summary][shared]") {
   CHECK(second != first);
   CHECK_FALSE(second->is_closed());
   CHECK(writer::shared(directory.path()) == second);
-}
-
-TEST_CASE("flush_shared flushes all that are held and throws the first failure after", "[summary][shared]") {
-  const test::temporary_directory directory;
-  summary::writer_options options;
-  const auto files = std::make_shared<test::fault_file_system>();
-  options.files = files;
-  const auto bad = writer::shared(directory.path() + "/a", options);
-  const auto good = writer::shared(directory.path() + "/b", options);
-  bad->add_scalar("loss", 1, 1);
-  good->add_scalar("loss", 1, 1);
-  files->inject({.kind = test::operation::write, .path_contains = "/a/"});
-  CHECK_THROWS_AS(writer::flush_shared(), sw::error);
-  CHECK(test::events_of(good->path()).size() == 2);
-  CHECK_NOTHROW(writer::flush_shared());
 }
 
 TEST_CASE("EVT-12 threads that ask at the same time get one writer", "[summary][shared]") {

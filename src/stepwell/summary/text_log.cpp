@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/summary/text_log.hpp"
+
+#include "stepwell/base/log.hpp"
+#include "stepwell/io/path.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <fmt/format.h>
+#include <span>
+#include <utility>
+
+namespace stepwell::summary {
+namespace {
+
+result<std::string> text_at(io::file& file, std::uint64_t offset, std::size_t size) {
+  std::string text(size, '\0');
+  auto        count = file.read_at(offset, std::as_writable_bytes(std::span(text)));
+  if (!count) { return std::move(count).error(); }
+  text.resize(*count);
+  return text;
+}
+
+/// How much of the file is whole lines.
+result<std::uint64_t> whole_lines(io::file& file, std::uint64_t size) {
+  constexpr std::uint64_t piece = 4096;
+  for (std::uint64_t end = size; end > 0;) {
+    const auto begin = end - std::min(end, piece);
+    const auto text = text_at(file, begin, static_cast<std::size_t>(end - begin));
+    if (!text) { return text.error(); }
+    if (const auto last = text->rfind('\n'); last != std::string::npos) { return begin + last + 1; }
+    end = begin;
+  }
+  return std::uint64_t{0};
+}
+
+/// Cuts off half a line at the end; what is left.
+result<std::uint64_t> mended(io::file& file, std::uint64_t size) {
+  auto whole = whole_lines(file, size);
+  if (!whole || *whole == size) { return whole; }
+  if (auto cut = file.truncate(*whole); !cut) { return std::move(cut).error(); }
+  log_warning(fmt::format("{}: half a line, {} bytes, at its end is cut off; whoever wrote it was killed", file.path(), size - *whole));
+  return whole;
+}
+
+}  // namespace
+
+result<text_log> open_text_log(io::file_system& files, const std::string& path, std::string_view beginning) {
+  const auto directory = io::parent_directory(path);
+  if (auto made = files.create_directories(directory); !made) { return std::move(made).error(); }
+  auto lock = files.lock(path + ".lock");
+  if (!lock) { return std::move(lock).error(); }
+  auto file = files.open(path, io::open_mode::append);
+  if (!file) { return std::move(file).error(); }
+  const auto size = (*file)->size();
+  if (!size) { return size.error(); }
+  const auto found = text_at(**file, 0, static_cast<std::size_t>(std::min<std::uint64_t>(*size, beginning.size())));
+  if (!found) { return found.error(); }
+  if (*found != beginning.substr(0, found->size())) {
+    return status(errc::invalid_argument, fmt::format("a file is there that does not begin with \"{}\"; choose another name, or move it away",
+                                                      beginning.substr(0, beginning.find('\n'))), path);
+  }
+  const auto whole = mended(**file, *size);
+  if (!whole) { return whole.error(); }
+  if (*size == 0) {
+    if (auto synced = files.sync_directory(directory); !synced) { return std::move(synced).error(); }
+  }
+  return text_log{std::move(lock).value(), io::sink_into(std::move(file).value(), *whole), *whole == 0};
+}
+
+}  // namespace stepwell::summary

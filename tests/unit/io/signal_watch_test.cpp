@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Signals that do nothing by default stand for those that end a process: SIGURG, SIGCHLD, SIGWINCH. What ends one is
+// shown on a process of its own in tests/fault.
+#include "support/catch.hpp"
+
+#include <stepwell/io/signal_watch.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <array>
+#include <csignal>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using sw::io::signal_watch;
+
+namespace {
+
+using handler = void (*)(int);
+
+handler handler_of(int signal) {
+  struct sigaction now{};
+  ::sigaction(signal, nullptr, &now);
+  return now.sa_handler;
+}
+
+volatile std::sig_atomic_t heard_by_program = 0;
+void program_handler(int) { heard_by_program = heard_by_program + 1; }
+
+/// The program's own arrangement for a signal, taken back at the end of the test.
+class arranged {
+public:
+  arranged(int signal, handler how) : signal_(signal) {
+    struct sigaction mine{};
+    mine.sa_handler = how;
+    ::sigaction(signal, &mine, &before_);
+  }
+  ~arranged() { ::sigaction(signal_, &before_, nullptr); }
+
+private:
+  int              signal_;
+  struct sigaction before_{};
+};
+
+/// A watch, and the signal that it was told of.
+struct listener {
+  std::promise<int>             told;
+  std::future<int>              signal = told.get_future();
+  std::unique_ptr<signal_watch> watch;
+
+  explicit listener(std::vector<int> signals) {
+    watch = value_or_throw(signal_watch::start(std::move(signals), [this](int came) { told.set_value(came); }));
+  }
+  template<class T>
+  static T value_or_throw(sw::result<T> outcome) {
+    REQUIRE(outcome);
+    return std::move(outcome).value();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a watch is told of the first of its signals", "[io][signals]") {
+  listener one({SIGURG, SIGWINCH});
+  ::raise(SIGWINCH);
+  CHECK(one.signal.get() == SIGWINCH);
+}
+
+TEST_CASE("all watches of a signal are told, and no other", "[io][signals]") {
+  listener one({SIGURG});
+  listener two({SIGURG, SIGCHLD});
+  listener other({SIGCHLD});
+  ::raise(SIGURG);
+  CHECK(one.signal.get() == SIGURG);
+  CHECK(two.signal.get() == SIGURG);
+  ::raise(SIGCHLD);
+  CHECK(other.signal.get() == SIGCHLD);  // `two` was told already: a second call would break its promise
+}
+
+TEST_CASE("a signal that all its watches were told of has its default disposition until another asks", "[io][signals]") {
+  listener one({SIGURG, SIGWINCH});
+  CHECK(handler_of(SIGURG) != SIG_DFL);
+  ::raise(SIGURG);
+  CHECK(one.signal.get() == SIGURG);
+  CHECK(handler_of(SIGURG) == SIG_DFL);
+  CHECK(handler_of(SIGWINCH) == SIG_DFL);
+  listener later({SIGURG});
+  CHECK(handler_of(SIGURG) != SIG_DFL);
+  CHECK(handler_of(SIGWINCH) == SIG_DFL);
+  ::raise(SIGURG);
+  CHECK(later.signal.get() == SIGURG);
+  ::raise(SIGURG);  // nothing, by default
+}
+
+TEST_CASE("what the program arranged is back when the last watch is gone", "[io][signals]") {
+  const handler  how = GENERATE(SIG_DFL, SIG_IGN, handler(program_handler));
+  const arranged mine(SIGURG, how);
+  const bool     is_told = GENERATE(false, true);
+  {
+    listener one({SIGURG});
+    {
+      listener two({SIGURG});
+      CHECK(handler_of(SIGURG) != how);
+      if (is_told) {
+        ::raise(SIGURG);
+        one.signal.wait();
+        two.signal.wait();
+      }
+    }
+    if (!is_told) { CHECK(handler_of(SIGURG) != how); }
+  }
+  CHECK(handler_of(SIGURG) == how);
+  const auto before = heard_by_program;
+  ::raise(SIGURG);
+  CHECK(heard_by_program == before + (how == handler(program_handler) ? 1 : 0));
+}
+
+TEST_CASE("a signal is heard by the watch or by the program, never by nobody", "[io][signals]") {
+  const arranged mine(SIGURG, program_handler);
+  for (int round = 0; round < 100; ++round) {
+    const auto before = heard_by_program;
+    bool       was_told = false;
+    {
+      const auto watch = listener::value_or_throw(signal_watch::start({SIGURG}, [&](int) { was_told = true; }));
+      ::raise(SIGURG);
+    }
+    CHECK((was_told ? 1 : 0) + (heard_by_program - before) == 1);
+  }
+}
+
+TEST_CASE("what is no signal, or cannot be caught, is refused, and nothing is changed", "[io][signals]") {
+  const int  bad = GENERATE(SIGKILL, -1, 1000);
+  const auto refused = signal_watch::start({SIGURG, bad}, [](int) {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == sw::errc::invalid_argument);
+  CHECK(handler_of(SIGURG) == SIG_DFL);
+  listener after({SIGURG});
+  ::raise(SIGURG);
+  CHECK(after.signal.get() == SIGURG);
+}
+
+TEST_CASE("a program's own signal set hears what it asked for, before and after", "[io][signals]") {
+  const bool              is_before = GENERATE(true, false);
+  boost::asio::io_context context;
+  boost::asio::signal_set own(context);
+  if (is_before) { own.add(SIGURG); }
+  {
+    listener one({SIGURG});
+    if (!is_before) { own.add(SIGURG); }
+    ::raise(SIGURG);
+    CHECK(one.signal.get() == SIGURG);
+  }
+  for (int signals = 0; signals < 2; ++signals) {
+    int came = 0;
+    own.async_wait([&](const boost::system::error_code&, int signal) { came = signal; });
+    if (signals == 1) { ::raise(SIGURG); }
+    context.restart();
+    while (came == 0) { context.run_one(); }  // one of what it runs is its own business
+    CHECK(came == SIGURG);
+  }
+}
+
+TEST_CASE("signals have names", "[io][signals]") {
+  CHECK(sw::io::signal_name(SIGTERM) == "SIGTERM");
+  CHECK(sw::io::signal_name(1000) == "signal 1000");
+}

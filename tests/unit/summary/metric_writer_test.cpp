@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "events_of.hpp"
+#include "support/fault_file_system.hpp"
+#include "support/file_text.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/summary/metric_writer.hpp>
+#include <stepwell/summary/writer.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <memory>
+#include <string>
+
+namespace sw = stepwell;
+namespace summary = stepwell::summary;
+namespace test = stepwell::test;
+using test::file_text;
+using test::operation;
+
+namespace {
+
+// A file in a directory of its own, on a clock that stands still at 1700000000.
+struct desk {
+  test::temporary_directory                directory;
+  std::shared_ptr<sw::held_clock>          time = std::make_shared<sw::held_clock>();
+  std::shared_ptr<test::fault_file_system> files = std::make_shared<test::fault_file_system>();
+  std::string                              path = directory / "run/metrics";
+
+  [[nodiscard]] summary::metric_writer_options options() const {
+    summary::metric_writer_options made;
+    made.files = files;
+    made.time = time;
+    return made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a CSV file has a header, and a line a number with the time of its call", "[summary][metrics]") {
+  const desk with;
+  {
+    summary::csv_writer csv(with.path, with.options());
+    csv.add_scalar("loss", 0.1F, 1);
+    with.time->advance(std::chrono::microseconds(250'001));
+    csv.add_scalar("accuracy, top 5", 0.25, 1);
+    csv.add_scalar("tokens", std::int64_t{9'007'199'254'740'993}, 2);
+    csv.add_scalar("bad", std::nan(""), 2);
+    csv.add_scalar("worse", -std::numeric_limits<float>::infinity(), 2);
+  }
+  CHECK(file_text(with.path) ==
+        "wall_time,step,tag,value\n"
+        "1700000000.000000,1,loss,0.1\n"
+        "1700000000.250001,1,\"accuracy, top 5\",0.25\n"
+        "1700000000.250001,2,tokens,9007199254740993\n"
+        "1700000000.250001,2,bad,nan\n"
+        "1700000000.250001,2,worse,-inf\n");
+}
+
+TEST_CASE("a JSON lines file has an object a number", "[summary][metrics]") {
+  const desk with;
+  {
+    summary::jsonl_writer json(with.path, with.options());
+    json.add_scalar("loss", 0.1F, 1);
+    json.add_scalar("ok", true, 1);
+    json.add_scalar("bad \"\xff\"", std::nan(""), 2);
+    json.add_start(2);
+  }
+  CHECK(file_text(with.path) ==
+        "{\"wall_time\":1700000000.000000,\"step\":1,\"tag\":\"loss\",\"value\":0.1}\n"
+        "{\"wall_time\":1700000000.000000,\"step\":1,\"tag\":\"ok\",\"value\":1}\n"
+        "{\"wall_time\":1700000000.000000,\"step\":2,\"tag\":\"bad \\\"\xef\xbf\xbd\\\"\",\"value\":\"NaN\"}\n"
+        "{\"wall_time\":1700000000.000000,\"step\":2,\"tag\":\"stepwell/start\",\"value\":null}\n");
+}
+
+TEST_CASE("a file that is there is gone on with, and has one header", "[summary][metrics]") {
+  const desk with;
+  for (int run = 1; run <= 2; ++run) {
+    summary::csv_writer csv(with.path, with.options());
+    if (run == 2) { csv.add_start(5); }
+    csv.add_scalar("loss", run, 5);
+  }
+  CHECK(file_text(with.path) ==
+        "wall_time,step,tag,value\n"
+        "1700000000.000000,5,loss,1\n"
+        "1700000000.000000,5,stepwell/start,\n"
+        "1700000000.000000,5,loss,2\n");
+}
+
+TEST_CASE("half a line that a kill left is cut off with a warning", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk              with;
+  const std::string       header = "wall_time,step,tag,value\n";
+  const auto [left, kept] = GENERATE_COPY(std::pair(header + "1.000000,1,loss,0.5\n1.0000", header + "1.000000,1,loss,0.5\n"),
+                                          std::pair(header + std::string(10'000, 'x'), header),
+                                          std::pair(header.substr(0, 7), header));
+  { summary::csv_writer empty(with.path, with.options()); }
+  test::write_file_text(with.path, left);
+  { summary::csv_writer csv(with.path, with.options()); }
+  CHECK(file_text(with.path) == kept);
+  CHECK(log.contains(sw::log_level::warning, "half a line, " + std::to_string(left.size() - (left.size() < 20 ? 0 : kept.size())) + " bytes"));
+}
+
+TEST_CASE("a file of something else is refused and not touched", "[summary][metrics]") {
+  const desk        with;
+  const std::string other = "step,loss\n1,0.5\nhalf";
+  { summary::csv_writer empty(with.path, with.options()); }
+  test::write_file_text(with.path, other);
+  CHECK_THROWS_WITH(summary::csv_writer(with.path, with.options()), Catch::Contains("\"wall_time,step,tag,value\""));
+  CHECK_THROWS_AS(summary::jsonl_writer(with.path, with.options()), sw::invalid_argument_error);
+  CHECK(file_text(with.path) == other);
+}
+
+TEST_CASE("one writer a file at a time", "[summary][metrics]") {
+  const desk with;
+  {
+    summary::csv_writer csv(with.path, with.options());
+    CHECK_THROWS_AS(summary::csv_writer(with.path, with.options()), sw::failed_precondition_error);
+  }
+  CHECK_NOTHROW(summary::csv_writer(with.path, with.options()));
+}
+
+TEST_CASE("a failed write of metrics is thrown once and told", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk              with;
+  summary::csv_writer     csv(with.path, with.options());
+  std::promise<sw::errc>  told;
+  csv.on_failure([&](const sw::status& failure) { told.set_value(failure.code); });
+  with.files->inject({.kind = operation::write, .path_contains = "metrics", .errno_value = ENOSPC, .from_then_on = true});
+  csv.add_scalar("loss", 1, 1);
+  CHECK_THROWS_AS(csv.flush(), sw::resource_exhausted_error);
+  CHECK(told.get_future().get() == sw::errc::resource_exhausted);
+  CHECK(csv.has_failed());
+  CHECK(csv.failure()->code == sw::errc::resource_exhausted);
+  csv.add_scalar("loss", 2, 2);
+  CHECK(csv.is_closed());
+  CHECK(log.contains(sw::log_level::warning, "metric writer of"));
+  CHECK_NOTHROW(csv.close());
+}
+
+TEST_CASE("the first line later than flush_secs after a flush flushes", "[summary][metrics]") {
+  const desk          with;
+  summary::csv_writer csv(with.path, with.options());
+  csv.flush();
+  const auto before = with.files->operations();
+  csv.add_scalar("loss", 1, 1);
+  CHECK(with.files->operations() == before);
+  std::promise<void> synced;
+  with.files->before_each([&](const test::event& asked) {
+    if (asked.kind == operation::sync) { synced.set_value(); }
+  });
+  with.time->advance(std::chrono::seconds(11));
+  csv.add_scalar("loss", 2, 2);
+  synced.get_future().wait();
+  with.files->before_each(nullptr);
+}
+
+TEST_CASE("an event writer passes scalars and starts on to its metric writers, and nothing else", "[summary][metrics]") {
+  const desk with;
+  const auto csv = std::make_shared<summary::csv_writer>(with.path, with.options());
+  summary::writer_options options;
+  options.time = with.time;
+  options.metrics = {csv};
+  summary::writer events(with.directory / "events", options);
+  events.add_session_log(sw::format::session_status::start, 3);
+  events.add_scalar("loss", 0.1, 3);
+  events.add_text("note", "words", 3);
+  events.add_session_log(sw::format::session_status::checkpoint, 3);
+  events.close();
+  CHECK_FALSE(csv->is_closed());
+  CHECK(file_text(with.path) ==
+        "wall_time,step,tag,value\n"
+        "1700000000.000000,3,stepwell/start,\n"
+        "1700000000.000000,3,loss,0.1\n");
+  CHECK(test::events_of(events.path()).size() == 5);
+}
+
+TEST_CASE("a failure of a metric writer is one of the event writer that feeds it", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk              with;
+  const auto csv = std::make_shared<summary::csv_writer>(with.path, with.options());
+  summary::writer_options options;
+  options.metrics = {csv};
+  summary::writer events(with.directory / "events", options);
+  std::promise<void> told;
+  events.on_failure([&](const sw::status&) { told.set_value(); });
+  with.files->inject({.kind = operation::write, .path_contains = "metrics", .errno_value = EIO, .from_then_on = true});
+  events.add_scalar("loss", 1, 1);
+  CHECK_THROWS_AS(events.flush(), sw::error);
+  told.get_future().wait();
+  CHECK(events.has_failed());
+  CHECK(events.failure());
+  CHECK_NOTHROW(events.close());
+  CHECK(test::events_of(events.path()).size() == 2);  // the event file has it all the same
+}
