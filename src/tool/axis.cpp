@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <utility>
 
 namespace stepwell::tool {
 namespace {
+
+constexpr double most = std::numeric_limits<double>::max();
 
 /// 1, 2 or 5 times a power of ten, not below `least`.
 double round_step(double least) {
@@ -58,12 +61,12 @@ void axis::add_tick(double value, std::string text) {
 void axis::make_linear(range values, std::size_t wanted, bool is_round) {
   if (values.high / 2 - values.low / 2 <= std::max(std::abs(values.low), std::abs(values.high)) * 1e-13) {  // one value
     const double room = values.low == 0 ? 1 : std::abs(values.low) * 0.1;
-    values.low -= room;
-    values.high += room;
+    values.low = std::max(values.low - room, -most);
+    values.high = std::min(values.high + room, most);
   }
   const double step = round_step(std::max((values.high / 2 - values.low / 2) / static_cast<double>(wanted - 1) * 2, 1e-300));
-  low_ = is_round ? std::max(std::floor(values.low / step + 1e-9) * step, -1.7e308) : values.low;
-  high_ = is_round ? std::min(std::ceil(values.high / step - 1e-9) * step, 1.7e308) : values.high;
+  low_ = is_round ? std::max(std::floor(values.low / step + 1e-9) * step, -most) : values.low;
+  high_ = is_round ? std::min(std::ceil(values.high / step - 1e-9) * step, most) : values.high;
   const double greatest = std::max(std::abs(low_), std::abs(high_));
   const double first = std::ceil(low_ / step - 1e-9);
   for (int i = 0; i < 100; ++i) {
