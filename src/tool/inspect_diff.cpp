@@ -142,7 +142,7 @@ std::vector<difference> differences_of(const checkpoint_reader& a, const checkpo
   for (const auto& right : b.entries()) {
     if (!a.contains(right.name)) { found.push_back({right.name, "only in b", "-", described(right)}); }
   }
-  std::ranges::stable_sort(found, {}, &difference::name);
+  std::ranges::sort(found, {}, &difference::name);
   return found;
 }
 

@@ -57,7 +57,7 @@ std::vector<std::string> indexes_in(const console& to, const std::string& direct
       prefixes.push_back(io::join_path(directory, name.substr(0, name.size() - index_suffix.size())));
     }
   }
-  std::ranges::stable_sort(prefixes, {}, [](const auto& prefix) { return step_of_checkpoint(prefix).value_or(-1); });
+  std::ranges::sort(prefixes, {}, [](const auto& prefix) { return std::pair(step_of_checkpoint(prefix).value_or(-1), prefix); });
   return prefixes;
 }
 

@@ -52,7 +52,7 @@ std::string printable(std::string_view text) {
 
 std::size_t columns_of(std::string_view text) noexcept {
   std::size_t columns = 0;
-  for (const unsigned char byte : text) { columns += (byte & 0xc0) != 0x80; }
+  for (const char byte : text) { columns += (byte & '\xc0') != '\x80'; }
   return columns;
 }
 
