@@ -15,7 +15,8 @@ file(REMOVE_RECURSE ${prefix} ${WORK}/consumer)
 if(SHARED)
   set(BUILD ${WORK}/build)
   run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} ${common} -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DBUILD_SHARED_LIBS=ON
-    -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF -DSTEPWELL_BUILD_BENCHMARKS=OFF)
+    -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF -DSTEPWELL_BUILD_BENCHMARKS=OFF
+    -DSTEPWELL_BUILD_TOOL=OFF)
   run(${CMAKE_COMMAND} --build ${BUILD} --target stepwell)
 endif()
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
@@ -33,6 +34,10 @@ foreach(header IN LISTS installed)
     message(FATAL_ERROR "${header} was installed, and is not in the list of public headers")
   endif()
 endforeach()
+
+if(EXISTS ${prefix}/bin/stepwell)  # the tool, where it is built
+  run(${prefix}/bin/stepwell --version)
+endif()
 
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consume/project -B ${WORK}/consumer ${common} -DCMAKE_PREFIX_PATH=${prefix})
 run(${CMAKE_COMMAND} --build ${WORK}/consumer)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Includes go down only: a folder includes itself and lower storeys (storeys.txt), never a neighbour, never upwards.
+# Includes go down only: a folder includes itself and lower storeys (storeys.txt), never a neighbour, never upwards. The
+# tool (src/tool) stands above them all, and none includes it.
 source "$(dirname "$0")/common.sh"
 
 files src/stepwell -- .hpp .cpp | xargs -r awk -v table="$here/storeys.txt" '
@@ -30,6 +31,7 @@ files src/stepwell -- .hpp .cpp | xargs -r awk -v table="$here/storeys.txt" '
       print FILENAME ":" FNR ": " own " (storey " storey[own] ") includes " to " (storey " storey[to] ")"
     }
   }
+  /^[ \t]*#[ \t]*include[ \t]*[<"]tool\// { print FILENAME ":" FNR ": the library includes the tool"; next }
   /^[ \t]*#[ \t]*include[ \t]*"/ && !/"stepwell\// && !/\.pb\.h"/ {
     print FILENAME ":" FNR ": our own headers are included from the root: \"stepwell/...\""
   }' >>"$mistakes"

@@ -24,7 +24,7 @@ say_skipped() {
 }
 
 run_tests() {
-  have build examples tests
+  have build examples tool tests
   configure dev
   build dev
   check dev -LE '^(long|ci)$'
@@ -32,13 +32,28 @@ run_tests() {
 
 run_bench() {
   have build examples bench
-  configure release -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
+  configure release -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
   build release
   local program
   for program in "$root"/build/release/tests/bench/bench_*; do
     [ -f "$program" ] && [ -x "$program" ] || continue
     say "${program##*/}"
     "$program" "$@"
+  done
+}
+
+# run_fuzz [SECONDS]: each fuzz target for so long, from what earlier runs found.
+run_fuzz() {
+  have build tool fuzz
+  local seconds=${1:-60} tree=$root/build/fuzz target
+  say "building the fuzz targets"
+  cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
+    -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
+  cmake --build "$tree" -j "$jobs" --target fuzz_inspect fuzz_events
+  for target in fuzz_inspect fuzz_events; do
+    say "$target, for $seconds s"
+    mkdir -p "$tree/corpus/$target"
+    "$tree/tests/fuzz/$target" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="$tree/corpus/$target-" "$tree/corpus/$target"
   done
 }
 
@@ -89,7 +104,7 @@ step() {
 # steps NAME...: each of them, and what became of all.
 steps() {
   summary= failed=0
-  have build examples tests ci
+  have build examples tool tests ci
   local name
   for name in "$@"; do step "$name"; done
   say "summary"

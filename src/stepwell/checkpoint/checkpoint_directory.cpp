@@ -158,16 +158,35 @@ void checkpoint_directory::tidy() noexcept {
   }
 }
 
+void checkpoint_directory::prune() {
+  const std::lock_guard one(one_at_a_time_);
+  retain();
+}
+
+retention_plan checkpoint_directory::plan() const {
+  const std::lock_guard lock(mutex_);
+  return plan_locked();
+}
+
+std::vector<listed_checkpoint> checkpoint_directory::listed() const {
+  const std::lock_guard lock(mutex_);
+  return list_for_retention();
+}
+
+retention_plan checkpoint_directory::plan_locked() const {
+  const auto            most = options_.max_to_keep.enabled();
+  const retention_rules rules{most ? std::optional(static_cast<std::size_t>(*most)) : std::nullopt,
+                              options_.keep_every_n_hours.enabled(), options_.keep_best};
+  return plan_retention(list_for_retention(), rules, last_preserved_);
+}
+
 /// An index goes while the state file still lists it, and is struck from the list afterwards: a kill in between leaves
 /// nothing that nobody knows of. The data goes last: without an index it claims nothing, and is swept at the next start.
 void checkpoint_directory::retain() {
   retention_plan plan;
   {
     const std::lock_guard lock(mutex_);
-    const auto            most = options_.max_to_keep.enabled();
-    const retention_rules rules{most ? std::optional(static_cast<std::size_t>(*most)) : std::nullopt,
-                                options_.keep_every_n_hours.enabled(), options_.keep_best};
-    plan = plan_retention(list_for_retention(), rules, last_preserved_);
+    plan = plan_locked();
     if (plan.listed.size() == list_.size()) { return; }
   }
   for (const auto& entry : plan.deleted) {

@@ -28,18 +28,32 @@ namespace stepwell::detail {
 /// that mark. How a session lays out its state is not the saver's to know: that has a version of its own, `stepwell/version`.
 inline constexpr std::string_view own_version_name = "stepwell/saver/version";
 
+/// What may be done to a directory.
+enum class directory_access {
+  own,   ///< Locked and swept; everything may be done.
+  look,  ///< Nothing is locked, made, or removed: only what only reads may be called.
+};
+
 /// Locked, swept, and its list known.
 /// @threads Any; saving and restoring wait for each other.
 class checkpoint_directory {
 public:
   /// @errors As `saver::saver`.
   checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files,
-                       std::shared_ptr<clock> time);
+                       std::shared_ptr<clock> time, directory_access access = directory_access::own);
 
   /// Makes a snapshot durable and lists it.
   saved_checkpoint write(const snapshot& taken);
   /// Deletes what is past keeping, after a save. Failures are logged only.
   void tidy() noexcept;
+  /// The same, but throws them.
+  void prune();
+  /// What that would do now.
+  [[nodiscard]] retention_plan plan() const;
+  /// What the directory lists, oldest first, as retention sees it.
+  [[nodiscard]] std::vector<listed_checkpoint> listed() const;
+  /// What killed saves left behind, as it was found at construction (`own`: removed then).
+  [[nodiscard]] const std::vector<std::string>& leftovers() const noexcept { return leftovers_; }
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
 
   [[nodiscard]] std::vector<std::string> checkpoints() const;
@@ -56,7 +70,7 @@ private:
   [[nodiscard]] double      seconds_now() const;
 
   void check_is_in_place() const;
-  void load();
+  void load(directory_access access);
   void load_list(const std::optional<state_file>& state);
   [[nodiscard]] std::set<std::string, std::less<>> claimed_without_index(const std::optional<state_file>& state) const;
   [[nodiscard]] std::optional<listed_checkpoint> inspect(const std::string& prefix);
@@ -68,6 +82,7 @@ private:
   void write_state();
   void retain();
   [[nodiscard]] std::vector<listed_checkpoint> list_for_retention() const;
+  [[nodiscard]] retention_plan plan_locked() const;
   void write_metrics();
   void keep_metrics() noexcept;
 
@@ -77,6 +92,7 @@ private:
   std::shared_ptr<io::file_system>   files_;
   std::shared_ptr<clock>             time_;
   std::unique_ptr<io::file_lock>     lock_;
+  std::vector<std::string>           leftovers_;
 
   std::mutex                         one_at_a_time_;  // of saving and restoring
   mutable std::mutex                 mutex_;          // of what follows; never held during input or output

@@ -39,13 +39,15 @@ double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(
 }  // namespace
 
 checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options,
-                                           std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time)
+                                           std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time,
+                                           directory_access access)
     : path_(std::move(path)), options_(options), files_(std::move(files)), time_(std::move(time)) {
-  value_or_throw(files_->create_directories(path_));
+  const bool is_own = access == directory_access::own;
+  if (is_own) { value_or_throw(files_->create_directories(path_)); }
   canonical_ = value_or_throw(files_->canonical(path_));
-  lock_ = value_or_throw(files_->lock(io::join_path(canonical_, lock_name)));
+  if (is_own) { lock_ = value_or_throw(files_->lock(io::join_path(canonical_, lock_name))); }
   for (const auto& prefix : options_.pinned) { protected_.insert(name_of(prefix)); }
-  load();
+  load(access);
 }
 
 /// Somebody who moves the directory away and begins another one there must not have both mixed.
@@ -55,9 +57,10 @@ void checkpoint_directory::check_is_in_place() const {
                                   "which is left alone; stop this run, or move its directory back", path_);
 }
 
-void checkpoint_directory::load() {
+void checkpoint_directory::load(directory_access access) {
   const auto state = read_state_file(*files_, path_);
-  sweep_leftovers(*files_, path_, options_.basename, names_in(*files_, path_), claimed_without_index(state));
+  leftovers_ = find_leftovers(*files_, path_, options_.basename, names_in(*files_, path_), claimed_without_index(state));
+  if (access == directory_access::own) { sweep_leftovers(*files_, path_, leftovers_); }
   load_list(state);
   load_metrics();
   const auto now = seconds_now();

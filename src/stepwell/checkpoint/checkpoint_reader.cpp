@@ -55,6 +55,8 @@ struct checkpoint_reader::core {
     return *data[static_cast<std::size_t>(where.shard_id)].file;
   }
 
+  [[nodiscard]] bool is_swapped() const noexcept { return is_big_endian == (std::endian::native == std::endian::little); }
+
   /// Fills `block` from `at` bytes into the entry.
   void read_block(const format::bundle_entry& where, std::string_view name, std::uint64_t at, std::span<std::byte> block) const {
     const auto count = value_or_throw(file_of(where).read_at(static_cast<std::uint64_t>(where.offset) + at, block));
@@ -78,7 +80,7 @@ struct checkpoint_reader::core {
     }
     if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, name, "its checksum does not match"); }
     check_booleans(where, name, target);
-    if (is_big_endian == (std::endian::native == std::endian::little)) { swap_numbers(target, where.dtype); }
+    if (is_swapped()) { swap_numbers(target, where.dtype); }
   }
 
   void check_numbers(const format::bundle_entry& where, std::string_view name, std::span<std::byte> scratch) const {
@@ -91,6 +93,26 @@ struct checkpoint_reader::core {
       check_booleans(where, name, block);
     }
     if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, name, "its checksum does not match"); }
+  }
+
+  /// `check_numbers`, showing what is read on the way.
+  [[nodiscard]] generator<std::span<const std::byte>> pieces_of(std::vector<format::bundle_entry> parts, std::string name) const {
+    std::vector<std::byte> scratch;
+    for (const auto& where : parts) {
+      std::uint32_t crc = 0;
+      const auto    size = static_cast<std::uint64_t>(where.size);
+      scratch.resize(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size)));
+      for (std::uint64_t at = 0; at < size; at += block_size) {
+        const auto block = std::span(scratch).first(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size - at)));
+        read_block(where, name, at, block);
+        crc = kernel::crc32c(block, crc);
+        check_booleans(where, name, block);
+        if (is_swapped()) { swap_numbers(block, where.dtype); }
+        const std::span<const std::byte> piece = block;
+        co_yield piece;
+      }
+      if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, name, "its checksum does not match"); }
+    }
   }
 
   [[nodiscard]] std::vector<std::string> read_strings(const format::bundle_entry& where, std::string_view name) const {
@@ -120,6 +142,11 @@ struct checkpoint_reader::core {
     }
   }
 
+  void check_tensor(const detail::stored_tensor& tensor, std::span<std::byte> scratch) const {
+    if (!tensor.entry.is_partitioned) { check_entry(tensor.where, tensor.entry.name, scratch); }
+    for (const auto& part : tensor.parts) { check_entry(part, tensor.entry.name, scratch); }
+  }
+
   void check_readable(const detail::stored_tensor& tensor) const {
     const auto& entry = tensor.entry;
     if (entry.dtype == dtype::string ? entry.is_partitioned : size_of(entry.dtype) == 0) {
@@ -127,6 +154,12 @@ struct checkpoint_reader::core {
                                             static_cast<std::int32_t>(entry.dtype), entry.is_partitioned ? " in slices" : ""),
                                 prefix);
     }
+  }
+
+  void check_numeric(const detail::stored_tensor& tensor) const {
+    check_readable(tensor);
+    if (tensor.entry.dtype != dtype::string) { return; }
+    throw invalid_argument_error(fmt::format("tensor \"{}\" holds strings; use read", tensor.entry.name), prefix);
   }
 };
 
@@ -147,6 +180,7 @@ checkpoint_reader& checkpoint_reader::operator=(checkpoint_reader&&) noexcept = 
 checkpoint_reader::~checkpoint_reader() = default;
 
 const std::string& checkpoint_reader::prefix() const noexcept { return core_->prefix; }
+std::int32_t       checkpoint_reader::shards() const noexcept { return static_cast<std::int32_t>(core_->data.size()); }
 std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
 
@@ -178,10 +212,7 @@ tensor checkpoint_reader::read(std::string_view name) const {
 
 void checkpoint_reader::read_into(std::string_view name, std::span<std::byte> target) const {
   const auto& stored = core_->tensor_named(name);
-  core_->check_readable(stored);
-  if (stored.entry.dtype == dtype::string) {
-    throw invalid_argument_error(fmt::format("tensor \"{}\" holds strings; use read", name), core_->prefix);
-  }
+  core_->check_numeric(stored);
   if (target.size() != stored.entry.size_bytes) {
     throw invalid_argument_error(fmt::format("tensor \"{}\" has {} bytes, the target {}", name, stored.entry.size_bytes, target.size()),
                                  core_->prefix);
@@ -191,11 +222,20 @@ void checkpoint_reader::read_into(std::string_view name, std::span<std::byte> ta
 
 void checkpoint_reader::verify() const {
   std::vector<std::byte> scratch(block_size);
-  for (const auto& tensor : core_->tensors) {
-    if (!tensor.entry.is_partitioned) { core_->check_entry(tensor.where, tensor.entry.name, scratch); }
-    for (const auto& part : tensor.parts) { core_->check_entry(part, tensor.entry.name, scratch); }
-  }
+  for (const auto& tensor : core_->tensors) { core_->check_tensor(tensor, scratch); }
   core_->verified = true;
+}
+
+void checkpoint_reader::verify(std::string_view name) const {
+  const auto&            stored = core_->tensor_named(name);
+  std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, stored.entry.size_bytes)));
+  core_->check_tensor(stored, scratch);
+}
+
+generator<std::span<const std::byte>> checkpoint_reader::pieces(std::string_view name) const {
+  const auto& stored = core_->tensor_named(name);
+  core_->check_numeric(stored);
+  return core_->pieces_of(stored.entry.is_partitioned ? stored.parts : std::vector{stored.where}, std::string(name));
 }
 
 }  // namespace stepwell

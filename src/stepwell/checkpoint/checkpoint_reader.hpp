@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
+#include "stepwell/coro/generator.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@ struct checkpoint_entry {
   std::uint64_t   size_bytes = 0;           ///< As stored, all slices together.
   bool            is_partitioned = false;   ///< Stored in slices; `read` puts them together.
   bool            is_object_graph = false;  ///< TensorFlow's note of who owns what, not a variable.
+  std::uint32_t   crc32c = 0;               ///< As stored: masked. 0 for a partitioned one, whose slices have each their own.
 };
 
 /// One open checkpoint. Its index is read, checked and kept at construction; tensors are read when asked for.
@@ -43,6 +45,8 @@ public:
   ~checkpoint_reader();
 
   [[nodiscard]] const std::string& prefix() const noexcept;
+  /// Data files it is stored in.
+  [[nodiscard]] std::int32_t shards() const noexcept;
   /// N of "model.ckpt-N"; the tensor `global_step` where the name has none; nothing where both are missing.
   [[nodiscard]] std::optional<std::int64_t> step() const;
 
@@ -58,9 +62,18 @@ public:
   /// or for strings. After an error the content of `target` is unspecified.
   void read_into(std::string_view name, std::span<std::byte> target) const;
 
+  /// The elements of a tensor, piece by piece, in the byte order of this machine: whole elements, a MiB at once (the last one
+  /// less), row-major; a partitioned tensor slice by slice. The checksum is known at the end: what was seen is good once the
+  /// iteration has ended. @lifetime A piece is good until the next; the reader must outlive the iteration.
+  /// @errors As `read_into`, out of this call or of the iteration. @cost Memory for one piece, whatever the size of the tensor.
+  [[nodiscard]] generator<std::span<const std::byte>> pieces(std::string_view name) const;
+
   /// Reads everything and checks every checksum; remembered, so that `restore` need not do it again.
   /// @errors `data_loss_error` naming the first damaged tensor.
   void verify() const;
+  /// The same for one tensor.
+  /// @errors Also `not_found_error`.
+  void verify(std::string_view name) const;
   [[nodiscard]] bool is_verified() const noexcept;
 
 private:

@@ -69,8 +69,8 @@ std::optional<data_file_name> parse_data_name(std::string_view name) noexcept {
   return data_file_name{name.substr(0, at), shards};
 }
 
-void sweep_leftovers(io::file_system& files, const std::string& directory, std::string_view basename,
-                     const std::vector<std::string>& names, const std::set<std::string, std::less<>>& claimed) {
+std::vector<std::string> find_leftovers(io::file_system& files, const std::string& directory, std::string_view basename,
+                                        const std::vector<std::string>& names, const std::set<std::string, std::less<>>& claimed) {
   std::vector<std::string> leftovers;
   std::ranges::copy_if(names, std::back_inserter(leftovers), [&](const auto& name) { return is_own_temporary(name, basename); });
   for (const auto& [prefix, by_shards] : group_data(names, basename)) {
@@ -81,6 +81,10 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, std::
       if (kept && shards != *kept) { leftovers.insert(leftovers.end(), group.begin(), group.end()); }
     }
   }
+  return leftovers;
+}
+
+void sweep_leftovers(io::file_system& files, const std::string& directory, const std::vector<std::string>& leftovers) {
   std::string swept;
   for (const auto& name : leftovers) {
     if (remove_or_log(files, io::join_path(directory, name))) { swept.append(swept.empty() ? "" : ", ").append(name); }

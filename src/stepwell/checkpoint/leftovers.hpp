@@ -21,11 +21,14 @@ struct data_file_name {
 };
 [[nodiscard]] std::optional<data_file_name> parse_data_name(std::string_view name) noexcept;
 
-/// Removes what killed saves left: temporary files, data files of `basename`-N without an index, or of another number of
-/// shards than the index speaks of; but not the data of `claimed`, whose index should be there. Says in one warning what;
-/// what cannot be removed is logged and stays.
-void sweep_leftovers(io::file_system& files, const std::string& directory, std::string_view basename,
-                     const std::vector<std::string>& names, const std::set<std::string, std::less<>>& claimed);
+/// What killed saves left among `names`: temporary files, data files of `basename`-N without an index, or of another number
+/// of shards than the index speaks of; but not the data of `claimed`, whose index should be there.
+[[nodiscard]] std::vector<std::string> find_leftovers(io::file_system& files, const std::string& directory, std::string_view basename,
+                                                      const std::vector<std::string>& names,
+                                                      const std::set<std::string, std::less<>>& claimed);
+
+/// Removes them. Says in one warning what; what cannot be removed is logged and stays.
+void sweep_leftovers(io::file_system& files, const std::string& directory, const std::vector<std::string>& leftovers);
 
 /// The least number of shards from `wanted` on of which `prefix` has no data file in `names`: so the data of a new
 /// checkpoint never takes the place of that of an older one of the same name, which stays whole until the new index is there.

@@ -70,6 +70,7 @@ stored_tensor describe(std::string name, format::bundle_entry where) {
   made.entry.is_object_graph = made.entry.name == object_graph_name;
   made.entry.is_partitioned = !where.slices.empty();
   made.entry.size_bytes = made.entry.is_partitioned ? 0 : static_cast<std::uint64_t>(where.size);
+  made.entry.crc32c = made.entry.is_partitioned ? 0 : where.crc32c;
   made.where = std::move(where);
   return made;
 }

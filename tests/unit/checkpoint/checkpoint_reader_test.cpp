@@ -13,6 +13,7 @@
 #include <stepwell/format/bundle.hpp>
 #include <stepwell/format/table.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -256,4 +257,57 @@ TEST_CASE("a boolean that is neither true nor false is data loss", "[checkpoint]
   writer.commit();
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").read("flag"), sw::data_loss_error);
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").verify(), sw::data_loss_error);  // before anything is restored
+}
+
+TEST_CASE("the pieces of a tensor are its elements, a bounded part at a time", "[checkpoint][reader]") {
+  const temporary_directory directory;
+  std::vector<double>       many(300'000);  // 2.3 MiB
+  for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<double>(i); }
+  sw::checkpoint_writer     writer(directory / "m");
+  writer.add("many", sw::view_of(many));
+  writer.add("none", {sw::dtype::float64, {0}, {}});
+  writer.add_strings("words", {1}, std::vector<std::string>{"a"});
+  writer.commit();
+  const sw::checkpoint_reader reader(directory / "m");
+  std::string                 read;
+  std::size_t                 largest = 0;
+  for (const auto piece : reader.pieces("many")) {
+    largest = std::max(largest, piece.size());
+    read += text_of(piece);
+  }
+  CHECK(read == text_of(std::as_bytes(std::span(many))));
+  CHECK(largest == std::size_t{1} << 20);
+  for (const auto piece : reader.pieces("none")) { FAIL(piece.size()); }
+  CHECK_THROWS_AS(reader.pieces("words"), sw::invalid_argument_error);
+  CHECK_THROWS_AS(reader.pieces("other"), sw::not_found_error);
+}
+
+TEST_CASE("the pieces of a damaged tensor end in an error, and one tensor can be verified alone", "[checkpoint][reader]") {
+  const temporary_directory directory;
+  write_tiny(directory / "m");
+  auto       data = sw::test::file_text(directory / "m.data-00000-of-00001");
+  data[11] = 'x';  // in the last element of "w"
+  sw::test::write_file_text(directory / "m.data-00000-of-00001", data);
+  const sw::checkpoint_reader reader(directory / "m");
+  const auto                  read_all = [&](const char* name) {
+    for ([[maybe_unused]] const auto piece : reader.pieces(name)) {}
+  };
+  reader.verify("global_step");
+  CHECK_NOTHROW(read_all("global_step"));
+  CHECK_THROWS_AS(reader.verify("w"), sw::data_loss_error);
+  CHECK_THROWS_AS(read_all("w"), sw::data_loss_error);
+  CHECK_THROWS_AS(reader.verify("v"), sw::not_found_error);
+}
+
+TEST_CASE("a reader says in how many data files, and under which checksums, tensors are stored", "[checkpoint][reader]") {
+  const temporary_directory directory;
+  write_tiny(directory / "a", 1);
+  write_tiny(directory / "b", 2);
+  const sw::checkpoint_reader a(directory / "a");
+  const sw::checkpoint_reader b(directory / "b");
+  CHECK(a.shards() == 1);
+  CHECK(b.shards() == 2);
+  CHECK(a.find("w")->crc32c != 0);
+  CHECK(a.find("w")->crc32c == b.find("w")->crc32c);
+  CHECK(a.find("w")->crc32c != a.find("global_step")->crc32c);
 }

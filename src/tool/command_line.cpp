@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/command_line.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "tool/completion.hpp"
+#include "tool/events.hpp"
+#include "tool/export_npz.hpp"
+#include "tool/inspect.hpp"
+#include "tool/plot.hpp"
+#include "tool/prune.hpp"
+#include "tool/run_stats.hpp"
+#include "tool/text.hpp"
+#include "tool/verify.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <new>
+
+namespace stepwell::tool {
+namespace {
+
+constexpr const char* exit_codes =
+    "exit codes: 0 done; 1 the checkpoints differ (inspect --diff); 2 wrong command line; 3 damaged; 4 not there or not\n"
+    "readable; 5 held by a running process. `stepwell COMMAND --help` says more. Colours only on a terminal, never with NO_COLOR.";
+constexpr const char* is_json = "one JSON document, for scripts";
+
+/// Every command's options, and which of them was asked for.
+class command_line {
+public:
+  explicit command_line(console& to) : to_(to) {
+    app_.footer(exit_codes);
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", STEPWELL_VERSION);
+    add_inspect();
+    add_verify();
+    add_events();
+    add_plot();
+    add_prune();
+    add_export();
+    add_stats();
+    add_completion();
+  }
+
+  outcome run(std::vector<std::string> arguments) {
+    std::ranges::reverse(arguments);  // as CLI11 wants them
+    try {
+      app_.parse(std::move(arguments));
+    } catch (const CLI::ParseError& refused) {
+      return app_.exit(refused, to_.out, to_.err) == 0 ? outcome::good : outcome::usage;
+    }
+    return chosen_();
+  }
+
+private:
+  /// A subcommand that runs `act` with `options`.
+  template<class Options>
+  CLI::App& add(const std::string& name, const std::string& what, Options& options, outcome (*act)(const Options&, console&)) {
+    auto& made = *app_.add_subcommand(name, what);
+    made.final_callback([this, &options, act] { chosen_ = [this, &options, act] { return act(options, to_); }; });
+    return made;
+  }
+
+  void add_inspect() {
+    auto& command = add("inspect", "Tensors of a checkpoint; their values; how two checkpoints differ", inspect_, &inspect);
+    command.add_option("TARGET", inspect_.target, "a prefix (run/model.ckpt-500), or a directory: its newest checkpoint")->required();
+    command.add_flag("--stats", inspect_.stats, "count, min, max, mean, stddev, NaN and infinities of each tensor (reads all of it)");
+    auto* print = command.add_option("--print", inspect_.print, "the values of this tensor")->type_name("NAME");
+    command.add_option("--limit", inspect_.limit, "at most so many values, 0: all")->capture_default_str()->needs(print);
+    auto* diff = command.add_option("--diff", inspect_.diff, "what differs from this other checkpoint; exit code 1 if anything does")->type_name("TARGET");
+    command.add_option("--tolerance", inspect_.tolerance, "absolute differences up to this do not count")->needs(diff)->check(CLI::NonNegativeNumber);
+    command.add_flag("--json", inspect_.json, is_json);
+  }
+
+  void add_verify() {
+    auto& command = add("verify", "Read every byte of checkpoints and check every checksum", verify_, &verify);
+    command.add_option("TARGET", verify_.target, "a prefix, or a directory: all checkpoints that it lists or holds")->required();
+    command.add_flag("--json", verify_.json, is_json);
+  }
+
+  void add_events() {
+    auto& command = add("events", "Tags, counts, steps and times of event files; their values", events_, &events);
+    command.add_option("TARGET", events_.target, "an event file, or a directory of them")->required();
+    command.add_option("--tag", events_.tags, "only this tag; may be given again")->type_name("TAG");
+    auto* lines = command.add_flag("--lines", as_lines_, "a line a value instead of a summary");
+    auto* csv = command.add_flag("--csv", as_csv_, "values as comma-separated lines with a heading");
+    auto* json = command.add_flag("--json", as_json_, "values as JSON, one document a line");
+    auto* summary = command.add_flag("--summary", as_summary_, "with --json: the summary as one document");
+    csv->excludes(json)->excludes(lines);
+    json->excludes(lines);
+    summary->needs(json);
+    auto* follow = command.add_flag("-f,--follow", events_.follow, "go on with what is written from now on, until Ctrl-C");
+    follow->excludes(summary);
+    command.add_flag("-r,--recursive", events_.recursive, "directories below, too")->excludes(follow);
+    command.parse_complete_callback([this] {
+      events_.form = as_csv_                         ? events_form::csv
+                     : as_summary_                   ? events_form::summary_json
+                     : as_json_                      ? events_form::json
+                     : as_lines_ || events_.follow ? events_form::lines
+                                                     : events_form::summary;
+    });
+  }
+
+  void add_plot() {
+    auto& command = add("plot", "Scalars of event files as a chart", plot_, &plot);
+    command.add_option("TARGET", plot_.targets, "directories of event files, or event files; several are drawn together")->required();
+    command.add_option("--tag", plot_.tags, "what to draw; may be given again")->required()->type_name("TAG")->expected(1)->take_all();
+    command.add_option("--svg", plot_.svg, "write a picture instead")->type_name("FILE");
+    command.add_option("--width", plot_.width, "columns (with --svg: pixels); else that of the terminal")->check(CLI::Range(1, 20000));
+    command.add_option("--height", plot_.height, "lines (with --svg: pixels)")->check(CLI::Range(1, 20000));
+    command.add_option("--from", plot_.from_step, "the first step to draw")->type_name("STEP");
+    command.add_option("--to", plot_.to_step, "the last one")->type_name("STEP");
+    command.add_flag("--log", plot_.log_scale, "a logarithmic axis for the values");
+    command.add_flag("--ascii", plot_.ascii, "no letters beyond ASCII");
+  }
+
+  void add_prune() {
+    auto& command = add("prune", "Delete the checkpoints that a saver with these rules would delete; only says so without --yes", prune_, &prune);
+    command.add_option("DIRECTORY", prune_.directory, "a directory of checkpoints")->required();
+    command.add_option("--max-to-keep", prune_.max_to_keep, "the newest so many stay, 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
+    command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others one every so often stays for good")->type_name("HOURS");
+    command.add_option("--keep-best", prune_.keep_best, "so many with the best metric that was reported to the saver stay")->type_name("COUNT");
+    command.add_flag("--higher-is-better", prune_.higher_is_better, "of that metric")->needs("--keep-best");
+    command.add_option("--pin", prune_.pinned, "never delete this one; may be given again")->type_name("CHECKPOINT")->expected(1)->take_all();
+    command.add_option("--basename", prune_.basename, "what the checkpoints are called before \"-STEP\"")->capture_default_str();
+    auto* yes = command.add_flag("--yes", prune_.yes, "do it");
+    command.add_flag("-n,--dry-run", only_says_, "only say what would be deleted (the default)")->excludes(yes);
+    command.add_flag("--json", prune_.json, is_json);
+  }
+
+  void add_export() {
+    auto& command = add("export", "A checkpoint as a file for NumPy", export_, &export_npz);
+    command.add_option("TARGET", export_.target, "a prefix, or a directory: its newest checkpoint")->required();
+    command.add_option("--npz", export_.npz, "the file to write: numpy.load reads it")->required()->type_name("FILE");
+    command.add_option("--tensor", export_.tensors, "only this one; may be given again")->type_name("NAME")->expected(1)->take_all();
+    command.add_flag("--json", export_.json, is_json);
+  }
+
+  void add_stats() {
+    auto& command = add("stats", "How a run stands: checkpoints, event files, steps a second, disk", stats_, &run_stats);
+    command.add_option("DIRECTORY", stats_.directory, "the directory of the run")->required();
+    command.add_flag("--json", stats_.json, is_json);
+  }
+
+  void add_completion() {
+    auto& command = *app_.add_subcommand("completion", "A script that completes command lines of stepwell in a shell");
+    command.add_option("SHELL", shell_, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    command.final_callback([this] {
+      chosen_ = [this] {
+        write_completion(shell_, described(), to_.out);
+        return outcome::good;
+      };
+    });
+  }
+
+  [[nodiscard]] std::vector<described_command> described() {
+    std::vector<described_command> all;
+    for (const auto* command : app_.get_subcommands([](const CLI::App*) { return true; })) {
+      described_command made{command->get_name(), command->get_description(), {}};
+      for (const auto* option : command->get_options()) {
+        for (const auto& name : option->get_lnames()) {
+          made.options.push_back({"--" + name, option->get_description(), option->get_items_expected_max() != 0});
+        }
+      }
+      if (made.name == "completion") { made.words = {"bash", "zsh", "fish"}; }
+      all.push_back(std::move(made));
+    }
+    return all;
+  }
+
+  console&                 to_;
+  CLI::App                 app_{"Looks at, checks and tidies what training runs of stepwell and TensorFlow leave behind.", "stepwell"};
+  inspect_options          inspect_;
+  verify_options           verify_;
+  events_options           events_;
+  plot_options             plot_;
+  prune_options            prune_;
+  export_options           export_;
+  run_stats_options        stats_;
+  std::string              shell_;
+  bool                     as_lines_ = false;
+  bool                     as_csv_ = false;
+  bool                     as_json_ = false;
+  bool                     as_summary_ = false;
+  bool                     only_says_ = false;
+  std::function<outcome()> chosen_;
+};
+
+/// While it lives, what the library logs goes to a stream.
+class log_to {
+public:
+  explicit log_to(std::ostream& err)
+      : before_(set_log_sink([&err](log_level level, std::string_view text) {
+          err << "stepwell " << to_string(level) << ": " << printable(text) << '\n';
+        })) {}
+  log_to(const log_to&) = delete;
+  log_to& operator=(const log_to&) = delete;
+  ~log_to() { set_log_sink(std::move(before_)); }
+
+private:
+  log_sink before_;
+};
+
+outcome outcome_of(errc kind) noexcept {
+  switch (kind) {
+    case errc::data_loss: case errc::truncated: return outcome::damaged;
+    case errc::invalid_argument: return outcome::usage;
+    case errc::failed_precondition: return outcome::held;
+    default: return outcome::unreadable;
+  }
+}
+
+}  // namespace
+
+outcome run(std::vector<std::string> arguments, console& to) noexcept {
+  const log_to logged(to.err);
+  const auto   fail = [&](std::string_view what, outcome how) {
+    to.out.flush();
+    to.err << "stepwell: " << printable(what) << '\n';
+    return how;
+  };
+  try {
+    const auto how = command_line(to).run(std::move(arguments));
+    if (!to.out.flush()) { return fail("could not write all of the output", outcome::unreadable); }
+    return how;
+  } catch (const error& failure) {
+    return fail(failure.what(), outcome_of(failure.kind()));
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", outcome::unreadable);
+  } catch (const std::exception& failure) {
+    return fail(failure.what(), outcome::unreadable);
+  }
+}
+
+}  // namespace stepwell::tool

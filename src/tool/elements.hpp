@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements of a tensor that is known at run time only.
+#pragma once
+
+#include "stepwell/base/dtype.hpp"
+
+#include <bit>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace stepwell::tool {
+
+/// The 16 bits of a bfloat16: the upper half of a float.
+struct bfloat16_bits {
+  std::uint16_t bits;
+};
+/// The 16 bits of an IEEE half.
+struct half_bits {
+  std::uint16_t bits;
+};
+
+[[nodiscard]] inline float to_float(bfloat16_bits value) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+[[nodiscard]] float to_float(half_bits value) noexcept;
+
+/// Calls `act` with a `std::type_identity` of the type in which such elements stand in memory; false where there is none
+/// (strings, variants).
+template<class Act>
+bool with_element_type(dtype type, Act&& act) {
+  switch (type) {
+    case dtype::float32: act(std::type_identity<float>{}); return true;
+    case dtype::float64: act(std::type_identity<double>{}); return true;
+    case dtype::int8: case dtype::qint8: act(std::type_identity<std::int8_t>{}); return true;
+    case dtype::int16: case dtype::qint16: act(std::type_identity<std::int16_t>{}); return true;
+    case dtype::int32: case dtype::qint32: act(std::type_identity<std::int32_t>{}); return true;
+    case dtype::int64: act(std::type_identity<std::int64_t>{}); return true;
+    case dtype::uint8: case dtype::quint8: act(std::type_identity<std::uint8_t>{}); return true;
+    case dtype::uint16: case dtype::quint16: act(std::type_identity<std::uint16_t>{}); return true;
+    case dtype::uint32: act(std::type_identity<std::uint32_t>{}); return true;
+    case dtype::uint64: act(std::type_identity<std::uint64_t>{}); return true;
+    case dtype::boolean: act(std::type_identity<bool>{}); return true;
+    case dtype::bfloat16: act(std::type_identity<bfloat16_bits>{}); return true;
+    case dtype::half: act(std::type_identity<half_bits>{}); return true;
+    case dtype::complex64: act(std::type_identity<std::complex<float>>{}); return true;
+    case dtype::complex128: act(std::type_identity<std::complex<double>>{}); return true;
+    default: return false;
+  }
+}
+
+/// Element `index` of these bytes, at any alignment.
+template<class T>
+[[nodiscard]] T element_at(std::span<const std::byte> bytes, std::size_t index) noexcept {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template<class T>
+inline constexpr bool is_complex_element = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+/// The element as a double: exact but for 64-bit integers above 2^53. Not for complex ones.
+template<class T>
+[[nodiscard]] double to_double(T value) noexcept {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return static_cast<double>(value);
+  } else {
+    return static_cast<double>(to_float(value));
+  }
+}
+
+/// Every digit of it: reading the text gives the same value again. "true", "0.1", "1+2j".
+template<class T>
+[[nodiscard]] std::string element_text(T value);
+
+extern template std::string element_text(bool);
+extern template std::string element_text(float);
+extern template std::string element_text(double);
+extern template std::string element_text(std::int8_t);
+extern template std::string element_text(std::int16_t);
+extern template std::string element_text(std::int32_t);
+extern template std::string element_text(std::int64_t);
+extern template std::string element_text(std::uint8_t);
+extern template std::string element_text(std::uint16_t);
+extern template std::string element_text(std::uint32_t);
+extern template std::string element_text(std::uint64_t);
+extern template std::string element_text(bfloat16_bits);
+extern template std::string element_text(half_bits);
+extern template std::string element_text(std::complex<float>);
+extern template std::string element_text(std::complex<double>);
+
+}  // namespace stepwell::tool

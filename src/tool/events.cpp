@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/events.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "tool/event_stream.hpp"
+#include "tool/target.hpp"
+#include "tool/text.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <fmt/format.h>
+#include <mutex>
+#include <optional>
+
+namespace stepwell::tool {
+namespace {
+
+constexpr auto between_looks = std::chrono::seconds(1);
+
+void complain(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
+
+/// Shows what is there of one file.
+outcome drain(event_stream& stream, event_sink& sink, console& to) {
+  try {
+    while (const auto happened = stream.next()) { sink.add(stream.path(), *happened); }
+    return outcome::good;
+  } catch (const data_loss_error& damage) {
+    complain(to, damage.what());
+    return outcome::damaged;
+  }
+}
+
+outcome show(const std::vector<std::string>& files, event_sink& sink, console& to) {
+  outcome how = outcome::good;
+  for (const auto& path : files) {
+    event_stream stream(*to.files, path);
+    auto         seen = drain(stream, sink, to);
+    sink.end_file(path, stream.records(), stream.bytes());
+    if (seen == outcome::good && stream.cut_short() != 0) {
+      complain(to, fmt::format("{}: the last record is cut short, {} of it are there; does somebody still write it?", path,
+                               count_text(stream.cut_short(), "byte")));
+      seen = outcome::damaged;
+    }
+    how = worse(how, seen);
+  }
+  return how;
+}
+
+/// Waits a moment; whether to go on.
+bool pause(console& to) {
+  std::mutex               mutex;
+  std::condition_variable  stopped;
+  const std::stop_callback wake(to.stop, [&] {
+    { const std::lock_guard held(mutex); }
+    stopped.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  const auto       when = to.time->now() + between_looks;
+  to.time->wait_until(lock, stopped, when, [&] { return to.stop.stop_requested() || to.time->now() >= when; });
+  return !to.stop.stop_requested();
+}
+
+/// Goes from file to file as they come, and never back: viewers do the same.
+class follower {
+public:
+  follower(const events_options& options, event_sink& sink, console& to) : options_(options), sink_(sink), to_(to) {}
+
+  outcome run() {
+    do {
+      while (look()) {}
+      to_.out.flush();
+    } while (to_.out && pause(to_));
+    return how_;
+  }
+
+private:
+  /// Shows what is new in the current file; whether there is a later one, which then is the current one.
+  bool look() {
+    if (stream_ && !is_damaged_) {
+      const auto how = drain(*stream_, sink_, to_);
+      is_damaged_ = how != outcome::good;
+      how_ = worse(how_, how);
+    }
+    const auto files = is_directory(to_, options_.target) ? event_files_in(to_, options_.target)
+                                                          : std::vector{options_.target};
+    const auto later = std::ranges::find_if(files, [&](const auto& path) { return !stream_ || path > stream_->path(); });
+    if (later == files.end()) { return false; }
+    stream_.emplace(*to_.files, *later);
+    is_damaged_ = false;
+    return true;
+  }
+
+  const events_options&       options_;
+  event_sink&                 sink_;
+  console&                    to_;
+  std::optional<event_stream> stream_;
+  bool                        is_damaged_ = false;
+  outcome                     how_ = outcome::good;
+};
+
+}  // namespace
+
+outcome events(const events_options& options, console& to) {
+  const bool is_summary = options.form == events_form::summary || options.form == events_form::summary_json;
+  if (options.follow && is_summary) { throw invalid_argument_error("a summary has no end to wait for: follow lines, CSV or JSON"); }
+  if (options.follow && options.recursive) { throw invalid_argument_error("one directory can be followed, not those below it"); }
+  const auto sink = is_summary ? make_summary_sink(options, to) : make_line_sink(options, to);
+  if (options.follow) { return follower(options, *sink, to).run(); }
+  const auto how = show(require_event_files(to, options.target, options.recursive), *sink, to);
+  sink->finish();
+  return how;
+}
+
+}  // namespace stepwell::tool

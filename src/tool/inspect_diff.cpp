@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How two checkpoints differ. Both are read side by side, a piece at a time.
+#include "tool/elements.hpp"
+#include "tool/inspect.hpp"
+#include "tool/json_writer.hpp"
+#include "tool/text.hpp"
+#include "tool/text_table.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace stepwell::tool {
+namespace {
+
+/// Of the values of two tensors of one dtype and shape.
+struct value_difference {
+  std::uint64_t                count = 0;     ///< Elements that are not the same bits, or further apart than the tolerance.
+  double                       greatest = 0;  ///< The greatest distance; infinite where one is no number and the other is.
+  std::optional<std::uint64_t> first;         ///< The place of the first of them, row-major.
+};
+
+/// How far apart: 0 for two that are no number, or of equal value.
+template<class T>
+double distance(T a, T b) {
+  double apart = 0;
+  if constexpr (is_complex_element<T>) {
+    apart = static_cast<double>(std::abs(a - b));
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    apart = static_cast<double>(a < b ? static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a)
+                                      : static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  } else {
+    const double left = to_double(a);
+    const double right = to_double(b);
+    if (left == right || (std::isnan(left) && std::isnan(right))) { return 0; }
+    apart = std::abs(left - right);
+  }
+  return std::isnan(apart) ? std::numeric_limits<double>::infinity() : apart;
+}
+
+class value_comparison {
+public:
+  explicit value_comparison(double tolerance) : tolerance_(tolerance) {}
+
+  void add(dtype type, std::span<const std::byte> a, std::span<const std::byte> b) {
+    const bool is_same = a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0;
+    with_element_type(type, [&]<class T>(std::type_identity<T>) {
+      const auto count = a.size() / sizeof(T);
+      for (std::size_t i = 0; !is_same && i < count; ++i) {
+        if (std::memcmp(&a[i * sizeof(T)], &b[i * sizeof(T)], sizeof(T)) != 0) {
+          note(at_ + i, distance(element_at<T>(a, i), element_at<T>(b, i)));
+        }
+      }
+      at_ += count;
+    });
+  }
+  void note(std::uint64_t at, double apart) {
+    if (tolerance_ > 0 && apart <= tolerance_) { return; }
+    if (!found_.first) { found_.first = at; }
+    ++found_.count;
+    found_.greatest = std::max(found_.greatest, apart);
+  }
+  [[nodiscard]] const value_difference& found() const noexcept { return found_; }
+
+private:
+  double           tolerance_;
+  std::uint64_t    at_ = 0;
+  value_difference found_;
+};
+
+value_difference compare_values(const checkpoint_reader& a, const checkpoint_reader& b, const checkpoint_entry& left,
+                                const checkpoint_entry& right, double tolerance) {
+  value_comparison compared(tolerance);
+  if (left.dtype == dtype::string || left.is_partitioned || right.is_partitioned) {
+    const auto one = a.read(left.name);
+    const auto other = b.read(right.name);
+    for (std::size_t i = 0; i < one.strings().size(); ++i) {
+      if (one.strings()[i] != other.strings()[i]) { compared.note(i, std::numeric_limits<double>::infinity()); }
+    }
+    compared.add(left.dtype, one.bytes(), other.bytes());
+    return compared.found();
+  }
+  const auto ours = a.pieces(left.name);  // of one size: so are their pieces
+  const auto theirs = b.pieces(right.name);
+  auto       other = theirs.begin();
+  for (const auto piece : ours) {
+    compared.add(left.dtype, piece, *other);
+    ++other;
+  }
+  static_cast<void>(other == theirs.end());  // runs to its end, where its checksum is compared
+  return compared.found();
+}
+
+/// One tensor that is not the same in both.
+struct difference {
+  std::string                     name;
+  std::string                     what;  ///< "only in a", "only in b", "dtype", "shape", "values", "damaged", "not read"
+  std::string                     a;
+  std::string                     b;
+  std::optional<value_difference> values = {};
+};
+
+std::string described(const checkpoint_entry& entry) { return dtype_text(entry.dtype) + " " + to_string(entry.shape); }
+
+std::optional<difference> compare(const checkpoint_reader& a, const checkpoint_reader& b, const checkpoint_entry& left,
+                                  const checkpoint_entry& right, double tolerance) {
+  const auto differs = [&](std::string what) { return difference{left.name, std::move(what), described(left), described(right)}; };
+  if (left.dtype != right.dtype) { return differs("dtype"); }
+  if (left.shape != right.shape) { return differs("shape"); }
+  try {
+    const auto values = compare_values(a, b, left, right, tolerance);
+    if (values.count == 0) { return std::nullopt; }
+    auto made = differs("values");
+    made.values = values;
+    return made;
+  } catch (const data_loss_error& damage) {
+    return difference{left.name, "damaged", printable(damage.what()), ""};
+  } catch (const unimplemented_error& unread) {
+    return difference{left.name, "not read", printable(unread.what()), ""};
+  }
+}
+
+std::vector<difference> differences_of(const checkpoint_reader& a, const checkpoint_reader& b, double tolerance) {
+  std::vector<difference> found;
+  for (const auto& left : a.entries()) {
+    const auto* right = b.find(left.name);
+    if (right == nullptr) {
+      found.push_back({left.name, "only in a", described(left), "-"});
+    } else if (auto one = compare(a, b, left, *right, tolerance)) {
+      found.push_back(std::move(*one));
+    }
+  }
+  for (const auto& right : b.entries()) {
+    if (!a.contains(right.name)) { found.push_back({right.name, "only in b", "-", described(right)}); }
+  }
+  std::ranges::sort(found, {}, &difference::name);
+  return found;
+}
+
+void print_as_text(const std::vector<difference>& found, const checkpoint_reader& a, const checkpoint_reader& b, console& to) {
+  to.out << "a: " << printable(a.prefix()) << "\nb: " << printable(b.prefix()) << "\n\n";
+  if (found.empty()) {
+    to.out << "the same: " << count_text(a.entries().size(), "tensor") << '\n';
+    return;
+  }
+  text_table table({"NAME", "DIFFERS IN", "A", "B", ">ELEMENTS", ">MAX |A-B|", ">FIRST AT"});
+  for (const auto& one : found) {
+    const auto& values = one.values;
+    table.add({{printable(one.name), ink::cyan}, {one.what, ink::yellow}, one.a, one.b,
+               values ? std::to_string(values->count) : "", values ? number_text(values->greatest) : "",
+               values ? std::to_string(*values->first) : ""});
+  }
+  table.print(to);
+}
+
+void print_as_json(const std::vector<difference>& found, const checkpoint_reader& a, const checkpoint_reader& b, console& to) {
+  json_writer json(to.out);
+  json.begin_object();
+  json.member("a", a.prefix());
+  json.member("b", b.prefix());
+  json.key("differences");
+  json.begin_array();
+  for (const auto& one : found) {
+    json.begin_object();
+    json.member("name", one.name);
+    json.member("what", one.what);
+    json.member("a", one.a);
+    json.member("b", one.b);
+    if (one.values) {
+      json.member("elements", one.values->count);
+      json.member("max_abs", one.values->greatest);
+      json.member("first", *one.values->first);
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  to.out << '\n';
+}
+
+}  // namespace
+
+outcome diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to) {
+  const checkpoint_reader left(a, to.files);
+  const checkpoint_reader right(b, to.files);
+  const auto              found = differences_of(left, right, options.tolerance);
+  (options.json ? print_as_json : print_as_text)(found, left, right, to);
+  const bool is_damaged = std::ranges::find(found, "damaged", &difference::what) != found.end();
+  return is_damaged ? outcome::damaged : found.empty() ? outcome::good : outcome::differs;
+}
+
+}  // namespace stepwell::tool

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The values of one tensor, between brackets as its shape has them.
+#include "tool/elements.hpp"
+#include "tool/inspect.hpp"
+#include "tool/json_writer.hpp"
+#include "tool/text.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+
+#include <fmt/format.h>
+#include <functional>
+
+namespace stepwell::tool {
+namespace {
+
+/// Puts elements between brackets as they come.
+class bracket_printer {
+public:
+  bracket_printer(std::ostream& out, const tensor_shape& shape) : out_(out) {
+    std::uint64_t size = 1;
+    for (auto at = shape.rbegin(); at != shape.rend(); ++at) { sizes_.push_back(size *= static_cast<std::uint64_t>(*at)); }
+  }
+
+  void add(const std::string& text) {
+    const auto opened = boundaries();
+    if (count_ != 0) { out_ << (opened == 0 ? ", " : ",\n" + std::string(sizes_.size() - opened, ' ')); }
+    out_ << std::string(opened, '[') << text;
+    ++count_;
+    out_ << std::string(boundaries(), ']');
+  }
+
+private:
+  /// How many brackets begin, or end, before the next element.
+  [[nodiscard]] std::size_t boundaries() const {
+    std::size_t found = 0;
+    for (const auto size : sizes_) { found += count_ % size == 0; }
+    return found;
+  }
+
+  std::ostream&              out_;
+  std::vector<std::uint64_t> sizes_;  // elements between the brackets, innermost first
+  std::uint64_t              count_ = 0;
+};
+
+using element_visitor = std::function<void(const std::string& text)>;
+
+/// Hands the first `most` elements to `visit`, as texts. The whole tensor is read all the same: its checksum is at the end.
+void visit_elements(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, const element_visitor& visit) {
+  std::uint64_t shown = 0;
+  const auto    show_piece = [&](std::span<const std::byte> bytes) {
+    with_element_type(entry.dtype, [&]<class T>(std::type_identity<T>) {
+      for (std::size_t i = 0; i < bytes.size() / sizeof(T) && shown < most; ++i, ++shown) { visit(element_text(element_at<T>(bytes, i))); }
+    });
+  };
+  if (entry.dtype != dtype::string && !entry.is_partitioned) {
+    for (const auto piece : reader.pieces(entry.name)) { show_piece(piece); }
+    return;
+  }
+  const auto whole = reader.read(entry.name);
+  show_piece(whole.bytes());
+  for (const auto& element : whole.strings()) {
+    if (shown++ >= most) { break; }
+    visit(element);
+  }
+}
+
+/// A number as JSON has it; a text for what it has no word for.
+void write_element(json_writer& json, const std::string& text, dtype type) {
+  const bool is_text = type == dtype::string || type == dtype::complex64 || type == dtype::complex128;
+  if (is_text || text == "nan" || text == "-nan" || text == "inf" || text == "-inf") {
+    json.value(text == "-nan" && !is_text ? std::string("nan") : text);
+  } else {
+    json.literal(text);
+  }
+}
+
+void print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
+  json_writer json(to.out);
+  json.begin_object();
+  json.member("name", entry.name);
+  json.member("dtype", dtype_text(entry.dtype));
+  json.key("shape");
+  write_array(json, entry.shape);
+  json.key("values");
+  json.begin_array();
+  visit_elements(reader, entry, most, [&](const std::string& text) { write_element(json, text, entry.dtype); });
+  json.end_array();
+  json.end_object();
+  to.out << '\n';
+}
+
+void print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
+  to.out << paint(to, ink::cyan, printable(entry.name)) << "  " << dtype_text(entry.dtype) << ' ' << to_string(entry.shape) << '\n';
+  const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
+  if (count == 0) { to.out << "[]"; }
+  bracket_printer brackets(to.out, entry.shape);
+  visit_elements(reader, entry, most, [&](const std::string& text) {
+    brackets.add(entry.dtype == dtype::string ? '"' + printable(text) + '"' : text);
+  });
+  to.out << '\n';
+  if (count > most) { to.out << fmt::format("... and {} more; --limit 0 shows all\n", count - most); }
+}
+
+}  // namespace
+
+outcome print_tensor(const inspect_options& options, const std::string& prefix, console& to) {
+  const checkpoint_reader reader(prefix, to.files);
+  const auto*             entry = reader.find(options.print);
+  if (entry == nullptr) {
+    throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"; `stepwell inspect` lists them", options.print), prefix);
+  }
+  const auto most = options.limit == 0 ? UINT64_MAX : options.limit;
+  (options.json ? print_as_json : print_as_text)(reader, *entry, most, to);
+  return outcome::good;
+}
+
+}  // namespace stepwell::tool

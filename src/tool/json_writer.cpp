@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/json_writer.hpp"
+
+#include "stepwell/format/utf8.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <string>
+
+namespace stepwell::tool {
+namespace {
+
+template<class Number>
+std::string number_json(Number number) {
+  if (std::isnan(number)) { return "\"nan\""; }
+  if (std::isinf(number)) { return number < 0 ? "\"-inf\"" : "\"inf\""; }
+  return fmt::format("{}", number);
+}
+
+}  // namespace
+
+void json_writer::separate() {
+  if (after_key_) {
+    after_key_ = false;
+  } else if (!has_one_.empty()) {
+    if (has_one_.back()) { out_ << ", "; }
+    has_one_.back() = true;
+  }
+}
+
+void json_writer::open(char bracket) {
+  separate();
+  out_ << bracket;
+  has_one_.push_back(false);
+}
+
+void json_writer::close(char bracket) {
+  out_ << bracket;
+  has_one_.pop_back();
+}
+
+void json_writer::text(std::string_view content) {
+  const auto mended = format::is_utf8(content) ? std::string(content) : format::to_utf8(content);
+  out_ << '"';
+  for (const char letter : mended) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (letter == '"' || letter == '\\') {
+      out_ << '\\' << letter;
+    } else if (letter == '\n') {
+      out_ << "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out_ << fmt::format("\\u{:04x}", byte);
+    } else {
+      out_ << letter;
+    }
+  }
+  out_ << '"';
+}
+
+void json_writer::key(std::string_view name) {
+  separate();
+  text(name);
+  out_ << ": ";
+  after_key_ = true;
+}
+
+void json_writer::value(std::string_view content) {
+  separate();
+  text(content);
+}
+
+void json_writer::value(bool truth) {
+  separate();
+  out_ << (truth ? "true" : "false");
+}
+
+void json_writer::value(double number) {
+  separate();
+  out_ << number_json(number);
+}
+
+void json_writer::value(float number) {
+  separate();
+  out_ << number_json(number);
+}
+
+void json_writer::null() { literal("null"); }
+
+void json_writer::literal(std::string_view json) {
+  separate();
+  out_ << json;
+}
+
+}  // namespace stepwell::tool

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JSON as it goes, without holding any of it.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+namespace stepwell::tool {
+
+/// Writes one document, on one line. NaN and infinities, which JSON has no word for, are the texts "nan", "inf", "-inf";
+/// bytes of a text that are not UTF-8 are replaced.
+/// @pre Calls nest as JSON does; a member is a `key` and then a value.
+class json_writer {
+public:
+  explicit json_writer(std::ostream& out) : out_(out) {}
+
+  void begin_object() { open('{'); }
+  void end_object() { close('}'); }
+  void begin_array() { open('['); }
+  void end_array() { close(']'); }
+  void key(std::string_view name);
+
+  void value(std::string_view text);
+  void value(const char* text) { value(std::string_view(text)); }
+  void value(bool truth);
+  void value(double number);
+  void value(float number);
+  template<std::integral Number>
+  void value(Number number) {
+    separate();
+    out_ << +number;
+  }
+  void null();
+  /// What is JSON already: a number's digits.
+  void literal(std::string_view json);
+
+  template<class Value>
+  void member(std::string_view name, const Value& content) {
+    key(name);
+    value(content);
+  }
+
+private:
+  void separate();
+  void open(char bracket);
+  void close(char bracket);
+  void text(std::string_view content);
+
+  std::ostream&     out_;
+  std::vector<bool> has_one_;           // of each open bracket: something stands in it
+  bool              after_key_ = false;
+};
+
+/// Writes all of a range of numbers or texts.
+template<class Range>
+void write_array(json_writer& json, const Range& values) {
+  json.begin_array();
+  for (const auto& value : values) { json.value(value); }
+  json.end_array();
+}
+
+}  // namespace stepwell::tool

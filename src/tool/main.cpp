@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program `stepwell`: a terminal, and the command line.
+#include "tool/command_line.hpp"
+
+#include <cstdlib>
+#include <iostream>
+#include <string_view>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace {
+
+/// As the terminal says, else as the shell says, else 80.
+int width_of_terminal() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) { return size.ws_col; }
+  const char* columns = std::getenv("COLUMNS");
+  const int   number = columns != nullptr ? std::atoi(columns) : 0;
+  return number > 0 && number < 10000 ? number : 80;
+}
+
+/// See no-color.org.
+bool wants_colours() {
+  const char* refused = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::ios::sync_with_stdio(false);
+  stepwell::tool::console to{.out = std::cout, .err = std::cerr, .width = width_of_terminal(), .colours = wants_colours()};
+  return static_cast<int>(stepwell::tool::run({argv + 1, argv + argc}, to));
+}

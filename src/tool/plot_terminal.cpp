@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines of dots: each letter of the braille block is two dots wide and four high.
+#include "tool/axis.hpp"
+#include "tool/plot.hpp"
+#include "tool/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace stepwell::tool {
+namespace {
+
+constexpr std::array palette = {ink::cyan, ink::yellow, ink::magenta, ink::green, ink::red, ink::blue};
+
+/// Dots, row by row from the top; each letter has the colour of the line drawn last through it.
+class canvas {
+public:
+  canvas(int columns, int rows, bool ascii)
+      : columns_(columns), rows_(rows), ascii_(ascii), cells_(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows)) {}
+
+  [[nodiscard]] int width() const noexcept { return columns_ * (ascii_ ? 1 : 2); }
+  [[nodiscard]] int height() const noexcept { return rows_ * (ascii_ ? 1 : 4); }
+
+  void dot(int x, int y, ink colour) {
+    if (x < 0 || y < 0 || x >= width() || y >= height()) { return; }
+    constexpr std::array<std::array<unsigned, 2>, 4> bits = {{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
+    auto& cell = at(ascii_ ? x : x / 2, ascii_ ? y : y / 4);
+    cell.dots |= ascii_ ? 1u : bits[static_cast<std::size_t>(y % 4)][static_cast<std::size_t>(x % 2)];
+    cell.colour = colour;
+  }
+  void line(int x0, int y0, int x1, int y1, ink colour) {
+    const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    for (int i = 0; i <= steps; ++i) {
+      dot(x0 + static_cast<int>(std::lround(double(x1 - x0) * i / steps)), y0 + static_cast<int>(std::lround(double(y1 - y0) * i / steps)), colour);
+    }
+  }
+  [[nodiscard]] std::string row(int y, const console& to) {
+    std::string text;
+    for (int x = 0; x < columns_; ++x) {
+      const auto& cell = at(x, y);
+      text += cell.dots == 0 ? " " : paint(to, cell.colour, ascii_ ? "*" : braille(cell.dots));
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  }
+
+private:
+  struct letter {
+    unsigned dots = 0;
+    ink      colour = ink::plain;
+  };
+  [[nodiscard]] letter& at(int x, int y) { return cells_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(x)]; }
+  /// U+2800 and up, as UTF-8.
+  static std::string braille(unsigned dots) {
+    return {'\xe2', static_cast<char>(0xa0 | dots >> 6), static_cast<char>(0x80 | (dots & 0x3f))};
+  }
+
+  int                 columns_;
+  int                 rows_;
+  bool                ascii_;
+  std::vector<letter> cells_;
+};
+
+void draw(canvas& on, const series& line, const axis& x_axis, const axis& y_axis, ink colour) {
+  const auto x_of = [&](double x) { return static_cast<int>(std::lround(x_axis.place_of(x) * (on.width() - 1))); };
+  const auto y_of = [&](double y) { return static_cast<int>(std::lround((1 - y_axis.place_of(y)) * (on.height() - 1))); };
+  const point_group* before = nullptr;
+  for (const auto& group : line.groups()) {
+    if (before != nullptr && before->last_x <= group.first_x) {
+      on.line(x_of(before->last_x), y_of(before->last), x_of(group.first_x), y_of(group.first), colour);
+    }
+    on.line(x_of(group.first_x), y_of(group.first), x_of(group.last_x), y_of(group.last), colour);
+    on.line(x_of(group.first_x), y_of(group.min), x_of(group.first_x), y_of(group.max), colour);
+    before = &group;
+  }
+}
+
+/// Ticks' texts under the chart, where they do not touch each other.
+std::string x_labels(const axis& x_axis, int margin, int columns) {
+  std::string text(static_cast<std::size_t>(margin + columns), ' ');
+  std::size_t free_from = 0;
+  for (const auto& tick : x_axis.ticks()) {
+    const auto length = tick.text.size();
+    const auto middle = static_cast<double>(margin) + tick.place * (columns - 1);
+    auto       from = static_cast<std::size_t>(std::max(0.0, std::round(middle - static_cast<double>(length - 1) / 2)));
+    from = std::min(from, text.size() - std::min(text.size(), length));
+    if (from < free_from) { continue; }
+    text.replace(from, length, tick.text);
+    free_from = from + length + 2;
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+/// The line under the chart, a mark at each tick.
+std::string x_line(const axis& x_axis, int columns, bool ascii) {
+  std::vector<bool> is_tick(static_cast<std::size_t>(columns));
+  for (const auto& tick : x_axis.ticks()) { is_tick[static_cast<std::size_t>(std::lround(tick.place * (columns - 1)))] = true; }
+  std::string text = ascii ? "+" : "└";
+  for (const bool marked : is_tick) { text += ascii ? (marked ? "+" : "-") : (marked ? "┬" : "─"); }
+  return text;
+}
+
+void print_legend(const std::vector<series>& lines, console& to) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto& line = lines[i];
+    to.out << "  " << paint(to, palette[i % palette.size()], "──") << ' ' << line.name();
+    if (!line.groups().empty()) {
+      const auto values = y_range({line});
+      to.out << fmt::format("  last {} at step {:.0f}, from {} to {}, {}", number_text(line.groups().back().last), line.groups().back().last_x,
+                            number_text(values.low), number_text(values.high), count_text(line.points(), "point"));
+    }
+    if (line.not_finite() != 0) { to.out << paint(to, ink::red, fmt::format(", and {} not finite", line.not_finite())); }
+    to.out << '\n';
+  }
+}
+
+void draw_one(const chart& drawn, bool ascii, console& to) {
+  const int   rows = std::clamp(drawn.height, 3, 1000);
+  const axis  y_axis(y_range(drawn.lines), static_cast<std::size_t>(std::max(2, rows / 4 + 1)), true, drawn.log_scale);
+  std::size_t widest = 0;
+  for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
+  const int  margin = static_cast<int>(widest) + 2;
+  const int  columns = std::clamp(drawn.width - margin - 1, 10, 10000);
+  const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(std::max(2, columns / 12)), false);
+  canvas     on(columns, rows, ascii);
+  for (std::size_t i = 0; i < drawn.lines.size(); ++i) { draw(on, drawn.lines[i], x_axis, y_axis, palette[i % palette.size()]); }
+
+  to.out << std::string(static_cast<std::size_t>(margin), ' ') << paint(to, ink::bold, drawn.title) << '\n';
+  for (int row = 0; row < rows; ++row) {
+    std::string label;
+    for (const auto& tick : y_axis.ticks()) {
+      if (std::lround((1 - tick.place) * (rows - 1)) == row) { label = tick.text; }
+    }
+    to.out << std::string(widest - label.size(), ' ') << label << ' '
+           << paint(to, ink::dim, ascii ? (label.empty() ? "|" : "+") : (label.empty() ? "│" : "┤")) << on.row(row, to) << '\n';
+  }
+  to.out << std::string(widest + 1, ' ') << paint(to, ink::dim, x_line(x_axis, columns, ascii)) << '\n';
+  to.out << x_labels(x_axis, margin, columns) << '\n';
+  print_legend(drawn.lines, to);
+}
+
+}  // namespace
+
+void draw_in_terminal(const chart& drawn, bool ascii, console& to) {
+  if (to.colours || drawn.lines.size() == 1) { return draw_one(drawn, ascii, to); }
+  for (const auto& line : drawn.lines) {
+    if (line.groups().empty()) { continue; }
+    auto alone = drawn;
+    alone.lines = {line};
+    alone.title = line.name();
+    draw_one(alone, ascii, to);
+  }
+}
+
+}  // namespace stepwell::tool

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/prune.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoint_directory.hpp"
+#include "stepwell/io/path.hpp"
+#include "tool/json_writer.hpp"
+#include "tool/target.hpp"
+#include "tool/text.hpp"
+#include "tool/text_table.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace stepwell::tool {
+namespace {
+
+using detail::checkpoint_directory;
+using detail::directory_access;
+
+/// What becomes of one checkpoint.
+struct verdict {
+  std::string      name;
+  std::int64_t     step = 0;
+  double           time = 0;
+  std::uint64_t    bytes = 0;
+  std::string_view what;  ///< "keep", "delete", "forget": it stays for good, and is not listed any more
+  std::string_view why;
+};
+
+struct decision {
+  std::vector<verdict>     verdicts;
+  std::vector<std::string> leftovers;
+  std::uint64_t            freed = 0;  ///< Bytes.
+};
+
+saver_options rules_of(const prune_options& options) {
+  saver_options rules;
+  rules.basename = options.basename;
+  rules.max_to_keep = options.max_to_keep;
+  if (options.keep_every_n_hours) { rules.keep_every_n_hours = *options.keep_every_n_hours; }
+  if (options.keep_best != 0) {
+    rules.keep_best = keep_best{.metric = "", .count = options.keep_best, .direction = options.higher_is_better ? better::higher : better::lower};
+  }
+  rules.pinned = options.pinned;
+  return rules;
+}
+
+decision decide(const checkpoint_directory& directory, const prune_options& options, const console& to) {
+  const auto plan = directory.plan();
+  decision   made{.verdicts = {}, .leftovers = directory.leftovers()};
+  const auto is_in = [](const auto& list, const std::string& name) { return std::ranges::find(list, name, &detail::listed_checkpoint::name) != list.end(); };
+  for (const auto& one : directory.listed()) {
+    const auto prefix = one.name.starts_with('/') ? one.name : io::join_path(options.directory, one.name);
+    verdict    seen{one.name, one.step, one.time, size_on_disk(to, prefix), "keep", ""};
+    if (is_in(plan.deleted, one.name)) {
+      seen.what = "delete";
+      made.freed += seen.bytes;
+    } else if (!is_in(plan.listed, one.name)) {
+      seen.what = "forget";
+      seen.why = one.is_ours ? "one of those to keep every so many hours" : "not written by a saver of stepwell";
+    } else if (one.is_protected) {
+      seen.why = "pinned, or the newest whole one";
+    }
+    made.verdicts.push_back(seen);
+  }
+  return made;
+}
+
+void print_as_text(const decision& made, const prune_options& options, console& to) {
+  text_table table({"CHECKPOINT", ">STEP", "WRITTEN (UTC)", ">SIZE", "WHAT", "WHY"});
+  for (const auto& one : made.verdicts) {
+    table.add({{printable(one.name), ink::cyan}, std::to_string(one.step), time_text(one.time), size_text(one.bytes),
+               {std::string(one.what), one.what == "delete" ? ink::red : ink::green}, {std::string(one.why), ink::dim}});
+  }
+  table.print(to);
+  for (const auto& name : made.leftovers) { to.out << printable(name) << ": left by a killed save, " << (options.yes ? "deleted" : "would go, too") << '\n'; }
+  const auto count = static_cast<std::uint64_t>(std::ranges::count(made.verdicts, "delete", &verdict::what));
+  to.out << '\n' << count_text(count, "checkpoint") << ", " << size_text(made.freed) << (options.yes ? " deleted\n" : " would be deleted");
+  if (!options.yes) { to.out << (count == 0 && made.leftovers.empty() ? "\n" : "; nothing was: --yes does it\n"); }
+}
+
+void print_as_json(const decision& made, const prune_options& options, console& to) {
+  json_writer json(to.out);
+  json.begin_object();
+  json.member("done", options.yes);
+  json.member("freed_bytes", made.freed);
+  json.key("checkpoints");
+  json.begin_array();
+  for (const auto& one : made.verdicts) {
+    json.begin_object();
+    json.member("name", one.name);
+    json.member("step", one.step);
+    json.member("time", one.time);
+    json.member("bytes", one.bytes);
+    json.member("what", one.what);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("leftovers");
+  write_array(json, made.leftovers);
+  json.end_object();
+  to.out << '\n';
+}
+
+}  // namespace
+
+outcome prune(const prune_options& options, console& to) {
+  if (!is_directory(to, options.directory)) { throw not_found_error("there is no such directory", options.directory); }
+  const auto rules = rules_of(options);
+  {  // looked at first, so that nothing happens where no checkpoint is whole
+    checkpoint_directory looked(options.directory, rules, to.files, to.time, directory_access::look);
+    if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }
+    if (!options.yes) {
+      (options.json ? print_as_json : print_as_text)(decide(looked, options, to), options, to);
+      return outcome::good;
+    }
+  }
+  checkpoint_directory held(options.directory, rules, to.files, to.time);
+  static_cast<void>(held.restore_newest());  // which from now on is not deleted
+  const auto made = decide(held, options, to);
+  held.prune();
+  held.close();
+  (options.json ? print_as_json : print_as_text)(made, options, to);
+  return outcome::good;
+}
+
+}  // namespace stepwell::tool

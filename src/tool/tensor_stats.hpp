@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one look over a tensor says of its values.
+#pragma once
+
+#include "stepwell/base/dtype.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace stepwell::tool {
+
+/// All but the counts are of the finite values, and mean nothing without one.
+struct tensor_stats {
+  std::uint64_t count      = 0;
+  std::uint64_t nans       = 0;
+  std::uint64_t infinities = 0;
+  double        min        = 0;
+  double        max        = 0;
+  double        mean       = 0;
+  double        spread     = 0;  ///< The sum of squared distances from the mean.
+
+  [[nodiscard]] std::uint64_t finite() const noexcept { return count - nans - infinities; }
+  /// Standard deviation of these values, not an estimate for others: divided by their number.
+  [[nodiscard]] double stddev() const noexcept;
+
+  /// Takes in more elements. @pre They are numbers, not complex ones.
+  void add(dtype type, std::span<const std::byte> elements);
+};
+
+/// Of a whole tensor; nothing for strings, complex numbers, and what is not read.
+/// @errors As `checkpoint_reader::pieces`. @cost Memory for one piece.
+[[nodiscard]] std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const checkpoint_entry& entry);
+
+}  // namespace stepwell::tool

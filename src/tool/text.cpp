@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tool/text.hpp"
+
+#include "stepwell/format/utf8.hpp"
+#include "tool/console.hpp"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+#include <iterator>
+
+namespace stepwell::tool {
+namespace {
+
+/// Bytes of the good UTF-8 sequence at the front of `text`; 0 if there is none.
+std::size_t sequence_length(std::string_view text) noexcept {
+  for (std::size_t length = 1; length <= 4 && length <= text.size(); ++length) {
+    if (format::is_utf8(text.substr(0, length))) { return length; }
+  }
+  return 0;
+}
+
+/// C0, DEL, and C1 (as UTF-8: C2 80 to C2 9F).
+bool is_control(std::string_view sequence) noexcept {
+  const auto first = static_cast<unsigned char>(sequence.front());
+  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0);
+}
+
+}  // namespace
+
+std::string paint(const console& to, ink colour, std::string_view text) {
+  constexpr std::array<std::string_view, 9> codes = {"", "1", "2", "31", "32", "33", "34", "35", "36"};
+  if (!to.colours || colour == ink::plain || text.empty()) { return std::string(text); }
+  return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(colour)], text);
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto length = sequence_length(text);
+    if (length == 0 || is_control(text.substr(0, length))) {
+      fmt::format_to(std::back_inserter(shown), "\\x{:02x}", static_cast<unsigned char>(text.front()));
+      text.remove_prefix(1);
+    } else {
+      shown.append(text.substr(0, length));
+      text.remove_prefix(length);
+    }
+  }
+  return shown;
+}
+
+std::size_t columns_of(std::string_view text) noexcept {
+  std::size_t columns = 0;
+  for (const char byte : text) { columns += (byte & '\xc0') != '\x80'; }
+  return columns;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) { return fmt::format("{} B", bytes); }
+  double      value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string count_text(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string number_text(double value) { return fmt::format("{:.6g}", value); }
+
+std::string time_text(double seconds) {
+  constexpr double last = 253402300799.0;  // the end of the year 9999
+  if (!(seconds >= 0 && seconds <= last)) { return "-"; }
+  namespace chrono = std::chrono;
+  const auto                whole = static_cast<std::int64_t>(seconds);
+  const chrono::sys_days    day{chrono::days(whole / 86400)};
+  const chrono::year_month_day date(day);
+  const auto                in_day = whole % 86400;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", int(date.year()), unsigned(date.month()), unsigned(date.day()),
+                     in_day / 3600, in_day / 60 % 60, in_day % 60);
+}
+
+std::string duration_text(double seconds) {
+  if (!(seconds >= 0 && seconds < 1e15)) { return "-"; }
+  if (seconds < 60) { return fmt::format("{:.1f} s", seconds); }
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole < 3600) { return fmt::format("{} min {} s", whole / 60, whole % 60); }
+  if (whole < 86400) { return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60); }
+  return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string dtype_text(dtype type) {
+  constexpr std::array<std::string_view, 24> names = {
+      "invalid", "float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8",
+      "quint8", "qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource", "variant",
+      "uint32", "uint64"};
+  const auto number = static_cast<std::int32_t>(type);
+  if (number < 0 || static_cast<std::size_t>(number) >= names.size()) { return fmt::format("dtype {}", number); }
+  return std::string(names[static_cast<std::size_t>(number)]);
+}
+
+}  // namespace stepwell::tool

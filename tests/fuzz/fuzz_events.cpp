@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `events`, `plot` and `stats` of made-up event files. By the first byte the bytes are the file itself, or the contents of
+// records whose checksums are right.
+#include "fuzz/tool_fuzz.hpp"
+
+#include <stepwell/format/record.hpp>
+
+#include <span>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  stepwell::test::fuzz_bytes bytes(data, size);
+  const auto                 files = std::make_shared<stepwell::test::memory_files>();
+  auto&                      file = files->content["run/events.out.tfevents.1"];
+  if (bytes.byte() % 2 == 0) {
+    file = bytes.rest();
+  } else {
+    std::vector<std::byte> records;
+    while (!bytes.empty()) { stepwell::format::append_record(records, std::as_bytes(std::span(bytes.piece()))); }
+    file.assign(reinterpret_cast<const char*>(records.data()), records.size());
+  }
+  stepwell::test::run_all(files, {{"events", "run"}, {"events", "run", "--json"}, {"events", "run", "--csv"},
+                                  {"plot", "run", "--tag", "loss"}, {"stats", "run"}});
+  return 0;
+}

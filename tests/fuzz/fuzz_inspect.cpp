@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `inspect` and `verify` of made-up checkpoints. A table's checksums stop most made-up bytes at the door, so by the first
+// byte they are the index itself, or the keys and values of one that is well made.
+#include "fuzz/tool_fuzz.hpp"
+
+#include <stepwell/format/bundle.hpp>
+#include <stepwell/format/table.hpp>
+
+#include <map>
+
+namespace {
+
+std::string index_of(stepwell::test::fuzz_bytes& bytes, bool is_well_made) {
+  if (!is_well_made) { return std::string(bytes.piece()); }
+  std::map<std::string, std::string> entries{{"", encode(stepwell::format::bundle_header{})}};
+  for (auto left = bytes.byte() % 16; left > 0; --left) {
+    const auto key = bytes.piece();
+    entries[std::string(key)] = bytes.piece();
+  }
+  stepwell::format::table_writer table;
+  for (const auto& [key, value] : entries) { static_cast<void>(table.add(key, value)); }
+  return table.finish();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  stepwell::test::fuzz_bytes bytes(data, size);
+  const bool                 is_well_made = bytes.byte() % 2 == 1;
+  const auto                 files = std::make_shared<stepwell::test::memory_files>();
+  files->content["run/m.index"] = index_of(bytes, is_well_made);
+  files->content["run/m.data-00000-of-00001"] = bytes.rest();
+  stepwell::test::run_all(files, {{"inspect", "run/m", "--stats"}, {"inspect", "run", "--json"}, {"inspect", "run/m", "--print", "w"},
+                                  {"inspect", "run/m", "--diff", "run/m"}, {"verify", "run"}});
+  return 0;
+}

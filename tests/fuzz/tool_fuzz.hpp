@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the fuzz targets share: bytes taken apart, and commands run on files in memory.
+#pragma once
+
+#include "support/memory_files.hpp"
+
+#include <tool/command_line.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepwell::test {
+
+/// Takes pieces off the front of the bytes a fuzzer made up.
+class fuzz_bytes {
+public:
+  fuzz_bytes(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
+
+  [[nodiscard]] bool     empty() const noexcept { return rest_.empty(); }
+  [[nodiscard]] unsigned byte() { return rest_.empty() ? 0 : static_cast<unsigned char>(take(1).front()); }
+  /// A piece with its length in two bytes before it; what there is, if that is less.
+  [[nodiscard]] std::string_view piece() {
+    const std::size_t low = byte();
+    return take(low + 256 * byte());
+  }
+  [[nodiscard]] std::string_view rest() { return take(rest_.size()); }
+
+private:
+  std::string_view take(std::size_t count) {
+    const auto taken = rest_.substr(0, count);
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+  std::string_view rest_;
+};
+
+/// Runs the commands; stops the program if one of them is at odds with itself.
+inline void run_all(const std::shared_ptr<memory_files>& files, const std::vector<std::vector<std::string>>& commands) {
+  for (const auto& words : commands) {
+    std::ostringstream out;
+    std::ostringstream err;
+    tool::console      to{.out = out, .err = err, .files = files};
+    const auto         how = tool::run(words, to);
+    const bool         is_silent = err.view().empty();
+    if ((how != tool::outcome::good && how != tool::outcome::differs && is_silent) || out.view().find('\x1b') != std::string_view::npos) { std::abort(); }
+  }
+}
+
+}  // namespace stepwell::test

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What looks at whole directories: verify and stats.
+#include "support/checkpoint_files.hpp"
+#include "support/file_text.hpp"
+#include "support/saver_workshop.hpp"
+#include "tool_run.hpp"
+
+#include <tool/run_stats.hpp>
+
+#include <stepwell/summary/writer.hpp>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace sw = stepwell;
+using nlohmann::json;
+using sw::test::run_tool;
+using sw::test::workshop;
+using sw::tool::outcome;
+
+namespace {
+
+void save(const workshop& shop, int from, int to) {
+  auto saver = shop.make({.max_to_keep = sw::none});
+  for (int step = from; step <= to; ++step) { sw::test::save_and_settle(saver, sw::test::toy_snapshot(step)); }
+}
+
+}  // namespace
+
+TEST_CASE("verify reads every checkpoint of a directory, and notes what belongs to none", "[tool][verify]") {
+  const workshop shop;
+  save(shop, 1, 3);
+  sw::test::write_file_text(shop.directory / "model.ckpt-9.data-00000-of-00001", "no index");
+  sw::test::write_file_text(shop.directory / "model.ckpt-3.data-00001-of-00002", "another number of shards");
+  const auto said = run_tool({"verify", shop.directory.path()});
+  CHECK(said.how == outcome::good);  // orphans are no damage
+  CHECK(said.err.empty());
+  CHECK(said.out.find("model.ckpt-1: 5 tensors") != std::string::npos);
+  CHECK(said.out.find("orphan   model.ckpt-9.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
+  CHECK(said.out.find("orphan   model.ckpt-3.data-00001-of-00002") != std::string::npos);
+  const auto seen = json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out);
+  CHECK(seen["checkpoints"].size() == 3);
+  CHECK(seen["checkpoints"][0]["whole"] == true);
+  CHECK(seen["orphans"].size() == 2);
+}
+
+TEST_CASE("verify tells every damaged tensor, and a checkpoint that is listed and not there", "[tool][verify]") {
+  const workshop shop;
+  save(shop, 1, 2);
+  const auto path = shop.directory / "model.ckpt-2.data-00000-of-00001";
+  auto       data = sw::test::file_text(path);
+  for (auto& byte : data) { byte = static_cast<char>(byte ^ 2); }
+  sw::test::write_file_text(path, data);
+  std::filesystem::remove(shop.directory / "model.ckpt-1.index");
+  const auto said = run_tool({"verify", shop.directory.path()});
+  CHECK(said.how == outcome::damaged);
+  CHECK(said.out.find("DAMAGED  " + (shop.directory / "model.ckpt-1")) != std::string::npos);
+  CHECK(said.err.find("has no index") != std::string::npos);
+  for (const auto* name : {"global_step", "layer/weights", "layer/bias", "trained"}) {
+    CHECK(said.err.find("tensor \"" + std::string(name) + "\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("verify of nothing is an error", "[tool][verify]") {
+  const sw::test::temporary_directory directory;
+  CHECK(run_tool({"verify", directory.path()}).how == outcome::unreadable);
+  CHECK(run_tool({"verify", directory / "model.ckpt-1"}).how == outcome::unreadable);
+}
+
+TEST_CASE("stats says how a run stands", "[tool][stats]") {
+  const workshop shop;
+  save(shop, 1, 2);
+  {
+    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    for (int step = 1; step <= 100; ++step) {
+      shop.clock->advance(std::chrono::milliseconds(step <= 50 ? 100 : 400));
+      writer.add_scalar("loss", 1.0, step);
+    }
+    writer.close();
+  }
+  const auto seen = json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out);
+  CHECK(seen["last_step"] == 100);
+  CHECK(seen["checkpoints"].size() == 2);
+  CHECK(seen["checkpoints"][1]["step"] == 2);
+  CHECK(seen["event_files"][0]["records"] == 101);
+  CHECK(seen["steps_per_second"].front().get<double>() == Approx(10).epsilon(0.01));
+  CHECK(seen["steps_per_second"].back().get<double>() == Approx(2.5).epsilon(0.01));
+  const auto said = run_tool({"stats", shop.directory.path()});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out.find("last step 100") != std::string::npos);
+  CHECK(said.out.find("steps/s  █") != std::string::npos);
+}
+
+TEST_CASE("stats of an empty directory knows no step, and of none is an error", "[tool][stats]") {
+  const sw::test::temporary_directory directory;
+  CHECK(run_tool({"stats", directory.path()}).out.find("no step known, 0 B in 0 files") != std::string::npos);
+  CHECK(run_tool({"stats", directory / "run"}).how == outcome::unreadable);
+}
+
+TEST_CASE("a line of bars shows numbers against the greatest of them", "[tool][stats]") {
+  CHECK(sw::tool::spark_line({0, 1, 4, 8}) == " ▁▄█");
+  CHECK(sw::tool::spark_line({0, 0}) == "  ");
+  CHECK(sw::tool::spark_line({}).empty());
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/file_text.hpp"
+#include "support/leaping_clock.hpp"
+#include "support/memory_files.hpp"
+#include "support/testdata.hpp"
+#include "tool_run.hpp"
+
+#include <stepwell/format/event.hpp>
+#include <stepwell/format/record.hpp>
+#include <stepwell/format/summary_values.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace sw = stepwell;
+namespace format = stepwell::format;
+using nlohmann::json;
+using sw::test::memory_files;
+using sw::test::tool_rig;
+using sw::tool::outcome;
+
+namespace {
+
+std::string record_of(const format::event& happened) {
+  std::vector<std::byte> bytes;
+  const auto             message = encode_event(happened);
+  format::append_record(bytes, std::as_bytes(std::span(message)));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string scalar(const std::string& tag, float value, std::int64_t step) {
+  return record_of({.wall_time = 1000 + static_cast<double>(step), .step = step,
+                    .what = format::summary{{make_scalar_value(tag, value, format::summary_style::simple)}}, .source_writer = {}});
+}
+
+std::shared_ptr<memory_files> files_of(std::map<std::string, std::string> content) {
+  return std::make_shared<memory_files>(std::move(content));
+}
+
+std::vector<json> documents(const std::string& text) {
+  std::vector<json>  all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) { all.push_back(json::parse(line)); }
+  return all;
+}
+
+bool is_same(const json& seen, const json& expected) {
+  const auto number = [](const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); };
+  const double a = number(seen);
+  const double b = number(expected);
+  return (std::isnan(a) && std::isnan(b)) || a == b || a == Approx(b).epsilon(1e-6);
+}
+
+void check_value(const json& seen, const json& expected) {
+  INFO("tag " << expected["tag"]);
+  CHECK(seen["tag"] == expected["tag"]);
+  const auto& kind = expected["kind"];
+  if (kind == "simple_value") {
+    CHECK(seen["kind"] == "scalar");
+    CHECK(is_same(seen["value"], expected["value"]));
+  } else if (kind == "histo") {
+    CHECK(seen["kind"] == "histogram");
+    for (const auto* name : {"min", "max", "num", "sum", "sum_squares"}) { CHECK(is_same(seen["value"][name], expected["value"][name])); }
+    CHECK(seen["value"]["buckets"] == expected["value"]["buckets"]);
+  } else if (kind == "image" || kind == "audio") {
+    CHECK(seen["kind"] == kind);
+    for (const auto& [name, value] : expected["value"].items()) {
+      if (name != "sha") { CHECK(seen["value"][name] == value); }
+    }
+  } else if (kind == "tensor" && expected["value"]["shape"].empty() && expected["value"]["dtype"] != "DT_STRING") {
+    CHECK(is_same(seen["value"], expected["value"]["values"][0]));
+  } else if (kind == "tensor") {
+    CHECK(seen["value"]["shape"] == expected["value"]["shape"]);
+    if (expected["value"].contains("bytes")) { CHECK(seen["value"]["bytes"] == expected["value"]["bytes"]); }
+  } else {
+    CHECK(seen["value"].is_null());
+  }
+}
+
+void check_file(const std::string& path, const json& expected) {
+  const auto said = sw::test::run_tool({"events", path, "--json"});
+  INFO(path << said.err);
+  REQUIRE(said.how == outcome::good);
+  const auto  seen = documents(said.out);
+  std::size_t at = 0;
+  for (const auto& event : expected["events"]) {
+    const auto count = event["what"] == "summary" ? event["values"].size() : std::size_t{1};
+    for (std::size_t i = 0; i < count; ++i, ++at) {
+      REQUIRE(at < seen.size());
+      CHECK(seen[at]["wall_time"] == event["wall_time"]);
+      CHECK(seen[at]["step"] == event["step"]);
+      if (event["what"] == "summary") {
+        check_value(seen[at], event["values"][i]);
+      } else {
+        CHECK(seen[at]["kind"] == event["what"]);
+      }
+    }
+  }
+  CHECK(seen.size() == at);
+  const auto summary = json::parse(sw::test::run_tool({"events", path, "--json", "--summary"}).out);
+  CHECK(summary["files"][0]["records"] == expected["records"]);
+}
+
+}  // namespace
+
+TEST_CASE("events sees in real event files what other readers see", "[tool][events][testdata]") {
+  const auto root = sw::test::testdata("events");
+  if (root.empty()) { return; }
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().filename() != "expected.json") { continue; }
+    for (const auto& expected : json::parse(sw::test::file_text(entry.path().string()))) {
+      check_file((entry.path().parent_path() / expected["file"].get<std::string>()).string(), expected);
+      ++files;
+    }
+  }
+  CHECK(files == 10);
+}
+
+TEST_CASE("events sums up each tag in a line", "[tool][events][golden]") {
+  const auto rig = tool_rig{.files = files_of({{"run/events.out.tfevents.1", sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}})};
+  const auto said = rig.run({"events", "run"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out == sw::test::file_text(STEPWELL_GOLDEN "/tool/events.txt"));
+}
+
+TEST_CASE("the values of chosen tags come as lines, CSV or JSON", "[tool][events]") {
+  const auto rig = tool_rig{.files = files_of({{"run/a.tfevents.1", scalar("loss", 0.5f, 1) + scalar("a,\"b\"", 2, 1)},
+                                               {"run/b.tfevents.2", scalar("loss", 0.25f, 2)},
+                                               {"run/notes.txt", "no events"}})};
+  CHECK(rig.run({"events", "run", "--tag", "loss", "--lines"}).out ==
+        "1970-01-01 00:16:41  1  loss  0.5\n1970-01-01 00:16:42  2  loss  0.25\n");
+  CHECK(rig.run({"events", "run", "--csv"}).out == "file,wall_time,step,tag,kind,value\n"
+                                                   "run/a.tfevents.1,1001,1,loss,scalar,0.5\n"
+                                                   "run/a.tfevents.1,1001,1,\"a,\"\"b\"\"\",scalar,2\n"
+                                                   "run/b.tfevents.2,1002,2,loss,scalar,0.25\n");
+  CHECK(documents(rig.run({"events", "run/b.tfevents.2", "--json"}).out)[0]["value"] == 0.25);
+}
+
+TEST_CASE("event files of directories below are read when asked for", "[tool][events]") {
+  const auto rig = tool_rig{.files = files_of({{"run/eval/a.tfevents.1", scalar("loss", 1, 1)}})};
+  const auto refused = rig.run({"events", "run"});
+  CHECK(refused.how == outcome::unreadable);
+  CHECK(refused.err.find("--recursive") != std::string::npos);
+  CHECK(rig.run({"events", "run", "-r"}).out.find("loss") != std::string::npos);
+}
+
+TEST_CASE("a damaged event file is told of, and the ones behind it are read", "[tool][events]") {
+  auto damaged = scalar("loss", 1, 1) + scalar("loss", 2, 2);
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  const auto rig = tool_rig{.files = files_of({{"run/a.tfevents.1", damaged}, {"run/b.tfevents.2", scalar("loss", 3, 3)}})};
+  const auto said = rig.run({"events", "run", "--tag", "loss", "--csv"});
+  CHECK(said.how == outcome::damaged);
+  CHECK(said.out.find(",1,loss,scalar,1\n") != std::string::npos);
+  CHECK(said.out.find(",2,loss") == std::string::npos);
+  CHECK(said.out.find(",3,loss,scalar,3\n") != std::string::npos);
+  CHECK(said.err.find("record 1 at byte") != std::string::npos);
+}
+
+TEST_CASE("a last record that is cut short is told of", "[tool][events]") {
+  const auto whole = scalar("loss", 1, 1);
+  const auto rig = tool_rig{.files = files_of({{"a.tfevents", whole + whole.substr(0, 9)}})};
+  const auto said = rig.run({"events", "a.tfevents"});
+  CHECK(said.how == outcome::damaged);
+  CHECK(said.err.find("the last record is cut short, 9 bytes of it are there") != std::string::npos);
+}
+
+TEST_CASE("following shows what is written later, whole records only, and goes on with later files", "[tool][events]") {
+  const auto      whole = scalar("loss", 2, 2);
+  std::stop_source stop;
+  const auto      time = std::make_shared<sw::test::leaping_clock>();
+  const auto      files = files_of({});
+  files->content["run/a.tfevents.1"] = scalar("loss", 1, 1) + whole.substr(0, 10);
+  time->meanwhile = [&](std::size_t wait) {
+    if (wait == 1) { files->content["run/a.tfevents.1"] += whole.substr(10); }
+    if (wait == 2) { files->content["run/b.tfevents.2"] = scalar("loss", 3, 3); }
+    if (wait == 3) { stop.request_stop(); }
+  };
+  const auto rig = tool_rig{.files = files, .time = time, .stop = stop.get_token()};
+  const auto said = rig.run({"events", "run", "-f", "--csv"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.err.empty());
+  CHECK(said.out == "file,wall_time,step,tag,kind,value\n"
+                    "run/a.tfevents.1,1001,1,loss,scalar,1\n"
+                    "run/a.tfevents.1,1002,2,loss,scalar,2\n"
+                    "run/b.tfevents.2,1003,3,loss,scalar,3\n");
+}
+
+TEST_CASE("names of tags and texts cannot steer the terminal", "[tool][events]") {
+  const auto rig = tool_rig{.files = files_of({{"a.tfevents", scalar("evil\x1b[2Jtag", 1, 1)}}), .colours = true};
+  for (const auto* form : {"--lines", "--csv", "--json"}) {
+    const auto said = rig.run({"events", "a.tfevents", form});
+    CHECK(said.out.find("\x1b[2J") == std::string::npos);
+    CHECK(said.out.find("tag") != std::string::npos);
+  }
+}

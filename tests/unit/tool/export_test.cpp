@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/file_text.hpp"
+#include "support/temporary_directory.hpp"
+#include "tool_run.hpp"
+
+#include <stepwell/base/variable.hpp>
+#include <stepwell/checkpoint/checkpoint_writer.hpp>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <zlib.h>
+
+namespace sw = stepwell;
+using sw::test::run_tool;
+using sw::test::temporary_directory;
+using sw::tool::outcome;
+
+namespace {
+
+template<class Number>
+Number number_at(const std::string& bytes, std::size_t at) {
+  Number value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// The members of an archive of stored files, by its directory at the end; their checksums are compared.
+std::map<std::string, std::string> members_of(const std::string& archive) {
+  std::map<std::string, std::string> members;
+  const auto end = archive.rfind("PK\x05\x06");
+  REQUIRE(end != std::string::npos);
+  std::size_t at = number_at<std::uint32_t>(archive, end + 16);
+  for (int left = number_at<std::uint16_t>(archive, end + 10); left > 0; --left) {
+    REQUIRE(archive.substr(at, 4) == "PK\x01\x02");
+    const auto size = number_at<std::uint32_t>(archive, at + 24);
+    const auto name_size = number_at<std::uint16_t>(archive, at + 28);
+    const auto offset = number_at<std::uint32_t>(archive, at + 42);
+    const auto name = archive.substr(at + 46, name_size);
+    REQUIRE(archive.substr(offset, 4) == "PK\x03\x04");
+    CHECK(archive.substr(offset + 30, name_size) == name);
+    members[name] = archive.substr(offset + 30 + name_size, size);
+    CHECK(number_at<std::uint32_t>(archive, at + 16) ==
+          ::crc32(0, reinterpret_cast<const unsigned char*>(members[name].data()), static_cast<unsigned>(size)));
+    at += 46u + name_size;
+  }
+  CHECK(at == end);
+  return members;
+}
+
+/// What stands behind the header of an .npy file.
+std::string elements_of(const std::string& npy) { return npy.substr(10 + number_at<std::uint16_t>(npy, 8)); }
+std::string header_of(const std::string& npy) {
+  CHECK(npy.substr(0, 8) == std::string("\x93NUMPY\x01\x00", 8));
+  CHECK((10 + number_at<std::uint16_t>(npy, 8)) % 64 == 0);
+  return npy.substr(10, npy.find('}') - 9);
+}
+
+std::map<std::string, std::string> exported(const temporary_directory& directory, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"export", directory / "m", "--npz", directory / "m.npz"});
+  REQUIRE(run_tool(std::move(more)).how == outcome::good);
+  return members_of(sw::test::file_text(directory / "m.npz"));
+}
+
+}  // namespace
+
+TEST_CASE("export writes an array a tensor, of its name, shape and values", "[tool][export]") {
+  const temporary_directory directory;
+  const std::vector<double> values{1, -2, 0.5, 4, 5, 6};
+  std::int64_t              step = 7;
+  sw::checkpoint_writer     writer(directory / "m");
+  writer.add("layer/w", {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});
+  writer.add("step", sw::view_of(step));
+  writer.commit();
+  const auto arrays = exported(directory);
+  REQUIRE(arrays.size() == 2);
+  CHECK(header_of(arrays.at("layer/w.npy")) == "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }");
+  CHECK(std::memcmp(elements_of(arrays.at("layer/w.npy")).data(), values.data(), 48) == 0);
+  CHECK(header_of(arrays.at("step.npy")) == "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
+  CHECK(number_at<std::int64_t>(elements_of(arrays.at("step.npy")), 0) == 7);
+  CHECK(exported(directory, {"--tensor", "step"}).size() == 1);
+  CHECK(run_tool({"export", directory / "m", "--npz", directory / "n.npz", "--tensor", "stop"}).how == outcome::unreadable);
+  CHECK_FALSE(std::filesystem::exists(directory / "n.npz"));
+}
+
+TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]") {
+  const temporary_directory          directory;
+  const std::array<std::uint16_t, 3> bits{0x3f80, 0xc040, 0x7f80};  // 1, -3, infinity
+  sw::checkpoint_writer              writer(directory / "m");
+  writer.add("w", {sw::dtype::bfloat16, {3}, std::as_bytes(std::span(bits))});
+  writer.commit();
+  const auto arrays = exported(directory);
+  CHECK(header_of(arrays.at("w.npy")) == "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }");
+  const auto elements = elements_of(arrays.at("w.npy"));
+  CHECK(number_at<float>(elements, 0) == 1);
+  CHECK(number_at<float>(elements, 4) == -3);
+  CHECK(std::isinf(number_at<float>(elements, 8)));
+}
+
+TEST_CASE("strings become bytes of one width; those that NumPy would shorten are left out, and said", "[tool][export]") {
+  const temporary_directory      directory;
+  const std::vector<std::string> good{"a", "bcd"};
+  const std::vector<std::string> bad{std::string("x\0", 2)};
+  sw::checkpoint_writer          writer(directory / "m");
+  writer.add_strings("good", {2}, good);
+  writer.add_strings("bad", {1}, bad);
+  writer.commit();
+  const auto arrays = exported(directory);
+  CHECK(arrays.size() == 1);
+  CHECK(header_of(arrays.at("good.npy")) == "{'descr': '|S3', 'fortran_order': False, 'shape': (2,), }");
+  CHECK(elements_of(arrays.at("good.npy")) == std::string("a\0\0bcd", 6));
+  CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).err.find("left out bad: a string ends in a zero byte") != std::string::npos);
+}
+
+TEST_CASE("tensors of many pieces, in slices, and without elements are exported whole", "[tool][export]") {
+  const temporary_directory directory;
+  std::vector<float>        many(700'000);
+  for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<float>(i); }
+  const std::vector<float> left{1, 2};
+  const std::vector<float> right{3, 4};
+  sw::checkpoint_writer    writer(directory / "m");
+  writer.add("many", {sw::dtype::float32, {700'000}, std::as_bytes(std::span(many))});
+  writer.add("none", {sw::dtype::float32, {0, 3}, {}});
+  writer.add_slice("sliced", {2, 2}, {{}, {0, 1}}, {sw::dtype::float32, {2, 1}, std::as_bytes(std::span(left))});
+  writer.add_slice("sliced", {2, 2}, {{}, {1, 1}}, {sw::dtype::float32, {2, 1}, std::as_bytes(std::span(right))});
+  writer.commit();
+  const auto arrays = exported(directory);
+  CHECK(elements_of(arrays.at("many.npy")).size() == 2'800'000);
+  CHECK(std::memcmp(elements_of(arrays.at("many.npy")).data(), many.data(), 2'800'000) == 0);
+  CHECK(elements_of(arrays.at("none.npy")).empty());
+  const auto sliced = elements_of(arrays.at("sliced.npy"));
+  CHECK(number_at<float>(sliced, 4) == 3);
+  CHECK(number_at<float>(sliced, 8) == 2);
+}
+
+TEST_CASE("of a damaged checkpoint nothing is exported, and an older export stays", "[tool][export]") {
+  const temporary_directory directory;
+  float                     w = 1;
+  sw::checkpoint_writer     writer(directory / "m");
+  writer.add("w", sw::view_of(w));
+  writer.commit();
+  sw::test::write_file_text(directory / "m.npz", "older");
+  sw::test::write_file_text(directory / "m.data-00000-of-00001", "1234");
+  CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).how == outcome::damaged);
+  CHECK(sw::test::file_text(directory / "m.npz") == "older");
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/file_text.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/testdata.hpp"
+#include "tool_run.hpp"
+
+#include <stepwell/base/variable.hpp>
+#include <stepwell/checkpoint/checkpoint_writer.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace sw = stepwell;
+using nlohmann::json;
+using sw::test::run_tool;
+using sw::test::temporary_directory;
+using sw::tool::outcome;
+
+namespace {
+
+/// TensorFlow's name of a type from NumPy's.
+std::string tensorflow_name(const std::string& name) {
+  static const std::map<std::string, std::string> others = {{"float32", "DT_FLOAT"}, {"float64", "DT_DOUBLE"}, {"float16", "DT_HALF"}};
+  if (const auto found = others.find(name); found != others.end()) { return found->second; }
+  auto upper = "DT_" + name;
+  for (auto& letter : upper) { letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter))); }
+  return upper;
+}
+
+double number_in(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
+
+void check_values(const std::string& prefix, const json& expected) {
+  const auto seen = run_tool({"inspect", prefix, "--print", expected["name"].get<std::string>(), "--json"});
+  REQUIRE(seen.how == outcome::good);
+  const auto values = json::parse(seen.out)["values"];
+  REQUIRE(values.size() == expected["values"].size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double want = number_in(expected["values"][i]);
+    const double have = values[i].is_boolean() ? values[i].get<bool>() : number_in(values[i]);
+    CHECK((have == want || (std::isnan(have) && std::isnan(want)) || have == Approx(want).epsilon(1e-6)));
+  }
+}
+
+void check_sum(const json& seen, const json& expected) {
+  if (!seen.contains("mean") || expected["sum"].is_array()) { return; }
+  const double sum = number_in(expected["sum"]);
+  if (seen["nan"] != 0 || seen["inf"] != 0 || !std::isfinite(sum)) { return; }
+  const double scale = std::max({std::abs(number_in(seen["min"])), std::abs(number_in(seen["max"])), 1e-30});
+  CHECK(std::abs(number_in(seen["mean"]) - sum / number_in(seen["count"])) <= 1e-9 * scale);
+}
+
+void check_checkpoint(const std::string& prefix, const json& expected) {
+  const auto said = run_tool({"inspect", prefix, "--json", "--stats"});
+  INFO(prefix << said.err);
+  REQUIRE(said.how == outcome::good);
+  const auto seen = json::parse(said.out);
+  CHECK(seen["shards"] == expected["header"]["num_shards"]);
+  std::size_t at = 0;
+  for (const auto& row : expected["tensors"]) {
+    if (row["name"].is_null()) { continue; }
+    REQUIRE(at < seen["tensors"].size());
+    const auto& tensor = seen["tensors"][at++];
+    INFO(row["name"]);
+    CHECK(tensor["name"] == row["name"]);
+    CHECK(tensorflow_name(tensor["dtype"]) == row["dtype"].get<std::string>());
+    CHECK(tensor["shape"] == row["shape"]);
+    CHECK(tensor["partitioned"] == row.contains("partitioned"));
+    if (!row.contains("partitioned")) {
+      CHECK(tensor["bytes"] == row["size"]);
+      CHECK(tensor["crc32c"] == row["crc32c"]);
+    }
+    check_sum(tensor, row);
+    if (row.contains("values") && row["dtype"] != "DT_STRING" && row["dtype"] != "DT_COMPLEX64" && row["dtype"] != "DT_COMPLEX128") { check_values(prefix, row); }
+  }
+  CHECK(seen["tensors"].size() == at);
+}
+
+void write_two(const std::string& prefix, std::vector<float> w, std::int64_t step, std::int32_t shards = 1) {
+  sw::checkpoint_writer writer(prefix, nullptr, shards);
+  writer.add("layer/w", {sw::dtype::float32, {2, static_cast<std::int64_t>(w.size()) / 2}, std::as_bytes(std::span(w))});
+  writer.add("global_step", sw::view_of(step));
+  writer.commit();
+}
+
+}  // namespace
+
+TEST_CASE("inspect sees in real and synthetic checkpoints what other readers see", "[tool][inspect][testdata]") {
+  const auto folder = sw::test::testdata("");
+  if (folder.empty()) { return; }
+  int seen = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
+    if (file.path().extension() != ".index") { continue; }
+    const auto prefix = (file.path().parent_path() / file.path().stem()).string();
+    check_checkpoint(prefix, json::parse(sw::test::file_text(prefix + ".expected.json")));
+    ++seen;
+  }
+  CHECK(seen == 12);
+}
+
+TEST_CASE("inspect says of each tensor its name, dtype, shape, size and stored checksum", "[tool][inspect][golden]") {
+  const auto said = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/small"});
+  CHECK(said.how == outcome::good);
+  auto shown = said.out;
+  shown.erase(0, shown.find("small:"));  // the folder of the golden files
+  CHECK(shown == sw::test::file_text(STEPWELL_GOLDEN "/tool/inspect.txt"));
+}
+
+TEST_CASE("inspect of a directory means the checkpoint that its state file calls newest", "[tool][inspect]") {
+  const temporary_directory directory;
+  CHECK(run_tool({"inspect", directory.path()}).how == outcome::unreadable);
+  write_two(directory / "model.ckpt-5", {1, 2}, 5);
+  write_two(directory / "model.ckpt-9", {1, 2}, 9);
+  CHECK(run_tool({"inspect", directory.path()}).out.find("step 9") != std::string::npos);  // no state file: the highest
+  sw::test::write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-5\"\n");
+  CHECK(run_tool({"inspect", directory.path()}).out.find("step 5") != std::string::npos);
+  CHECK(run_tool({"inspect", directory / "model.ckpt-9.index"}).out.find("step 9") != std::string::npos);
+  CHECK(run_tool({"inspect", directory / "model.ckpt-7"}).how == outcome::unreadable);
+}
+
+TEST_CASE("--stats counts NaN and infinities, and leaves them out of the rest", "[tool][inspect]") {
+  const temporary_directory directory;
+  write_two(directory / "m", {1, 3, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}, 1);
+  const auto seen = json::parse(run_tool({"inspect", directory / "m", "--stats", "--json"}).out)["tensors"][1];
+  CHECK(seen["count"] == 4);
+  CHECK(seen["min"] == 1.0);
+  CHECK(seen["max"] == 3.0);
+  CHECK(seen["mean"] == 2.0);
+  CHECK(seen["stddev"] == 1.0);
+  CHECK(seen["nan"] == 1);
+  CHECK(seen["inf"] == 1);
+}
+
+TEST_CASE("statistics of many pieces are those of the whole", "[tool][inspect]") {
+  const temporary_directory directory;
+  std::vector<float>        many(1'000'000);  // four pieces
+  for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<float>(i % 1000); }
+  write_two(directory / "m", many, 1);
+  const auto seen = json::parse(run_tool({"inspect", directory / "m", "--stats", "--json"}).out)["tensors"][1];
+  CHECK(seen["mean"].get<double>() == Approx(499.5));
+  CHECK(seen["stddev"].get<double>() == Approx(288.674990));
+  CHECK(seen["max"] == 999.0);
+}
+
+TEST_CASE("--print shows the values between brackets, no more than --limit", "[tool][inspect]") {
+  const temporary_directory directory;
+  write_two(directory / "m", {0.1f, -2, 3, 4e30f}, 7);
+  const auto print = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"inspect", directory / "m", "--print"});
+    return run_tool(std::move(more));
+  };
+  CHECK(print({"layer/w"}).out == "layer/w  float32 [2,2]\n[[0.1, -2],\n [3, 4e+30]]\n");
+  CHECK(print({"layer/w", "--limit", "1"}).out == "layer/w  float32 [2,2]\n[[0.1\n... and 3 more; --limit 0 shows all\n");
+  CHECK(print({"global_step"}).out == "global_step  int64 []\n7\n");
+  const auto absent = print({"layer/v"});
+  CHECK(absent.how == outcome::unreadable);
+  CHECK(absent.err.find("the checkpoint has no tensor \"layer/v\"") != std::string::npos);
+}
+
+TEST_CASE("--diff of a checkpoint with itself finds nothing, in whatever shards it is stored", "[tool][inspect]") {
+  const temporary_directory directory;
+  write_two(directory / "a", {1, 2, std::numeric_limits<float>::quiet_NaN(), 4}, 7);
+  write_two(directory / "b", {1, 2, std::numeric_limits<float>::quiet_NaN(), 4}, 7, 2);
+  const auto said = run_tool({"inspect", directory / "a", "--diff", directory / "b"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out.find("the same: 2 tensors") != std::string::npos);
+}
+
+TEST_CASE("--diff tells what only one has, other dtypes and shapes, and how far values are apart", "[tool][inspect]") {
+  const temporary_directory directory;
+  write_two(directory / "a", {1, 2, 3, 4}, 7);
+  write_two(directory / "b", {1, 2.5, 3, 1}, 7);
+  const auto diff = [&](const std::string& other, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"inspect", directory / "a", "--json", "--diff", directory / other});
+    const auto said = run_tool(std::move(more));
+    CHECK(said.how == (json::parse(said.out)["differences"].empty() ? outcome::good : outcome::differs));
+    return json::parse(said.out)["differences"];
+  };
+  const auto values = diff("b");
+  REQUIRE(values.size() == 1);
+  CHECK(values[0]["name"] == "layer/w");
+  CHECK(values[0]["what"] == "values");
+  CHECK(values[0]["elements"] == 2);
+  CHECK(values[0]["max_abs"] == 3.0);
+  CHECK(values[0]["first"] == 1);
+  CHECK(diff("b", {"--tolerance", "1"})[0]["elements"] == 1);
+  CHECK(diff("b", {"--tolerance", "3"}).empty());
+
+  float                 w = 1;
+  sw::checkpoint_writer writer(directory / "c");
+  writer.add("global_step", sw::view_of(w));
+  writer.add("other", sw::view_of(w));
+  writer.commit();
+  const auto others = diff("c");
+  REQUIRE(others.size() == 3);
+  CHECK(others[0]["what"] == "dtype");
+  CHECK(others[1]["what"] == "only in a");
+  CHECK(others[2]["what"] == "only in b");
+  write_two(directory / "d", {1, 2, 3, 4, 5, 6}, 7);
+  CHECK(diff("d")[0]["what"] == "shape");
+}
+
+TEST_CASE("a damaged tensor is told of, and those beside it are shown", "[tool][inspect]") {
+  const temporary_directory directory;
+  write_two(directory / "a", {1, 2, 3, 4}, 7);
+  write_two(directory / "b", {1, 2, 3, 4}, 7);
+  auto data = sw::test::file_text(directory / "b.data-00000-of-00001");
+  data[0] = static_cast<char>(data[0] ^ 1);
+  sw::test::write_file_text(directory / "b.data-00000-of-00001", data);
+  const auto stats = run_tool({"inspect", directory / "b", "--stats"});
+  CHECK(stats.how == outcome::damaged);
+  CHECK(stats.err.find("its checksum does not match") != std::string::npos);
+  CHECK(stats.out.find("global_step") != std::string::npos);
+  const auto diff = run_tool({"inspect", directory / "a", "--diff", directory / "b"});
+  CHECK(diff.how == outcome::damaged);
+  CHECK(diff.out.find("damaged") != std::string::npos);
+  CHECK(run_tool({"inspect", directory / "b", "--print", "layer/w"}).how == outcome::damaged);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/file_text.hpp"
+#include "support/temporary_directory.hpp"
+#include "tool_run.hpp"
+
+#include <tool/axis.hpp>
+#include <tool/plot.hpp>
+#include <tool/series.hpp>
+
+#include <stepwell/format/summary_values.hpp>
+#include <stepwell/summary/writer.hpp>
+
+#include <limits>
+#include <sstream>
+
+namespace sw = stepwell;
+namespace tool = stepwell::tool;
+using sw::test::run_tool;
+using sw::test::temporary_directory;
+using tool::outcome;
+
+namespace {
+
+/// Scalars of "loss": 1/step.
+void write_losses(const std::string& directory, std::int64_t from, std::int64_t to, float scale = 1) {
+  sw::summary::writer writer(directory, {.time = std::make_shared<sw::held_clock>()});
+  writer.add_session_log(sw::format::session_status::start, from);
+  for (auto step = from; step <= to; ++step) { writer.add_scalar("loss", scale / static_cast<float>(step), step); }
+  writer.close();
+}
+
+std::vector<std::string> texts(const tool::axis& of) {
+  std::vector<std::string> all;
+  for (const auto& tick : of.ticks()) { all.push_back(tick.text); }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a chart in the terminal has numbers at its axes and a line that says what was drawn", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory.path(), 1, 8);
+  const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--width", "40", "--height", "5", "--ascii"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out == "   loss\n"
+                    "1 +**\n"
+                    "  |  **\n"
+                    "  |    ****\n"
+                    "  |        *************************\n"
+                    "0 +                                 ***\n"
+                    "  +--------------------+---------------\n"
+                    "                       5\n"
+                    "  ── loss  last 0.125 at step 8, from 0.125 to 1, 8 points\n");
+}
+
+TEST_CASE("braille dots draw lines finer than letters", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory.path(), 1, 200);
+  const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--width", "50", "--height", "8"});
+  CHECK(said.out.find("┤") != std::string::npos);
+  CHECK(said.out.find("\xe2\xa0") != std::string::npos);  // U+2800 and up
+  CHECK(said.out.find('\x1b') == std::string::npos);      // no colours where there is no terminal
+}
+
+TEST_CASE("what a run wrote and later went back behind is not drawn", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory.path(), 1, 100);
+  write_losses(directory.path(), 51, 60, 2);
+  const auto said = run_tool({"plot", directory.path(), "--tag", "loss"});
+  CHECK(said.out.find("at step 60") != std::string::npos);
+  CHECK(said.out.find("60 points") != std::string::npos);
+}
+
+TEST_CASE("--from and --to choose steps, --log needs positive values", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory.path(), 1, 100, -1);
+  CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--from", "10", "--to", "19"}).out.find("10 points") != std::string::npos);
+  CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--log"}).how == outcome::usage);
+}
+
+TEST_CASE("a tag that is not there is an error that names those that are", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory.path(), 1, 2);
+  const auto said = run_tool({"plot", directory.path(), "--tag", "los"});
+  CHECK(said.how == outcome::unreadable);
+  CHECK(said.err.find("scalars are there of loss") != std::string::npos);
+}
+
+TEST_CASE("--svg writes a picture with a line a run and a legend", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory / "one<&>", 1, 50);
+  write_losses(directory / "two", 1, 50, 2);
+  const auto file = directory / "loss.svg";
+  CHECK(run_tool({"plot", directory / "one<&>", directory / "two", "--tag", "loss", "--svg", file}).how == outcome::good);
+  const auto picture = sw::test::file_text(file);
+  CHECK(picture.starts_with("<svg xmlns"));
+  CHECK(picture.ends_with("</svg>\n"));
+  CHECK(picture.find("one&lt;&amp;&gt;") != std::string::npos);
+  CHECK(picture.find("#0b6fb8") != std::string::npos);
+  CHECK(picture.find("#d95f02") != std::string::npos);
+}
+
+TEST_CASE("any number of points takes bounded memory, and no spike is lost", "[tool][plot]") {
+  tool::series line("x", 64);
+  for (int i = 0; i < 100'000; ++i) { line.add(i, i == 77'777 ? 1e6 : 0); }
+  line.add(100'000, std::numeric_limits<double>::quiet_NaN());
+  CHECK(line.groups().size() <= 64);
+  CHECK(line.points() == 100'000);
+  CHECK(line.not_finite() == 1);
+  CHECK(tool::y_range({line}).high == 1e6);
+  CHECK(tool::x_range({line}).high == 99'999);
+  line.cut_from(50'000);
+  CHECK(tool::x_range({line}).high < 50'000);
+  CHECK(tool::y_range({line}).high == 0);
+}
+
+TEST_CASE("ticks are round numbers that can be told apart", "[tool][plot]") {
+  CHECK(texts(tool::axis({0, 1}, 6, true)) == std::vector<std::string>{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
+  CHECK(texts(tool::axis({-3, 7}, 6, true)) == std::vector<std::string>{"-4", "-2", "0", "2", "4", "6", "8"});
+  CHECK(texts(tool::axis({0, 3e7}, 4, false)) == std::vector<std::string>{"0", "10M", "20M", "30M"});
+  CHECK(texts(tool::axis({1e-9, 3e-9}, 3, true)) == std::vector<std::string>{"1e-09", "2e-09", "3e-09"});
+  CHECK(texts(tool::axis({0.001, 100}, 9, true, true)) == std::vector<std::string>{"0.001", "0.01", "0.1", "1", "10", "100"});
+}
+
+TEST_CASE("any finite values have an axis, the greatest and the least of all too", "[tool][plot]") {
+  const double most = std::numeric_limits<double>::max();
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{{-most, most}, {most, most}, {0, 0}, {5e-324, 5e-324}, {0, 5e-324}, {1, 1 + 1e-15}, {-1e300, 1e-300}}) {
+    for (const bool is_round : {true, false}) {
+      const tool::axis of({low, high}, 5, is_round);
+      INFO(low << " to " << high);
+      CHECK(of.place_of(low) >= -1e-6);
+      CHECK(of.place_of(high) <= 1 + 1e-6);
+    }
+  }
+}
+
+TEST_CASE("without colours several lines get a chart each", "[tool][plot]") {
+  const tool::chart drawn{.lines = {tool::series("a"), tool::series("b")}, .title = "a, b", .width = 30, .height = 4};
+  auto              two = drawn;
+  for (auto& line : two.lines) { line.add(1, 2); }
+  std::ostringstream out;
+  tool::console      to{.out = out, .err = out};
+  tool::draw_in_terminal(two, true, to);
+  CHECK(out.str().find("── a") != std::string::npos);
+  CHECK(out.str().find("── b") != std::string::npos);
+  std::ostringstream coloured;
+  tool::console      terminal{.out = coloured, .err = coloured, .colours = true};
+  tool::draw_in_terminal(two, true, terminal);
+  CHECK(coloured.str().find("a, b") != std::string::npos);
+  CHECK(coloured.str().find("\x1b[36m") != std::string::npos);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/checkpoint_files.hpp"
+#include "support/file_text.hpp"
+#include "support/saver_workshop.hpp"
+#include "tool_run.hpp"
+
+#include <stepwell/checkpoint/checkpoint_writer.hpp>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace sw = stepwell;
+using nlohmann::json;
+using sw::test::tool_rig;
+using sw::test::workshop;
+using sw::tool::outcome;
+
+namespace {
+
+/// Five checkpoints, an hour apart; the metric is best at the second.
+struct pruned_run {
+  workshop shop;
+  tool_rig rig{.files = shop.files, .time = shop.clock};
+
+  pruned_run() {
+    auto saver = shop.make({.max_to_keep = sw::none});
+    for (int step = 1; step <= 5; ++step) {
+      shop.clock->advance(std::chrono::hours(1));
+      sw::test::save_and_settle(saver, sw::test::toy_snapshot(step));
+      saver.report_metric(step, step == 2 ? 0.1 : 0.5);
+    }
+  }
+  [[nodiscard]] sw::test::said prune(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"prune", shop.directory.path()});
+    return rig.run(std::move(more));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("prune only says what it would delete, unless told to", "[tool][prune]") {
+  const pruned_run run;
+  const auto       before = sw::test::names_in(run.shop.directory.path());
+  const auto       said = run.prune({"--max-to-keep", "2"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out.find("3 checkpoints") != std::string::npos);
+  CHECK(said.out.find("nothing was: --yes does it") != std::string::npos);
+  CHECK(run.prune({"--max-to-keep", "2", "--dry-run"}).out == said.out);
+  CHECK(sw::test::names_in(run.shop.directory.path()) == before);
+  CHECK(run.prune({"--yes", "--dry-run"}).how == outcome::usage);
+}
+
+TEST_CASE("prune deletes what a saver with these rules would delete, and the list says so", "[tool][prune]") {
+  const pruned_run run;
+  CHECK(run.prune({"--max-to-keep", "2", "--yes"}).how == outcome::good);
+  CHECK(run.shop.steps() == "4 5");
+  CHECK(run.shop.make().checkpoints().size() == 2);
+  const auto again = run.prune({"--max-to-keep", "2", "--yes", "--json"});
+  CHECK(json::parse(again.out)["freed_bytes"] == 0);
+}
+
+TEST_CASE("prune keeps the best, the pinned, and one every so many hours", "[tool][prune]") {
+  const pruned_run run;
+  SECTION("best") {
+    CHECK(run.prune({"--max-to-keep", "1", "--keep-best", "1", "--yes"}).how == outcome::good);
+    CHECK(run.shop.steps() == "2 5");
+  }
+  SECTION("pinned") {
+    CHECK(run.prune({"--max-to-keep", "1", "--pin", "model.ckpt-3", "--pin", run.shop.directory / "model.ckpt-1", "--yes"}).how == outcome::good);
+    CHECK(run.shop.steps() == "1 3 5");
+  }
+  SECTION("hours") {
+    CHECK(run.prune({"--max-to-keep", "1", "--keep-every-n-hours", "2", "--yes"}).how == outcome::good);
+    CHECK(run.shop.steps() == "2 4 5");
+  }
+}
+
+TEST_CASE("prune keeps the newest whole checkpoint, though damaged ones are newer", "[tool][prune]") {
+  const pruned_run run;
+  for (const auto* step : {"4", "5"}) {
+    const auto path = run.shop.directory / ("model.ckpt-" + std::string(step) + ".data-00000-of-00001");
+    auto       data = sw::test::file_text(path);
+    data[0] = static_cast<char>(data[0] ^ 1);
+    sw::test::write_file_text(path, data);
+  }
+  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == outcome::good);
+  CHECK(run.shop.steps() == "3 4 5");  // what is damaged is neither counted nor deleted
+}
+
+TEST_CASE("where no checkpoint is whole prune deletes nothing, leftovers neither", "[tool][prune]") {
+  const pruned_run run;
+  for (int step = 1; step <= 5; ++step) {
+    sw::test::write_file_text(run.shop.directory / ("model.ckpt-" + std::to_string(step) + ".index"), "no index");
+  }
+  sw::test::write_file_text(run.shop.directory / "model.ckpt-6.data-00000-of-00001", "no index at all");
+  const auto before = sw::test::names_in(run.shop.directory.path());
+  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == outcome::damaged);
+  CHECK(sw::test::names_in(run.shop.directory.path()) == before);
+}
+
+TEST_CASE("prune leaves a directory alone that a process holds, and names it", "[tool][prune]") {
+  const pruned_run run;
+  const auto       holder = run.shop.make();
+  const auto       said = run.prune({"--max-to-keep", "1", "--yes"});
+  CHECK(said.how == outcome::held);
+  CHECK(said.err.find(std::to_string(::getpid())) != std::string::npos);
+  CHECK(run.shop.steps() == "1 2 3 4 5");
+  CHECK(run.prune({"--max-to-keep", "1"}).how == outcome::good);  // looking is free
+}
+
+TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {
+  const pruned_run run;
+  const auto       orphan = run.shop.directory / "model.ckpt-6.data-00000-of-00001";
+  sw::test::write_file_text(orphan, "half a save");
+  CHECK(run.prune({}).out.find("left by a killed save") != std::string::npos);
+  CHECK(std::filesystem::exists(orphan));
+  CHECK(run.prune({"--yes"}).how == outcome::good);
+  CHECK_FALSE(std::filesystem::exists(orphan));
+}
+
+TEST_CASE("prune never deletes what no saver of this library wrote", "[tool][prune]") {
+  const workshop shop;
+  for (const std::string step : {"1", "2"}) {
+    float                 w = 1;
+    sw::checkpoint_writer writer(shop.directory / ("model.ckpt-" + step), shop.files);
+    writer.add("w", sw::view_of(w));
+    writer.commit();
+  }
+  sw::test::write_file_text(shop.directory / "checkpoint",
+                            "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n"
+                            "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
+  const auto said = tool_rig{.files = shop.files, .time = shop.clock}.run({"prune", shop.directory.path(), "--max-to-keep", "1", "--yes"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out.find("not written by a saver of stepwell") != std::string::npos);
+  CHECK(shop.steps() == "1 2");
+}
+
+TEST_CASE("prune of a directory that is not there makes none", "[tool][prune]") {
+  const sw::test::temporary_directory directory;
+  CHECK(sw::test::run_tool({"prune", directory / "run", "--yes"}).how == outcome::unreadable);
+  CHECK_FALSE(std::filesystem::exists(directory / "run"));
+  CHECK(sw::test::run_tool({"prune", directory.path(), "--yes"}).how == outcome::unreadable);
+}

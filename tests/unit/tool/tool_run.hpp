@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A command line, run in this process: what it said, and how it ended.
+#pragma once
+
+#include "support/catch.hpp"
+
+#include <tool/command_line.hpp>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepwell::test {
+
+struct said {
+  tool::outcome how;
+  std::string   out;
+  std::string   err;
+};
+
+struct tool_rig {
+  std::shared_ptr<io::file_system> files = io::posix_file_system();
+  std::shared_ptr<clock>           time = system_clock();
+  int                              width = 80;
+  bool                             colours = false;
+  std::stop_token                  stop = {};
+
+  [[nodiscard]] said run(std::vector<std::string> arguments) const {
+    std::ostringstream out;
+    std::ostringstream err;
+    tool::console      to{.out = out, .err = err, .width = width, .colours = colours, .files = files, .time = time, .stop = stop};
+    const auto         how = tool::run(std::move(arguments), to);
+    return {how, out.str(), err.str()};
+  }
+};
+
+/// On the disk of this machine.
+[[nodiscard]] inline said run_tool(std::vector<std::string> arguments) { return tool_rig().run(std::move(arguments)); }
+
+}  // namespace stepwell::test
