@@ -159,7 +159,7 @@ public:
     }
   }
   /// Steps of a model that needs no data.
-  [[nodiscard]] generator<const step_type&> steps() & { return steps_alone<step_type>(*core_); }
+  [[nodiscard]] generator<const step_type&> steps() & { return steps_over<step_type>(*core_, no_data()); }
 
   template<class... Source>
   void steps(Source&&...) && {
@@ -225,14 +225,7 @@ private:
     using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
     const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
     auto outcome = run_call<Recover>(*core_, caller, std::get<Step>(std::move(given))...);
-    if constexpr (std::is_void_v<typename caller_type::pack_type>) {
-      return result_type(std::move(outcome.result));
-    } else {
-      const run_values<Raw, typename Raw::outcome_type, typename caller_type::pack_type> values(core_->raw(), outcome, caller.pack());
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::tuple<std::decay_t<decltype(values.template get<I>())>...>(values.template get<I>()...);
-      }(std::make_index_sequence<values.size()>{});
-    }
+    return result_for_caller(core_->raw(), std::move(outcome), caller);
   }
 
   template<class Source>
@@ -244,6 +237,7 @@ private:
   using creator = typename core_type::creator;
   explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, creator create, Held... hooks)
       : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(create), std::move(hooks)...)) {
+    core_->begin();
     start(*core_);
   }
 
