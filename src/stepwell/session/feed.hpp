@@ -3,6 +3,7 @@
 // Values that take the place of others for one run (contract RUN-5).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -13,8 +14,13 @@ namespace stepwell {
 /// A key and the value to feed it with.
 template<class Key, class Value>
 struct fed {
-  Key   key;
-  Value value;
+  constexpr fed()
+    requires(std::default_initializable<Key> && std::default_initializable<Value>)
+  = default;
+  constexpr fed(Key given_key, Value given) : key(std::move(given_key)), value(std::move(given)) {}
+
+  Key   key{};
+  Value value{};
 };
 
 /// Feeds `key` with `value` in one run. On a model session the key is a member of the model or of the batch:
@@ -27,11 +33,14 @@ template<class Key, class Value>
 /// Several feeds, for `run_args`.
 template<class... Fed>
 struct feed_pack {
+  constexpr feed_pack() = default;
+  constexpr explicit feed_pack(std::tuple<Fed...> given) : all(std::move(given)) {}
+
   [[no_unique_address]] std::tuple<Fed...> all;
 };
 template<class... Key, class... Value>
 [[nodiscard]] constexpr feed_pack<fed<Key, Value>...> feeds(fed<Key, Value>... given) {
-  return {{std::move(given)...}};
+  return feed_pack<fed<Key, Value>...>(std::tuple<fed<Key, Value>...>(std::move(given)...));
 }
 
 namespace detail {

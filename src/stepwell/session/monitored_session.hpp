@@ -159,7 +159,7 @@ public:
     }
   }
   /// Steps of a model that needs no data.
-  [[nodiscard]] generator<const step_type&> steps() & { return steps_alone<step_type>(*core_); }
+  [[nodiscard]] generator<const step_type&> steps() & { return steps_over<step_type>(*core_, no_data()); }
 
   template<class... Source>
   void steps(Source&&...) && {
@@ -224,9 +224,7 @@ private:
   [[gnu::always_inline]] auto run_for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given) {
     using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
     const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
-    auto taken = run_call<Recover>(*core_, caller, std::get<Step>(std::move(given))...);
-    if constexpr (std::is_void_v<typename caller_type::pack_type>) { return result_type(std::move(taken.result)); }
-    else { return taken; }
+    return result_for_caller<Raw, caller_type>(run_call<Recover>(*core_, caller, std::get<Step>(std::move(given))...));
   }
 
   template<class Source>
@@ -238,6 +236,7 @@ private:
   using creator = typename core_type::creator;
   explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, creator create, Held... hooks)
       : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(create), std::move(hooks)...)) {
+    core_->begin();
     start(*core_);
   }
 

@@ -48,6 +48,8 @@ template<class Raw, class Outcome, class Caller>
     }(std::make_index_sequence<values.size()>{});
   }
 }
+template<class Raw, class Caller>
+using taken_of = decltype(taken_by(std::declval<const Caller&>(), std::declval<const Raw&>(), std::declval<typename Raw::outcome_type&>()));
 }  // namespace detail
 
 /// One run: hooks before, the raw session, hooks after; see `taken_by`. The boundary is the caller's, once the source has
@@ -108,6 +110,13 @@ constexpr bool is_repeatable() {
   else { return true; }
 }
 
+/// The failure of a run that is not repeated, in a catch: the one at its root (contract WRAP-5).
+template<class Core>
+[[noreturn, gnu::cold]] void throw_root(Core& core) {
+  if (core.can_recover()) { std::rethrow_exception(core.failure()); }
+  throw;
+}
+
 template<class Core, class Caller, class... Args>
 [[gnu::noinline, gnu::cold]] auto run_again(Core& core, const Caller& caller, Args&... args) {
   for (;;) {
@@ -125,6 +134,13 @@ template<class Core, class Caller, class... Args>
 }
 
 }  // namespace detail
+
+/// What the caller of a run gets of what `run_step` gave: the values fetched, as a tuple, else the result.
+template<class Raw, class Caller, class Taken>
+[[gnu::always_inline]] inline auto result_for_caller(Taken&& taken) {
+  if constexpr (std::is_void_v<typename Caller::pack_type>) { return typename Raw::result_type(std::move(taken.result)); }
+  else { return std::remove_cvref_t<Taken>(std::move(taken)); }
+}
 
 /// One whole call: repeated with the same arguments after a recovery (contract REC-2), if `Recover` says so.
 template<bool Recover, class Core, class Caller, class... Args>
@@ -148,7 +164,7 @@ template<bool Recover, class Core, class Caller, class... Args>
       core.boundary_or_fail();
       return taken;
     } catch (...) {
-      if (Recover && core.can_recover()) { std::rethrow_exception(core.failure()); }  // the one at its root (WRAP-5)
+      if constexpr (Recover) { detail::throw_root(core); }
       throw;
     }
   }
@@ -202,22 +218,38 @@ struct loop_place {
   std::optional<std::int64_t> rolled_back_from = std::nullopt;
 };
 
+/// Where it stands after a recovery of a session that had come to step `reached`.
+template<class Core>
+loop_place place_after_recovery(const Core& core, std::int64_t reached) {
+  if (core.starts_at() >= reached) { return {core.attempt()}; }
+  return {core.attempt(), reached};
+}
 /// Recovers inside a loop; where it stands then.
 template<class Core>
 [[gnu::noinline, gnu::cold]] loop_place recover_loop(Core& core) {
   const auto reached = core.step_reached();
-  const int  attempt = recover(core);
-  if (core.starts_at() >= reached) { return {attempt}; }
-  return {attempt, reached};
+  recover(core);
+  return place_after_recovery(core, reached);
 }
 
-/// One step with `args`, as a loop takes it; `advance` comes before the boundary.
-template<class Step, class Core, class Advance, class... Args>
-[[gnu::always_inline]] inline void take_step(Core& core, const loop_place& place, std::optional<Step>& step, Advance&& advance, Args&&... args) {
-  auto outcome = run_step(core, place.attempt, detail::caller_request<all_hooks>{}, std::forward<Args>(args)...);
+/// One step of a loop with the next batch, up to its boundary, which is the caller's. In `step` once it is done.
+template<class Step, class Core, class Lease>
+[[gnu::always_inline]] inline step_end take_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step) {
+  if (lease.is_ahead()) [[unlikely]] {
+    guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
+  }
+  const auto* batch = guarded(core, step_stage::source, [&] { return lease.peek(); });
+  if (batch == nullptr) { return step_end::out_of_data; }
+  auto outcome = [&] {
+    if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
+      return run_step(core, place.attempt, caller_request<all_hooks>{});
+    } else {
+      return run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
+    }
+  }();
   step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
-  guarded(core, step_stage::boundary, std::forward<Advance>(advance));  // the step is done: no end of the data any more
-  core.boundary_or_fail();
+  guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });  // the step is done: no end of the data any more
+  return step_end::done;
 }
 
 }  // namespace detail
@@ -229,7 +261,7 @@ template<class Step, class Core, class Advance, class... Args>
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
 
-/// The loop over a source. `held` is the source, or a reference_wrapper of it.
+/// The loop over a source. `held` is the source, or a reference_wrapper of it; a `no_data` for a model that needs no data.
 template<class Step, class Core, class Held>
 generator<const Step&> steps_over(Core& core, Held held) {
   using lease_type = source_lease<std::unwrap_reference_t<Held>>;
@@ -243,13 +275,9 @@ generator<const Step&> steps_over(Core& core, Held held) {
     auto end = detail::step_end::to_recover;
     if (!core.recovery_due()) [[likely]] {
       end = detail::sorted_out(core, [&] {
-        if (lease.is_ahead()) [[unlikely]] {
-          detail::guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
-        }
-        const auto* batch = detail::guarded(core, step_stage::source, [&] { return lease.peek(); });
-        if (batch == nullptr) { return detail::step_end::out_of_data; }
-        detail::take_step(core, place, step, [&] { lease.advance(step->global_step); }, *batch);
-        return detail::step_end::done;
+        const auto taken = detail::take_step(core, lease, place, step);
+        if (taken == detail::step_end::done) [[likely]] { core.boundary_or_fail(); }
+        return taken;
       });
     }
     if (end == detail::step_end::done) [[likely]] {
@@ -261,33 +289,6 @@ generator<const Step&> steps_over(Core& core, Held held) {
     const auto failure = core.failure();
     place = detail::recover_loop(core);
     if (core.take_skip() && !lease.skip_present()) { std::rethrow_exception(failure); }
-  }
-  core.throw_if_singular();
-}
-
-/// The loop of a model that needs no data.
-template<class Step, class Core>
-generator<const Step&> steps_alone(Core& core) {
-  core.note_end_of_source(false);
-  std::optional<Step> step;
-  detail::loop_place  place;
-  while (!core.should_stop()) {
-    auto end = detail::step_end::to_recover;
-    if (!core.recovery_due()) [[likely]] {
-      end = detail::sorted_out(core, [&] {
-        detail::take_step(core, place, step, [] {});
-        return detail::step_end::done;
-      });
-    }
-    if (end == detail::step_end::done) [[likely]] {
-      if (place.attempt != 1) [[unlikely]] { place = {}; }
-      co_yield *step;
-      continue;
-    }
-    if (end == detail::step_end::out_of_data && detail::is_over(core)) { break; }
-    const auto failure = core.failure();
-    place = detail::recover_loop(core);
-    if (core.take_skip()) { std::rethrow_exception(failure); }  // there is no batch to leave out
   }
   core.throw_if_singular();
 }
