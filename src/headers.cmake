@@ -22,7 +22,12 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/type_name.hpp
   stepwell/base/variable.hpp
   # storey 1: coro
+  stepwell/coro/async_sleep.hpp
+  stepwell/coro/bell.hpp
+  stepwell/coro/errand.hpp
   stepwell/coro/generator.hpp
+  stepwell/coro/helper_threads.hpp
+  stepwell/coro/initiate.hpp
   stepwell/coro/range_v3.hpp
   stepwell/coro/sync_wait.hpp
   stepwell/coro/task.hpp
@@ -91,6 +96,12 @@ set(STEPWELL_PUBLIC_HEADERS
   # storey 4: session
   stepwell/session/any_hook.hpp
   stepwell/session/any_session.hpp
+  stepwell/session/async_core.hpp
+  stepwell/session/async_driver.hpp
+  stepwell/session/async_options.hpp
+  stepwell/session/async_run.hpp
+  stepwell/session/async_session.hpp
+  stepwell/session/async_steps.hpp
   stepwell/session/boundary.hpp
   stepwell/session/chief_only.hpp
   stepwell/session/coordinated_thread.hpp
@@ -174,12 +185,14 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hooks/value_text.hpp
   stepwell/hooks/writer_work.hpp
   # storey 6: training
+  stepwell/training/async_training_session.hpp
   stepwell/training/default_hooks.hpp
   stepwell/training/evaluation.hpp
   stepwell/training/evaluation_options.hpp
   stepwell/training/monitored_training_session.hpp
   stepwell/training/training_options.hpp
   # the roof
+  stepwell/async.hpp
   stepwell/stepwell.hpp
 )
 

@@ -72,6 +72,15 @@ public:
     }
   }
 
+  /// Asks for a save of the present state at the coming boundary, unless it is saved; false when off.
+  bool save_now(auto& session) {
+    if (!work_) { return false; }
+    if (work_->last_saved_step() == session.global_step()) { return true; }
+    timer_.update_last_triggered_step(session.global_step());
+    session.request_save(*work_);
+    return true;
+  }
+
   void end(auto& session) {
     if (!work_) { return; }
     work_->must_save(session.global_step());

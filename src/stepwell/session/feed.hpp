@@ -13,6 +13,8 @@ namespace stepwell {
 /// A key and the value to feed it with.
 template<class Key, class Value>
 struct fed {
+  constexpr fed(Key given_key, Value given) : key(std::move(given_key)), value(std::move(given)) {}
+
   Key   key;
   Value value;
 };
@@ -27,11 +29,14 @@ template<class Key, class Value>
 /// Several feeds, for `run_args`.
 template<class... Fed>
 struct feed_pack {
+  constexpr feed_pack() = default;
+  constexpr explicit feed_pack(std::tuple<Fed...> given) : all(std::move(given)) {}
+
   [[no_unique_address]] std::tuple<Fed...> all;
 };
 template<class... Key, class... Value>
 [[nodiscard]] constexpr feed_pack<fed<Key, Value>...> feeds(fed<Key, Value>... given) {
-  return {{std::move(given)...}};
+  return feed_pack<fed<Key, Value>...>(std::tuple<fed<Key, Value>...>(std::move(given)...));
 }
 
 namespace detail {

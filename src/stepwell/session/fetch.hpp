@@ -15,6 +15,8 @@ namespace stepwell {
 /// A fetch with a name to show it under.
 template<class Projection>
 struct tagged {
+  tagged(std::string given_name, Projection given) : name(std::move(given_name)), projection(std::move(given)) {}
+
   std::string name;
   Projection  projection;
 };
@@ -25,9 +27,14 @@ template<class Projection>
   return {std::move(name), std::forward<Projection>(projection)};
 }
 
+// What people make inside an awaited expression has constructors: g++ 12 destroys an aggregate there twice.
+
 /// Fetches, in the order their values are wanted.
 template<class... Projections>
 struct fetch_pack {
+  constexpr fetch_pack() = default;
+  constexpr explicit fetch_pack(std::tuple<Projections...> all) : projections(std::move(all)) {}
+
   [[no_unique_address]] std::tuple<Projections...> projections;
 };
 
@@ -35,7 +42,7 @@ struct fetch_pack {
 /// `&model::weights`) or a callable on either; the value is what it names, by reference where it names memory.
 template<class... Projections>
 [[nodiscard]] constexpr fetch_pack<std::decay_t<Projections>...> fetch(Projections&&... projections) {
-  return {{std::forward<Projections>(projections)...}};
+  return fetch_pack<std::decay_t<Projections>...>(std::tuple<std::decay_t<Projections>...>(std::forward<Projections>(projections)...));
 }
 
 namespace detail {

@@ -122,6 +122,18 @@ public:
     });
   }
 
+  /// Has each hook that can do so, by a `bool save_now(session&)`, ask for a save of the present state, unless it is saved;
+  /// whether there is one.
+  bool save_now(session_handle<Raw>& session) {
+    bool is_any = false;
+    each([&]<std::size_t I>(hook_set& self) {
+      if constexpr (requires { { self.template at<I>().save_now(session) } -> std::same_as<bool>; }) {
+        is_any = self.template at<I>().save_now(session) || is_any;
+      }
+    });
+    return is_any;
+  }
+
   /// Ends each hook, also after one whose `end` throws (D-20).
   void end(session_handle<Raw>& session, detail::first_failure& failures) {
     each([&]<std::size_t I>(hook_set& self) {

@@ -187,8 +187,10 @@ bool master_seat::wait_for_chief(session_signals& signals, clock& time, clock::t
     shared.ready_changed.notify_all();
   };
   const std::stop_callback on_stop(signals.stop_token(), wake);  // before the lock: it may run here and now
+  const std::stop_callback on_interruption(signals.interruption_token(), wake);
   std::unique_lock         lock(shared.mutex);
-  time.wait_until(lock, shared.ready_changed, until, [&] { return shared.is_ready || signals.stop_requested(); });
+  time.wait_until(lock, shared.ready_changed, until,
+                  [&] { return shared.is_ready || signals.stop_requested() || signals.interrupted(); });
   return shared.is_ready;
 }
 

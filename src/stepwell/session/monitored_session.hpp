@@ -159,7 +159,7 @@ public:
     }
   }
   /// Steps of a model that needs no data.
-  [[nodiscard]] generator<const step_type&> steps() & { return steps_alone<step_type>(*core_); }
+  [[nodiscard]] generator<const step_type&> steps() & { return steps_over<step_type>(*core_, no_data()); }
 
   template<class... Source>
   void steps(Source&&...) && {
@@ -238,6 +238,7 @@ private:
   using creator = typename core_type::creator;
   explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, creator create, Held... hooks)
       : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(create), std::move(hooks)...)) {
+    core_->begin();
     start(*core_);
   }
 

@@ -42,6 +42,9 @@ std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const 
   while (!found && time.now() < until) {
     const auto next = std::min(time_after(time.now(), recovery_wait), until);
     if (creation.signals().wait_for_stop(time, next)) {
+      if (!creation.signals().stop_requested()) {
+        throw cancelled_error("nobody waits for a checkpoint any more", from.checkpoint_dir);
+      }
       throw cancelled_error("a stop was asked for while waiting for a checkpoint", from.checkpoint_dir);
     }
     found = look();

@@ -32,11 +32,15 @@ public:
   /// Makes the raw session ready, for the first time or anew.
   using creator = std::function<void(std::optional<Raw>&, session_creation&)>;
 
-  /// Looks for a checkpoint, begins the hooks; the session is then to be created.
-  /// @errors What looking throws, before any hook has begun or written anything; what a hook's `begin` throws.
+  /// Nothing has begun.
   session_core(session_settings settings, std::optional<Raw> raw, creator create, Held... hooks)
       : session_life(std::move(settings)), create_raw_(std::move(create)), raw_(std::move(raw)), is_given_(raw_.has_value()),
-        hooks_(std::move(hooks)...) {
+        hooks_(std::move(hooks)...) {}
+
+  /// Looks for a checkpoint, begins the hooks, each once; the session is then to be created.
+  /// @errors What looking throws, before any hook has begun or written anything; what a hook's `begin` throws.
+  void begin() {
+    look_ahead();
     hooks_.begin();
   }
 
@@ -44,6 +48,8 @@ public:
   static consteval bool may_trace() { return hook_set<Raw, Held...>::may_trace(); }
 
   [[nodiscard]] Raw&  raw() noexcept { return *raw_; }
+  /// A raw session that is not given is there once it was created.
+  [[nodiscard]] bool  has_raw() const noexcept { return raw_.has_value(); }
   [[nodiscard]] auto& hooks() noexcept { return hooks_; }
 
   /// Before a run: true when the session has to be made anew first (contract WRAP-4).
@@ -76,6 +82,13 @@ public:
     if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
   }
 
+  /// Whether the boundary has anything to do.
+  [[nodiscard]] bool boundary_due() const noexcept {
+    if constexpr (may_trace()) {
+      if (control_.trace()) [[unlikely]] { return true; }
+    }
+    return control_.due();
+  }
   /// The session does what hooks requested, now that all of them have run.
   void boundary() {
     if (boundary_due()) [[unlikely]] { keep_boundary(); }
@@ -84,6 +97,19 @@ public:
   /// The same after a step: what fails is told to the hooks.
   [[gnu::always_inline]] void boundary_or_fail() {
     if (boundary_due()) [[unlikely]] { keep_boundary_or_fail(); }
+  }
+
+  /// Has the hooks that save do so now, and waits until that is durable; the step that is saved.
+  /// @errors `failed_precondition_error` where no hook saves, or the state is bad; why it could not be saved.
+  std::int64_t save_now() {
+    refuse_when_over();
+    refuse_bad_state();
+    control_.drain(deadline::never(*control_.time()));  // what is under way makes room
+    session_handle<Raw> handle(*raw_, control_);
+    if (!hooks_.save_now(handle)) { throw failed_precondition_error("no hook of this session saves checkpoints"); }
+    boundary_or_fail();
+    control_.drain(deadline::never(*control_.time()));
+    return raw_->global_step();
   }
 
   /// Tells the hooks of a failure and forgets what the failed step requested.
@@ -115,12 +141,13 @@ public:
   }
 
   /// Creates the session, for the first time or anew (REC-6). False: it failed in a way that may pass.
-  /// @errors Everything else that creating throws.
+  /// @errors Everything else that creating throws. After an interruption `cancelled_error`: it is to be created as before.
   bool create() {
     try {
       make();
       return true;
     } catch (...) {
+      if (gave_up_waiting(std::current_exception())) { throw; }
       on_failure(step_stage::creation, std::current_exception());
       if (can_recover()) { return false; }
       control_.reject_state("the session could not be made");
@@ -170,6 +197,18 @@ public:
     close_raw();
   }
 
+  /// Leaves without a word to the hooks, none of which is ended, and waits for no I/O: what is under way goes on alone. The
+  /// session's threads are joined.
+  void let_go() noexcept {
+    if (is_closed_.exchange(true)) { return; }
+    control_.end_trace();
+    control_.drop_requests();
+    threads_.request_stop();
+    leave_work();
+    detail::log_failure("while letting a session go", [&] { join(grace()); });
+    close_raw();
+  }
+
 private:
   void make() {
     const bool is_first = creations_ == 0;
@@ -205,12 +244,6 @@ private:
     answer_rollback();
   }
 
-  [[nodiscard]] bool boundary_due() const noexcept {
-    if constexpr (may_trace()) {
-      if (control_.trace()) [[unlikely]] { return true; }
-    }
-    return control_.due();
-  }
   [[gnu::noinline, gnu::cold]] void keep_boundary_or_fail() {
     try {
       keep_boundary();

@@ -13,7 +13,6 @@ session_life::session_life(session_settings settings)
       recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
   watch_for_end();
-  search_.look_ahead([this](const std::exception_ptr& failure) { return recovery_.is_overcome(failure); });
 }
 
 void session_life::watch_for_end() {
@@ -27,9 +26,24 @@ void session_life::watch_for_end() {
   }));
 }
 
+void session_life::look_ahead() {
+  search_.look_ahead([this](const std::exception_ptr& failure) { return recovery_.is_overcome(failure); });
+}
+
+bool session_life::gave_up_waiting(const std::exception_ptr& failure) const noexcept {
+  if (!control_.signals()->interrupted()) { return false; }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const cancelled_error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 stop_reason session_life::why() const {
   auto why = control_.signals()->why();
-  if (why.cause == stop_cause::none && !is_closed_ && threads_.should_stop()) { why = stop_of_threads(); }
+  if (why.cause == stop_cause::none && !is_closed_ && !is_left_ && threads_.should_stop()) { why = stop_of_threads(); }
   if (why.cause == stop_cause::none) { why.cause = source_ended_ ? stop_cause::end_of_data : stop_cause::none; }
   if (why.cause == stop_cause::none && is_closed_) { why.cause = stop_cause::closed; }
   return why;
@@ -41,6 +55,10 @@ void session_life::throw_if_singular() const {
 
 void session_life::refuse_when_over() const {
   if (is_closed_ || control_.signals()->stopped_by_hook()) { refuse_run(is_closed_); }
+}
+
+void session_life::refuse_bad_state() const {
+  if (const auto& why = control_.rejected()) { throw failed_precondition_error("no checkpoint is made, for the state is bad: " + *why); }
 }
 
 void session_life::forget_failure() noexcept {
@@ -90,6 +108,16 @@ void session_life::leave_threads() noexcept {
   is_left_ = true;
 }
 
+void session_life::leave_work() noexcept {
+  try {
+    control_.drain_and_flush(deadline(*control_.time(), control_.time()->now()));
+  } catch (const std::exception& unfinished) {
+    log_info(std::string("a session is let go: ") + unfinished.what());
+  } catch (...) {
+    log_info("a session is let go: a failure of unknown type");
+  }
+}
+
 void session_life::log_if_overcome(const std::exception_ptr& failure) const {
   if (!recovery_.is_overcome(failure)) { std::rethrow_exception(failure); }
   log_info("leaving the session: " + detail::text_of(failure));
@@ -120,6 +148,7 @@ void session_life::answer_rollback() {
 
 /// A thread asked to stop. A failure that a recovery may overcome is no stop, but has the next run recover.
 bool session_life::stopped_by_threads() const noexcept {
+  if (is_left_) { return false; }  // it was we who stopped them
   if (!recovery_.is_overcome(threads_.failure())) { return true; }
   control_.signals()->ask_to_recover();
   return false;

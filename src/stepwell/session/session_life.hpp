@@ -49,6 +49,8 @@ public:
   void throw_if_singular() const;
   /// @errors `failed_precondition_error` after the end (RUN-1).
   void refuse_when_over() const;
+  /// @errors `failed_precondition_error` where the state is bad, and not to be saved.
+  void refuse_bad_state() const;
 
   /// The last failure, as far as nobody went on after it.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
@@ -80,6 +82,10 @@ protected:
   explicit session_life(session_settings settings);
   ~session_life() = default;
 
+  /// @errors What looking throws and will not pass.
+  void look_ahead();
+  /// Whether this is how whoever makes the session ready answers an interruption.
+  [[nodiscard]] bool gave_up_waiting(const std::exception_ptr& failure) const noexcept;
   void start_runners();
   [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }
   /// Signals are the program's again. @pre The session is closed.
@@ -87,6 +93,8 @@ protected:
   /// What the threads of a session that was left had to say is said.
   void join(const deadline& until);
   void leave_threads() noexcept;
+  /// Nobody waits for what is under way from here on; it goes on alone.
+  void leave_work() noexcept;
   /// What a recovery may overcome is no reason to fail while leaving (contract WRAP-1, REC-3).
   template<class Action>
   void overcome_or_throw(Action&& action) const {
@@ -115,11 +123,11 @@ protected:
   step_stage         failed_stage_ = step_stage::run;
   bool               skip_batch_ = false;
   bool               joins_others_ = false;
-  bool               is_left_ = false;
   std::int64_t       starts_at_ = 0;
   std::int64_t       last_step_done_ = -1;  // by this session
   std::int64_t       creations_ = 0;
   std::int64_t       rollbacks_ = 0;
+  std::atomic<bool>  is_left_ = false;  // its threads were stopped by us, and are joined
   std::atomic<bool>  is_lost_ = false;
   std::atomic<bool>  source_ended_ = false;
   std::atomic<bool>  is_closed_ = false;

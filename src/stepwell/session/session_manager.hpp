@@ -144,6 +144,9 @@ private:
       if (creation_.signals().stop_requested()) {
         throw cancelled_error("a stop was asked for while waiting for the session to be ready: " + reason);
       }
+      if (creation_.signals().interrupted()) {
+        throw cancelled_error("nobody waits for the session to be ready any more: " + reason);
+      }
       detail::throw_waited(max_wait_->count(), reason);
     }
 

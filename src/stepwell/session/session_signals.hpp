@@ -53,10 +53,34 @@ public:
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
   /// For waits elsewhere: a stop of the session ends them.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stopped_for_others_.get_token(); }
-  /// Waits for a stop, at most until `when`; whether there was one.
+  /// Waits for a stop, at most until `when`; whether there was one, or nobody waits for what this thread does any more.
   bool wait_for_stop(clock& time, clock::time_point when) {
     std::unique_lock lock(mutex_);
-    return time.wait_until(lock, stopped_, when, [this] { return stop_requested(); });
+    return time.wait_until(lock, stopped_, when, [this] { return stop_requested() || interrupted(); });
+  }
+
+  /// Nobody waits any more for the session to be made ready: whoever makes it gives up where it would wait for others, with
+  /// `cancelled_error`. Not a stop: it may be made ready later, once `clear_interruption` was called.
+  void interrupt() {
+    std::stop_source others;
+    {
+      const std::lock_guard lock(mutex_);
+      bits_.fetch_or(interrupt_bit, std::memory_order_release);
+      others = interrupted_for_others_;
+    }
+    stopped_.notify_all();
+    others.request_stop();
+  }
+  void clear_interruption() {
+    const std::lock_guard lock(mutex_);
+    if (interrupted_for_others_.stop_requested()) { interrupted_for_others_ = std::stop_source(); }
+    bits_.fetch_and(~interrupt_bit, std::memory_order_acq_rel);
+  }
+  [[nodiscard]] bool interrupted() const noexcept { return (bits_.load(std::memory_order_acquire) & interrupt_bit) != 0; }
+  /// For waits elsewhere: the next interruption ends them.
+  [[nodiscard]] std::stop_token interruption_token() const {
+    const std::lock_guard lock(mutex_);
+    return interrupted_for_others_.get_token();
   }
 
   /// The session has to be made anew before its next run: a thread of it failed in a way that may pass (contract WRAP-4).
@@ -112,6 +136,7 @@ private:
   static constexpr unsigned recover_bit = 8;
   static constexpr unsigned checkpoint_bit = 16;
   static constexpr unsigned save_bit = 32;
+  static constexpr unsigned interrupt_bit = 64;
 
   void stop(stop_reason why, unsigned bits) {
     {
@@ -133,6 +158,7 @@ private:
   mutable std::mutex              mutex_;
   std::condition_variable         stopped_;
   std::stop_source                stopped_for_others_;
+  std::stop_source                interrupted_for_others_;
   stop_reason                     why_;
   stop_reason                     failed_;
   std::optional<clock::time_point> process_ends_;

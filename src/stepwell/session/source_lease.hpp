@@ -108,4 +108,30 @@ private:
   bool              skips_ = false;
 };
 
+/// Stands for the source of a model that needs no data: it never ends, and its batches are not passed on.
+struct no_data {
+  struct batch {};
+  [[nodiscard]] const batch* peek() const noexcept { return &only; }
+  void advance() noexcept {}
+  batch only;
+};
+
+template<>
+class source_lease<no_data> {
+public:
+  source_lease(source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/) noexcept : source_(source) {}
+  source_lease(const source_lease&) = delete;
+  source_lease& operator=(const source_lease&) = delete;
+
+  [[nodiscard]] const no_data::batch* peek() const noexcept { return source_.peek(); }
+  void advance(std::int64_t /*global_step*/) noexcept {}
+  [[nodiscard]] static constexpr bool is_ahead() noexcept { return false; }
+  void rewind(std::int64_t /*to*/, unseekable_policy /*policy*/) noexcept {}
+  /// There is no batch to leave out.
+  [[nodiscard]] static constexpr bool skip_present() noexcept { return false; }
+
+private:
+  no_data& source_;
+};
+
 }  // namespace stepwell

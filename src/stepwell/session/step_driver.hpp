@@ -202,22 +202,38 @@ struct loop_place {
   std::optional<std::int64_t> rolled_back_from = std::nullopt;
 };
 
+/// Where it stands after a recovery of a session that had come to step `reached`.
+template<class Core>
+loop_place place_after_recovery(const Core& core, std::int64_t reached) {
+  if (core.starts_at() >= reached) { return {core.attempt()}; }
+  return {core.attempt(), reached};
+}
 /// Recovers inside a loop; where it stands then.
 template<class Core>
 [[gnu::noinline, gnu::cold]] loop_place recover_loop(Core& core) {
   const auto reached = core.step_reached();
-  const int  attempt = recover(core);
-  if (core.starts_at() >= reached) { return {attempt}; }
-  return {attempt, reached};
+  recover(core);
+  return place_after_recovery(core, reached);
 }
 
-/// One step with `args`, as a loop takes it; `advance` comes before the boundary.
-template<class Step, class Core, class Advance, class... Args>
-[[gnu::always_inline]] inline void take_step(Core& core, const loop_place& place, std::optional<Step>& step, Advance&& advance, Args&&... args) {
-  auto outcome = run_step(core, place.attempt, detail::caller_request<all_hooks>{}, std::forward<Args>(args)...);
+/// One step of a loop with the next batch, up to its boundary, which is the caller's. In `step` once it is done.
+template<class Step, class Core, class Lease>
+[[gnu::always_inline]] inline step_end take_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step) {
+  if (lease.is_ahead()) [[unlikely]] {
+    guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
+  }
+  const auto* batch = guarded(core, step_stage::source, [&] { return lease.peek(); });
+  if (batch == nullptr) { return step_end::out_of_data; }
+  auto outcome = [&]() __attribute__((always_inline)) {
+    if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
+      return run_step(core, place.attempt, caller_request<all_hooks>{});
+    } else {
+      return run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
+    }
+  }();
   step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
-  guarded(core, step_stage::boundary, std::forward<Advance>(advance));  // the step is done: no end of the data any more
-  core.boundary_or_fail();
+  guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });  // the step is done: no end of the data any more
+  return step_end::done;
 }
 
 }  // namespace detail
@@ -229,7 +245,7 @@ template<class Step, class Core, class Advance, class... Args>
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
 
-/// The loop over a source. `held` is the source, or a reference_wrapper of it.
+/// The loop over a source. `held` is the source, or a reference_wrapper of it; a `no_data` for a model that needs no data.
 template<class Step, class Core, class Held>
 generator<const Step&> steps_over(Core& core, Held held) {
   using lease_type = source_lease<std::unwrap_reference_t<Held>>;
@@ -243,13 +259,9 @@ generator<const Step&> steps_over(Core& core, Held held) {
     auto end = detail::step_end::to_recover;
     if (!core.recovery_due()) [[likely]] {
       end = detail::sorted_out(core, [&] {
-        if (lease.is_ahead()) [[unlikely]] {
-          detail::guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
-        }
-        const auto* batch = detail::guarded(core, step_stage::source, [&] { return lease.peek(); });
-        if (batch == nullptr) { return detail::step_end::out_of_data; }
-        detail::take_step(core, place, step, [&] { lease.advance(step->global_step); }, *batch);
-        return detail::step_end::done;
+        const auto taken = detail::take_step(core, lease, place, step);
+        if (taken == detail::step_end::done) [[likely]] { core.boundary_or_fail(); }
+        return taken;
       });
     }
     if (end == detail::step_end::done) [[likely]] {
@@ -261,33 +273,6 @@ generator<const Step&> steps_over(Core& core, Held held) {
     const auto failure = core.failure();
     place = detail::recover_loop(core);
     if (core.take_skip() && !lease.skip_present()) { std::rethrow_exception(failure); }
-  }
-  core.throw_if_singular();
-}
-
-/// The loop of a model that needs no data.
-template<class Step, class Core>
-generator<const Step&> steps_alone(Core& core) {
-  core.note_end_of_source(false);
-  std::optional<Step> step;
-  detail::loop_place  place;
-  while (!core.should_stop()) {
-    auto end = detail::step_end::to_recover;
-    if (!core.recovery_due()) [[likely]] {
-      end = detail::sorted_out(core, [&] {
-        detail::take_step(core, place, step, [] {});
-        return detail::step_end::done;
-      });
-    }
-    if (end == detail::step_end::done) [[likely]] {
-      if (place.attempt != 1) [[unlikely]] { place = {}; }
-      co_yield *step;
-      continue;
-    }
-    if (end == detail::step_end::out_of_data && detail::is_over(core)) { break; }
-    const auto failure = core.failure();
-    place = detail::recover_loop(core);
-    if (core.take_skip()) { std::rethrow_exception(failure); }  // there is no batch to leave out
   }
   core.throw_if_singular();
 }

@@ -19,12 +19,19 @@
 
 namespace stepwell {
 
+struct defer_start_t;
+class deferred_start;
+
 namespace detail {
-template<class Model, class Hooks>
+/// The first argument of a call that makes an awaited session, see async_training_session.hpp.
+template<class T>
+inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
+
+template<template<class, class...> class Session, class Model, class Hooks>
 struct session_with;
-template<class Model, class... Hooks>
-struct session_with<Model, std::tuple<Hooks...>> {
-  using type = monitored_session<model_session<Model>, step_counter_hook, default_summary_hook<Model>, checkpoint_saver_hook, Hooks...>;
+template<template<class, class...> class Session, class Model, class... Hooks>
+struct session_with<Session, Model, std::tuple<Hooks...>> {
+  using type = Session<model_session<Model>, step_counter_hook, default_summary_hook<Model>, checkpoint_saver_hook, Hooks...>;
 };
 
 /// Hooks as the session takes them: `chief_only` ones one by one.
@@ -47,12 +54,49 @@ any_session_creator<model_session<Model>> creator_of(Model& model, const trainin
                                        .recovery_wait = options.recovery_wait});
 }
 
+template<template<class, class...> class Session, class Model, class... Hooks>
+using session_of_hooks = typename session_with<Session, Model, decltype(flattened_hooks(true, std::declval<Hooks>()...))>::type;
+
+/// A `Session`, blocking or awaited, as the options say; made of `first...`, settings, creator and hooks.
+template<template<class, class...> class Session, class Model, class... Hooks, class... First>
+auto make_training_session(Model& model, const training_options<Model>& options, std::tuple<First...> first, Hooks... hooks) {
+  const auto plain     = plain_options_of(options);
+  auto       counter   = make_step_counter_hook(plain);
+  auto       summaries = make_summary_hook(plain, options);
+  auto       saver     = make_checkpoint_saver_hook(plain);
+  session_settings settings{
+      .find_checkpoint = options.is_chief ? make_checkpoint_finder(plain, saver) : nullptr,
+      .stop_grace_period = as_duration(options.stop_grace_period_secs),
+      .retry = options.retry,
+      .restores_what_it_saves = saver.is_on(),
+      .on_unseekable = options.on_unseekable,
+      .queue_runners = options.queue_runners,
+      .stop_token = options.stop_token,
+      .stop_on = options.stop_on,
+      .preemption_grace = grace_of_process(options.preemption_grace),
+      .clock = plain.time};
+  return std::apply(
+      [&](First... one, auto... flat) {
+        return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings), creator_of(model, options),
+                                                          std::move(counter), std::move(summaries), std::move(saver), std::move(flat)...);
+      },
+      std::tuple_cat(std::move(first), flattened_hooks(options.is_chief, std::move(hooks)...)));
+}
+
+/// What can be a session's model; says so where it cannot.
+template<class Model>
+constexpr bool can_be_trained() {
+  static_assert(std::is_lvalue_reference_v<Model>,
+                "stepwell: the session refers to the model; an rvalue model would die before it");
+  static_assert(!std::is_const_v<std::remove_reference_t<Model>>, "stepwell: a const model cannot be trained");
+  return std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>>;
+}
+
 }  // namespace detail
 
 /// The type of a session made by `monitored_training_session`.
 template<class Model, class... Hooks>
-using training_session_of =
-    typename detail::session_with<Model, decltype(detail::flattened_hooks(true, std::declval<Hooks>()...))>::type;
+using training_session_of = detail::session_of_hooks<monitored_session, Model, Hooks...>;
 
 /// A session over `model`: restored from the newest whole checkpoint of `options.checkpoint_dir` if there is one, with
 /// step counter, summaries and checkpoints as the options say, and `hooks` in their phases; those in `chief_only(...)` only
@@ -64,34 +108,11 @@ using training_session_of =
 /// @lifetime `model` must outlive the session.
 /// @cost     Reads and verifies the checkpoint; allocates two buffers of the size of the variables if it saves.
 template<class Model, class... Hooks>
+  requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)
 [[nodiscard]] auto monitored_training_session(Model&& model, training_options<std::remove_cvref_t<Model>> options = {},
                                               Hooks... hooks) {
-  using model_type = std::remove_cvref_t<Model>;
-  static_assert(std::is_lvalue_reference_v<Model>,
-                "stepwell: the session refers to the model; an rvalue model would die before it");
-  static_assert(!std::is_const_v<std::remove_reference_t<Model>>, "stepwell: a const model cannot be trained");
-  if constexpr (std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>>) {
-    const auto plain     = plain_options_of(options);
-    auto       counter   = make_step_counter_hook(plain);
-    auto       summaries = make_summary_hook(plain, options);
-    auto       saver     = make_checkpoint_saver_hook(plain);
-    session_settings settings{
-        .find_checkpoint = options.is_chief ? make_checkpoint_finder(plain, saver) : nullptr,
-        .stop_grace_period = detail::as_duration(options.stop_grace_period_secs),
-        .retry = options.retry,
-        .restores_what_it_saves = saver.is_on(),
-        .on_unseekable = options.on_unseekable,
-        .queue_runners = options.queue_runners,
-        .stop_token = options.stop_token,
-        .stop_on = options.stop_on,
-        .preemption_grace = grace_of_process(options.preemption_grace),
-        .clock = plain.time};
-    return std::apply(
-        [&](auto... flat) {
-          return training_session_of<model_type, Hooks...>(std::move(settings), detail::creator_of(model, options), std::move(counter),
-                                                           std::move(summaries), std::move(saver), std::move(flat)...);
-        },
-        detail::flattened_hooks(options.is_chief, std::move(hooks)...));
+  if constexpr (detail::can_be_trained<Model>()) {
+    return detail::make_training_session<monitored_session>(model, options, std::tuple<>(), std::move(hooks)...);
   }
 }
 

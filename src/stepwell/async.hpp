@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything a training program uses that is itself asynchronous: `stepwell.hpp`, and sessions that are awaited. Apart, since
+// it brings Asio with it.
+#pragma once
+
+#include "stepwell/coro/async_sleep.hpp"
+#include "stepwell/session/async_options.hpp"
+#include "stepwell/session/async_session.hpp"
+#include "stepwell/stepwell.hpp"
+#include "stepwell/training/async_training_session.hpp"

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting for a time without holding a thread: the awaited twin of `clock::sleep_until`.
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/coro/bell.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace stepwell::coro {
+
+/// Waits until `when` has come on `time`, or until `woken` is rung; not at all if it has come already.
+/// @cancel All kinds: `operation_aborted`.
+inline boost::asio::awaitable<void> async_sleep_until(std::shared_ptr<clock> time, clock::time_point when, bell woken = {}) {
+  if (when <= time->now()) { co_return; }
+  const alarm due(std::move(time), when, [woken] { woken.ring(); });
+  co_await woken.async_wait(boost::asio::use_awaitable);
+}
+
+}  // namespace stepwell::coro

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bell that any thread may ring, and one coroutine waits for; the event loop it waits in may end first.
+#pragma once
+
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/system_executor.hpp>
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace stepwell::coro {
+
+namespace detail {
+namespace asio = boost::asio;
+
+class bell_state;
+
+/// Everybody who waits for a bell in one execution context. What waits when the context ends is destroyed with it, like all
+/// other pending operations; whoever rings later finds nobody.
+class waiting_room {
+public:
+  void enter(const std::shared_ptr<bell_state>& bell) {
+    const std::lock_guard lock(mutex_);
+    bells_.emplace(bell.get(), bell);
+  }
+  void leave(const bell_state* bell) {
+    std::shared_ptr<bell_state> last;  // destroyed without the lock
+    const std::lock_guard       lock(mutex_);
+    if (const auto found = bells_.find(bell); found != bells_.end()) {
+      last = std::move(found->second);
+      bells_.erase(found);
+    }
+  }
+  inline void close();
+
+private:
+  std::mutex                                                        mutex_;
+  std::unordered_map<const bell_state*, std::shared_ptr<bell_state>> bells_;
+};
+
+/// Ties a waiting room to its context, which tells us when it ends, before it destroys anything of its own.
+class waiting_room_service final : public asio::execution_context::service {
+public:
+  inline static asio::execution_context::id id;
+
+  explicit waiting_room_service(asio::execution_context& owner) : service(owner) {}
+  [[nodiscard]] const std::shared_ptr<waiting_room>& room() const noexcept { return room_; }
+
+private:
+  void shutdown() override { room_->close(); }
+
+  std::shared_ptr<waiting_room> room_ = std::make_shared<waiting_room>();
+};
+
+/// One who waits.
+class waiter {
+public:
+  virtual ~waiter() = default;
+  /// Has it go on soon, in its own context; never from within this call.
+  virtual void go_on(boost::system::error_code how) = 0;
+};
+
+template<class Handler, class Executor>
+class waiter_of final : public waiter {
+public:
+  waiter_of(Handler handler, const Executor& executor)
+      : work_(asio::prefer(executor, asio::execution::outstanding_work.tracked)), handler_(std::move(handler)) {}
+
+  void go_on(boost::system::error_code how) override {
+    asio::post(work_, [handler = std::move(handler_), how]() mutable {
+      auto slot = asio::get_associated_cancellation_slot(handler);
+      if (slot.is_connected()) { slot.clear(); }
+      std::move(handler)(how);
+    });
+  }
+
+private:
+  using work_type = std::decay_t<decltype(asio::prefer(std::declval<Executor>(), asio::execution::outstanding_work.tracked))>;
+  work_type work_;  // its context does not run out of work while somebody waits
+  Handler   handler_;
+};
+
+class bell_state : public std::enable_shared_from_this<bell_state> {
+public:
+  void ring() noexcept { wake({}, true); }
+  void cancel() noexcept { wake(asio::error::operation_aborted, false); }
+  void leave_behind() {
+    std::unique_ptr<waiter> last;  // destroyed without the lock
+    const std::lock_guard   lock(mutex_);
+    last = std::move(waiter_);
+  }
+
+  /// `on_cancel` says what a cancellation does, besides nothing at all.
+  template<class Handler, class OnCancel>
+  void wait(Handler handler, OnCancel on_cancel) {
+    const auto executor = asio::get_associated_executor(handler);
+    const auto slot = asio::get_associated_cancellation_slot(handler);
+    auto       room = room_of(executor);
+    if (room) { room->enter(shared_from_this()); }
+    auto made = std::make_unique<waiter_of<Handler, std::remove_const_t<decltype(executor)>>>(std::move(handler), executor);
+    if (slot.is_connected()) {
+      auto connected = slot;
+      connected.assign([kept = weak_from_this(), on_cancel](asio::cancellation_type /*any*/) {
+        if (const auto self = kept.lock()) { on_cancel(*self); }
+      });
+    }
+    bool is_rung = false;
+    {
+      const std::lock_guard lock(mutex_);
+      room_ = room;
+      is_rung = std::exchange(is_rung_, false);
+      if (is_rung) { made->go_on({}); }
+      else { waiter_ = std::move(made); }
+    }
+    if (is_rung && room) { room->leave(this); }
+  }
+
+private:
+  template<class Executor>
+  static std::shared_ptr<waiting_room> room_of(const Executor& executor) {
+    if constexpr (asio::can_query_v<Executor, asio::execution::context_as_t<asio::execution_context&>>) {
+      return asio::use_service<waiting_room_service>(asio::query(executor, asio::execution::context_as<asio::execution_context&>)).room();
+    } else {
+      return nullptr;
+    }
+  }
+
+  void wake(boost::system::error_code how, bool stays_rung) noexcept {
+    const auto                    self = shared_from_this();  // whoever goes on may let go of it at once
+    std::shared_ptr<waiting_room> room;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!waiter_) {
+        is_rung_ = is_rung_ || stays_rung;
+        return;
+      }
+      const auto woken = std::move(waiter_);  // gone before the lock, until when the context cannot end
+      room = std::move(room_);
+      woken->go_on(how);
+    }
+    if (room) { room->leave(this); }
+  }
+
+  std::mutex                    mutex_;
+  std::unique_ptr<waiter>       waiter_;
+  std::shared_ptr<waiting_room> room_;
+  bool                          is_rung_ = false;
+};
+
+inline void waiting_room::close() {
+  std::unordered_map<const bell_state*, std::shared_ptr<bell_state>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(bells_);
+  }
+  for (const auto& [address, bell] : all) { bell->leave_behind(); }
+}
+
+}  // namespace detail
+
+/// Rung by any thread, waited for by one. A ring that nobody waits for is kept for the next who does.
+///
+/// Unlike a timer that is cancelled to wake somebody, it may be rung while the context of the one who waits is being
+/// destroyed, and after: there is then nobody to wake.
+/// @threads `ring`: any. `async_wait`: one at a time. Copies are the same bell.
+class bell {
+public:
+  void ring() const noexcept { state_->ring(); }
+
+  /// Waits until it is rung, with any completion token of signature `void(error_code)`.
+  /// @cancel All kinds: completes with `operation_aborted`.
+  template<class Token>
+  auto async_wait(Token&& token) const {
+    return async_wait(std::forward<Token>(token), [](detail::bell_state& bell) { bell.cancel(); });
+  }
+  /// The same, but a cancellation calls `on_cancel`, and the wait goes on.
+  template<class Token, class OnCancel>
+  auto async_wait_on(Token&& token, OnCancel on_cancel) const {
+    return async_wait(std::forward<Token>(token), [on_cancel](detail::bell_state&) { on_cancel(); });
+  }
+
+private:
+  template<class Token, class OnCancel>
+  auto async_wait(Token&& token, OnCancel on_cancel) const {
+    return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
+        [](auto handler, std::shared_ptr<detail::bell_state> state, OnCancel act) { state->wait(std::move(handler), std::move(act)); },
+        token, state_, std::move(on_cancel));
+  }
+
+  std::shared_ptr<detail::bell_state> state_ = std::make_shared<detail::bell_state>();
+};
+
+}  // namespace stepwell::coro

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/coro/helper_threads.hpp"
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/thread_name.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace stepwell::coro {
+
+struct helper_threads::state {
+  explicit state(std::size_t given) : limit(given) {}
+
+  void work() {
+    std::unique_lock lock(mutex);
+    set_thread_name("stepwell helper " + std::to_string(named++));
+    for (;;) {
+      ++idle;
+      system_clock()->wait_until(lock, changed, clock::time_point::max(), [this] { return is_over || !jobs.empty(); });
+      --idle;
+      if (is_over) { return; }
+      auto job = std::move(jobs.front());
+      jobs.pop_front();
+      lock.unlock();
+      job();
+      job = nullptr;
+      lock.lock();
+    }
+  }
+
+  const std::size_t                 limit;
+  std::mutex                        mutex;
+  std::condition_variable           changed;
+  std::deque<std::function<void()>> jobs;
+  std::size_t                       threads = 0;
+  std::size_t                       idle = 0;
+  int                               named = 0;
+  bool                              is_over = false;
+};
+
+helper_threads::helper_threads(std::size_t limit) : state_(std::make_shared<state>(limit)) {}
+
+helper_threads::~helper_threads() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_over = true;
+  }
+  state_->changed.notify_all();
+}
+
+void helper_threads::post(std::function<void()> job) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->idle <= state_->jobs.size() && state_->threads < state_->limit) {
+    try {
+      std::thread([kept = state_] { kept->work(); }).detach();
+      ++state_->threads;
+    } catch (const std::system_error& failure) {
+      if (state_->threads == 0) { throw resource_exhausted_error(std::string("no thread for what may wait: ") + failure.what()); }
+    }
+  }
+  state_->jobs.push_back(std::move(job));
+  state_->changed.notify_one();
+}
+
+void helper_threads::post_apart(std::function<void()> job) {
+  try {
+    std::thread([kept = std::move(job)] {
+      set_thread_name("stepwell helper apart");
+      kept();
+    }).detach();
+  } catch (const std::system_error& failure) {
+    throw resource_exhausted_error(std::string("no thread for what waits for others: ") + failure.what());
+  }
+}
+
+helper_threads& helper_threads::shared() {
+  static auto* const instance = new helper_threads(16);  // never destroyed: its threads may be at work while statics die
+  return *instance;
+}
+
+}  // namespace stepwell::coro

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a coroutine to an Asio initiating function, for any completion token.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/system_executor.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell::coro {
+
+namespace detail {
+namespace asio = boost::asio;
+
+/// Where an operation runs: on its handler's own executor, if it has one, else on `otherwise`.
+template<class Handler>
+asio::any_io_executor executor_for(const Handler& handler, const asio::any_io_executor& otherwise) {
+  const auto found = asio::get_associated_executor(handler, otherwise);
+  if constexpr (std::is_convertible_v<decltype(found), asio::any_io_executor>) {
+    const asio::any_io_executor executor = found;
+    // use_future says "the system's executor" where it has none.
+    const asio::execution_context& system = asio::query(asio::system_executor(), asio::execution::context);
+    const bool is_own = &asio::query(executor, asio::execution::context_as<asio::execution_context&>) != &system;
+    return is_own ? executor : otherwise;
+  } else {
+    return otherwise;
+  }
+}
+
+/// A thread of execution of its own hears of all kinds of cancellation. `kept` lives as long as it does.
+template<class T, class Kept, class Make>
+asio::awaitable<T> spawned(Kept kept, Make make) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  static_cast<void>(kept);
+  co_return co_await make();
+}
+
+}  // namespace detail
+
+/// What `make()` returns, an `awaitable<T>`, awaited by whom `token` says. `use_awaitable` gets the coroutine itself, without
+/// a detour; for every other token it is spawned on the executor of the handler, else on `otherwise()`, and completes with
+/// the signature `void(std::exception_ptr, T)`.
+/// @lifetime For other tokens `kept` is held until the operation has ended; what `use_awaitable` gets holds nothing.
+template<class T, class Token, class Kept, class Otherwise, class Make>
+auto initiate(Token&& token, const Kept& kept, Otherwise&& otherwise, Make make) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<Token>, boost::asio::use_awaitable_t<>>) {
+    return make();
+  } else if constexpr (std::is_void_v<T>) {
+    return boost::asio::async_initiate<Token, void(std::exception_ptr)>(
+        [](auto handler, Kept held, boost::asio::any_io_executor executor, Make begin) {
+          const auto where = detail::executor_for(handler, executor);
+          boost::asio::co_spawn(where, detail::spawned<void>(std::move(held), std::move(begin)), std::move(handler));
+        },
+        token, kept, otherwise(), std::move(make));
+  } else {
+    static_assert(std::is_default_constructible_v<T>,
+                  "stepwell: with any completion token but use_awaitable, what an async function gives must be default constructible, "
+                  "for Asio makes one where there is an error");
+    return boost::asio::async_initiate<Token, void(std::exception_ptr, T)>(
+        [](auto handler, Kept held, boost::asio::any_io_executor executor, Make begin) {
+          const auto where = detail::executor_for(handler, executor);
+          boost::asio::co_spawn(where, detail::spawned<T>(std::move(held), std::move(begin)), std::move(handler));
+        },
+        token, kept, otherwise(), std::move(make));
+  }
+}
+
+}  // namespace stepwell::coro

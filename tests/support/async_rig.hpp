@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Awaited sessions of one type, so that the compiler makes it once for each file of tests, and an event loop to await in.
+#pragma once
+
+#include "support/recovery_rig.hpp"
+
+#include <stepwell/session/async_session.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepwell::test {
+namespace asio = boost::asio;
+
+/// Writes down every call, with the step it saw, and then does what it is told.
+struct scripted_hook {
+  using context_type = run_context<model_session<adding_model>>;
+
+  std::vector<std::string>*                     story = nullptr;
+  std::function<void(const std::string& point)> act = nullptr;
+  std::function<void(context_type&)>            after = nullptr;
+
+  void begin() { tell("begin", -1); }
+  void after_create_session(auto& session, auto&) { tell("create", session.global_step()); }
+  void before_run(auto& context) { tell("before", context.global_step()); }
+  void after_run(context_type& context, const auto&) {
+    tell("after", context.global_step());
+    if (after) { after(context); }
+  }
+  void on_error(auto&, const std::exception_ptr&) { tell("error", -1); }
+  void end(auto& session) { tell("end", session.global_step()); }
+
+private:
+  void tell(const std::string& point, std::int64_t step) const {
+    if (story != nullptr) { story->push_back(step < 0 ? point : point + " " + std::to_string(step)); }
+    if (act) { act(point); }
+  }
+};
+
+using async_test_session = async_monitored_session<model_session<adding_model>, checkpoint_saver_hook, scripted_hook>;
+using blocking_test_session = monitored_session<model_session<adding_model>, checkpoint_saver_hook, scripted_hook>;
+using test_step = async_test_session::step_type;
+
+/// A source that ends, and can seek.
+struct ending_source {
+  std::int64_t last = 5;
+  std::int64_t next = 1;
+
+  const std::int64_t* peek() const { return next <= last ? &next : nullptr; }
+  void                advance() { ++next; }
+  std::uint64_t       position() const { return static_cast<std::uint64_t>(next - 1); }
+  void                seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
+};
+
+struct async_rig : recovery_rig {
+  asio::io_context io;
+
+  /// Saves nothing where `every_steps` is 0.
+  template<class Session>
+  [[nodiscard]] Session make(std::int64_t every_steps, scripted_hook hook = {}, auto... how) {
+    auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
+    auto with = settings;
+    if (saver.is_on()) {
+      with.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); };
+    }
+    return Session(std::move(how)..., std::move(with), model, std::move(saver), std::move(hook));
+  }
+  [[nodiscard]] auto async(std::int64_t every_steps, scripted_hook hook = {}, auto... how) {
+    return make<async_test_session>(every_steps, std::move(hook), std::move(how)...);
+  }
+
+  /// Awaits `work` in the loop and runs that until nothing is left to do. What `work` gives.
+  template<class T>
+  T await(asio::awaitable<T> work) {
+    auto done = asio::co_spawn(io, std::move(work), asio::use_future);
+    io.restart();
+    io.run();
+    return done.get();
+  }
+};
+
+/// Steps to the end of the data or a stop; all that came.
+inline asio::awaitable<std::vector<std::int64_t>> all_steps(async_test_session& session, auto& source) {
+  std::vector<std::int64_t> seen;
+  for (;;) {
+    const auto step = co_await session.async_next(source);
+    if (!step) { break; }
+    seen.push_back(step->global_step);
+  }
+  co_return seen;
+}
+/// From the start to the close.
+inline asio::awaitable<std::vector<std::int64_t>> whole_life(async_test_session& session, auto& source) {
+  co_await session.async_start();
+  auto seen = co_await all_steps(session, source);
+  co_await session.async_close();
+  co_return seen;
+}
+
+/// Whether `action` ends as what is cancelled does.
+template<class Action>
+bool is_aborted(Action&& action) {
+  try {
+    action();
+  } catch (const boost::system::system_error& failure) {
+    return failure.code() == asio::error::operation_aborted;
+  }
+  return false;
+}
+inline bool was_aborted(const std::exception_ptr& failure) {
+  return failure && is_aborted([&] { std::rethrow_exception(failure); });
+}
+
+}  // namespace stepwell::test

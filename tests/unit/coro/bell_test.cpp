@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bell that threads ring and coroutines wait for; an awaited sleep on a clock that a test moves; threads that help.
+#include "support/catch.hpp"
+
+#include <stepwell/coro/async_sleep.hpp>
+#include <stepwell/coro/bell.hpp>
+#include <stepwell/coro/helper_threads.hpp>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace sw = stepwell;
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+namespace {
+
+asio::awaitable<void> wait_for(sw::coro::bell bell, std::shared_ptr<int> count) {
+  co_await bell.async_wait(asio::use_awaitable);
+  ++*count;
+}
+
+}  // namespace
+
+TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][bell]") {
+  asio::io_context loop;
+  sw::coro::bell   bell;
+  const auto       count = std::make_shared<int>(0);
+  bell.ring();
+  bell.ring();  // the same ring
+  asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
+  loop.run();
+  CHECK(*count == 1);
+  asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
+  loop.restart(), loop.poll();
+  CHECK(*count == 1);
+  std::jthread([bell] { bell.ring(); });
+  loop.run();
+  CHECK(*count == 2);
+}
+
+TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, and after", "[coro][bell]") {
+  for (int round = 0; round < 300; ++round) {
+    const auto        count = std::make_shared<int>(0);
+    sw::coro::bell    bell;
+    std::atomic<bool> is_begun = false;
+    std::jthread      ringer;
+    {
+      asio::io_context loop;
+      asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
+      loop.poll();
+      ringer = std::jthread([bell, &is_begun] {
+        is_begun = true;
+        bell.ring();
+      });
+      is_begun.wait(false);
+    }
+    ringer.join();
+    CHECK(count.use_count() == 1);  // the frame is gone
+    bell.ring();
+  }
+}
+
+TEST_CASE("a cancelled wait for a bell ends, and a later ring is for the next", "[coro][bell]") {
+  asio::io_context                         loop;
+  sw::coro::bell                           bell;
+  asio::cancellation_signal                cancel;
+  std::optional<boost::system::error_code> how;
+  bell.async_wait(asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; })));
+  loop.poll();
+  CHECK_FALSE(how);
+  cancel.emit(asio::cancellation_type::partial);
+  loop.run();
+  CHECK(how == asio::error::operation_aborted);
+  bell.ring();
+  bell.async_wait(asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; }));
+  loop.restart(), loop.run();
+  CHECK_FALSE(*how);
+}
+
+TEST_CASE("an awaited sleep ends when its clock says so", "[coro][clock]") {
+  asio::io_context loop;
+  const auto       clock = std::make_shared<sw::held_clock>();
+  bool             is_awake = false;
+  asio::co_spawn(loop, sw::coro::async_sleep_until(clock, clock->now() + 5s), [&](const std::exception_ptr&) { is_awake = true; });
+  loop.poll();
+  clock->advance(4s);
+  loop.poll();
+  CHECK_FALSE(is_awake);
+  clock->advance(1s);
+  loop.run();
+  CHECK(is_awake);
+  CHECK(clock->pending() == 0);
+}
+
+TEST_CASE("helpers run so many jobs at a time, and those apart besides", "[coro][threads]") {
+  sw::coro::helper_threads helpers(2);
+  std::promise<void>       go;
+  const auto               gone = go.get_future().share();
+  std::atomic<int>         ran = 0;
+  for (int i = 0; i < 5; ++i) {
+    helpers.post([&ran, gone] {
+      gone.wait();
+      ++ran;
+      ran.notify_all();
+    });
+  }
+  std::promise<void> apart;
+  helpers.post_apart([&] { apart.set_value(); });
+  apart.get_future().wait();
+  CHECK(ran == 0);
+  go.set_value();
+  for (int seen = ran; seen < 5; seen = ran) { ran.wait(seen); }
+  CHECK(ran == 5);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An awaited session that is left or cancelled at any moment: after every possible number of handlers of its event loop.
+#include "support/async_rig.hpp"
+#include "support/catch.hpp"
+#include "support/gate.hpp"
+#include "support/log_capture.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using namespace sw::test;
+using story_type = std::vector<std::string>;
+
+namespace {
+
+constexpr std::int64_t last_step = 4;
+
+/// A start, steps with due checkpoints and a recovery, a run, a checkpoint between, a close; goes on where it was left.
+asio::awaitable<void> everything(async_test_session& session, ending_source& source) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  if (!session.is_started()) { co_await session.async_start(); }
+  for (;;) {
+    const auto step = co_await session.async_next(source);
+    if (!step) { break; }
+    if (step->global_step == 3) { co_await session.async_checkpoint_now(); }
+  }
+  co_await session.async_close();
+}
+asio::awaitable<void> everything_within(async_rig& rig, asio::any_io_executor steps_on) {
+  sw::async_options how;
+  if (steps_on) { how.steps_on(steps_on); }
+  auto          session = rig.async(2, {}, how);
+  ending_source source{last_step};
+  co_await everything(session, source);
+}
+
+/// What is on the disk can be gone on from, to the very end.
+void check_restorable(async_rig& rig) {
+  rig.settle();
+  const auto found = newest_in(rig.directory.path());
+  if (found.step > 0) { CHECK(same(found.model, model_after(found.step))); }
+  rig.model = adding_model();
+  std::optional<async_test_session> again;
+  for (int tries = 0; !again; ++tries) {
+    REQUIRE(tries < 100);
+    try {
+      again.emplace(rig.async(2));
+    } catch (const sw::failed_precondition_error&) { rig.settle(); }  // the directory is held until its last save is done
+  }
+  ending_source source{last_step};
+  rig.await(whole_life(*again, source));
+  CHECK(same(rig.model, model_after(last_step)));
+}
+
+/// Runs so many handlers, unless it ends before.
+void run_handlers(asio::io_context& loop, int count, const bool& has_ended) {
+  for (int i = 0; i < count && !has_ended; ++i) { loop.run_one(); }
+}
+
+}  // namespace
+
+TEST_CASE("a session may be abandoned with its event loop after any number of handlers", "[session][async][abandon]") {
+  const bool  is_inside = GENERATE(true, false);  // the session in a frame of the loop, or outliving it
+  const bool  has_compute = GENERATE(false, true);
+  log_capture log;
+  int         handlers = 0;
+  for (bool has_ended = false; !has_ended; ++handlers) {
+    async_rig         rig;
+    asio::thread_pool pool(1);
+    rig.model.before = failing_batches{{2}};
+    asio::any_io_executor steps_on;
+    sw::async_options     how;
+    if (has_compute) { how.steps_on(steps_on = pool.get_executor()); }
+    {
+      ending_source                     source{last_step};
+      std::optional<async_test_session> outside;
+      if (!is_inside) { outside.emplace(rig.async(2, {}, how)); }
+      asio::io_context loop;
+      asio::co_spawn(loop, is_inside ? everything_within(rig, steps_on) : everything(*outside, source),
+                     [&](const std::exception_ptr& failure) {
+                       CHECK_FALSE(failure);
+                       has_ended = true;
+                     });
+      run_handlers(loop, handlers, has_ended);
+    }
+    check_restorable(rig);
+  }
+  CHECK(handlers > 10);
+}
+
+TEST_CASE("a session may be cancelled after any number of handlers, and goes on as if nothing had been", "[session][async][cancel]") {
+  const auto  kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+  const bool  has_compute = GENERATE(false, true);
+  log_capture log;
+  int         handlers = 0;
+  int         aborted = 0;
+  for (bool has_ended = false; !has_ended; ++handlers) {
+    async_rig         rig;
+    asio::thread_pool pool(1);
+    story_type        story;
+    rig.model.before = failing_batches{{2}};
+    sw::async_options how;
+    if (has_compute) { how.steps_on(pool.get_executor()); }
+    auto                      session = rig.async(2, {&story}, how);
+    ending_source             source{last_step};
+    asio::cancellation_signal cancel;
+    std::exception_ptr        failure;
+    bool                      is_done = false;
+    asio::co_spawn(rig.io, everything(session, source),
+                   asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how_it_failed) {
+                     failure = how_it_failed;
+                     is_done = true;
+                   }));
+    run_handlers(rig.io, handlers, is_done);
+    has_ended = is_done;
+    if (!is_done) { cancel.emit(kind); }
+    rig.io.run();
+    REQUIRE(is_done);
+    if (failure) {
+      CHECK(was_aborted(failure));
+      ++aborted;
+      CHECK_FALSE((session.is_started() && !session.is_closed() && session.should_stop() && source.peek() != nullptr));
+      if (!session.is_closed()) { rig.await(everything(session, source)); }
+    }
+    CHECK(session.is_closed());
+    CHECK(same(rig.model, model_after(last_step)));
+    CHECK(newest_in(rig.directory.path()).step == last_step);
+    CHECK(std::ranges::count(story, "begin") == 1);
+    CHECK(std::ranges::count(story, "end 4") == 1);
+    CHECK(session.metrics().recoveries == 1);
+  }
+  CHECK(aborted > 5);
+}
+
+TEST_CASE("a cancellation before the call does nothing at all", "[session][async][cancel]") {
+  async_rig rig;
+  auto      session = rig.async(0);
+  rig.await(session.async_start());
+  asio::cancellation_signal cancel;
+  std::exception_ptr        failure;
+  ending_source             source;
+  session.async_next(source, asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; })));
+  cancel.emit(asio::cancellation_type::total);
+  rig.io.restart(), rig.io.run();
+  CHECK(was_aborted(failure));
+  CHECK(session.global_step() == 0);
+  CHECK(source.next == 1);
+}
+
+TEST_CASE("a step on another executor that is under way when it is cancelled is delivered", "[session][async][cancel]") {
+  async_rig         rig;
+  asio::thread_pool pool(1);
+  gate              in_step;
+  rig.model.before = [&](std::int64_t batch) {
+    if (batch == 2) { in_step.pass(); }
+  };
+  auto session = rig.async(0, {}, sw::async_options().steps_on(pool.get_executor()));
+  rig.await(session.async_start());
+  ending_source source;
+  rig.await(session.async_next(source));
+  in_step.close();
+  asio::cancellation_signal cancel;
+  std::optional<test_step>  step;
+  session.async_next(source, asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr, auto made) { step = made; })));
+  rig.io.restart();
+  std::jthread waits([&] {
+    in_step.wait_for_somebody();
+    asio::post(rig.io, [&] { cancel.emit(asio::cancellation_type::total); });
+    asio::post(rig.io, [&] { in_step.open(); });
+  });
+  rig.io.run();
+  REQUIRE(step);
+  CHECK(step->global_step == 2);
+}
+
+TEST_CASE("abandoning waits for the step that is on another thread, and for no writing", "[session][async][abandon]") {
+  log_capture       log;
+  async_rig         rig;
+  asio::thread_pool pool(1);
+  gate              disk;
+  std::atomic<bool> is_stepped = false;
+  {
+    auto session = rig.async(1, {}, sw::async_options().steps_on(pool.get_executor()));
+    rig.await(session.async_start());
+    wait_for_saves(session);
+    disk.close();
+    rig.files->before_each([&](const event& what) {
+      if (what.kind == operation::write && what.path.find("ckpt-1") != std::string::npos) { disk.pass(); }
+    });
+    ending_source source;
+    rig.await(session.async_next(source));
+    disk.wait_for_somebody();
+    gate in_step;
+    in_step.close();
+    rig.model.before = [&](std::int64_t) {
+      in_step.pass();
+      is_stepped = true;
+    };
+    session.async_next(source, asio::bind_executor(rig.io.get_executor(), [](const std::exception_ptr& failure, auto) { CHECK(was_aborted(failure)); }));
+    rig.io.restart();
+    rig.io.poll();
+    in_step.wait_for_somebody();
+    in_step.open();
+  }  // here
+  CHECK(is_stepped);
+  disk.open();
+  rig.io.run();
+  rig.settle();
+  CHECK(newest_in(rig.directory.path()).step == 1);
+}
+
+TEST_CASE("an executor that ends before it has done a step fails the step", "[session][async]") {
+  log_capture log;
+  async_rig   rig;
+  auto        pool = std::make_unique<asio::thread_pool>(1);
+  rig.settings.recover = false;
+  auto session = rig.async(0, {}, sw::async_options().steps_on(pool->get_executor()));
+  rig.await(session.async_start());
+  pool->stop();
+  ending_source      source;
+  std::exception_ptr failure;
+  session.async_next(source, asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; }));
+  rig.io.restart();
+  rig.io.poll();
+  pool.reset();
+  rig.io.run();
+  CHECK_THROWS_WITH(std::rethrow_exception(failure), Catch::Contains("has ended"));
+}

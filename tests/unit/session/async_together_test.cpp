@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several awaited sessions in one event loop, or one pool: apart, and as chief and workers of one model.
+#include "support/async_rig.hpp"
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/shared_model.hpp"
+
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using namespace sw::test;
+
+namespace {
+
+using shared_session = sw::async_monitored_session<sw::model_session<shared_model>>;
+const std::string master = "local:awaited";
+
+asio::awaitable<std::int64_t> ten_steps(shared_session& session) {
+  co_await session.async_start();
+  std::int64_t last = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto step = co_await session.async_next();
+    last = step->global_step;
+  }
+  co_await session.async_close();
+  co_return last;
+}
+
+}  // namespace
+
+TEST_CASE("several sessions take turns in one event loop, and run side by side in one pool", "[session][async]") {
+  const int                        threads = GENERATE(0, 2);
+  asio::io_context                 loop;
+  asio::thread_pool                pool(2);
+  std::deque<async_rig>            rigs(6);
+  std::deque<async_test_session>   sessions;
+  std::deque<ending_source>        sources(6, ending_source{40});
+  std::vector<std::future<std::vector<std::int64_t>>> all;
+  for (std::size_t i = 0; i < rigs.size(); ++i) {
+    rigs[i].model.before = failing_batches{{static_cast<std::int64_t>(i) + 3}};
+    sessions.push_back(rigs[i].async(5));
+    all.push_back(threads == 0 ? asio::co_spawn(loop, whole_life(sessions[i], sources[i]), asio::use_future)
+                               : asio::co_spawn(pool, whole_life(sessions[i], sources[i]), asio::use_future));
+  }
+  loop.run();
+  for (std::size_t i = 0; i < rigs.size(); ++i) {
+    CHECK(all[i].get().back() == 40);
+    CHECK(same(rigs[i].model, model_after(40)));
+  }
+}
+
+TEST_CASE("D-3 any number of workers that wait for their chief keep neither the loop nor the chief from going on", "[session][async]") {
+  log_capture                            log;
+  constexpr int                          count = 20;  // more than there are helpers
+  asio::io_context                       loop;
+  const auto                             clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
+  shared_model                           model;
+  std::deque<shared_session>             workers;
+  std::vector<std::future<std::int64_t>> all;
+  for (int i = 0; i < count; ++i) {
+    workers.emplace_back(settings_on(clock), worker_of(model, master));
+    all.push_back(asio::co_spawn(loop, ten_steps(workers.back()), asio::use_future));
+  }
+  loop.poll();
+  while (!clock->wait_for_pending(count)) {}  // all of them wait
+  loop.poll();
+  shared_session chief(settings_on(clock), chief_of(model, master));
+  all.push_back(asio::co_spawn(loop, ten_steps(chief), asio::use_future));
+  loop.run();
+  for (auto& one : all) { CHECK(one.get() > 0); }
+  CHECK(model.count == 10 * (count + 1));
+  CHECK_FALSE(model.was_disturbed);
+}
+
+TEST_CASE("a worker that waits for its chief can be cancelled, started again, or destroyed", "[session][async][cancel]") {
+  const auto                kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+  log_capture               log;
+  asio::io_context          loop;
+  const auto                clock = std::make_shared<sw::held_clock>();
+  shared_model              model;
+  asio::cancellation_signal cancel;
+  std::exception_ptr        failure;
+  shared_session            worker(settings_on(clock), worker_of(model, master));
+  const auto                on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
+  worker.async_start(asio::bind_cancellation_slot(cancel.slot(), on_loop([&](const std::exception_ptr& how) { failure = how; })));
+  loop.poll();
+  while (!clock->wait_for_pending(1)) {}
+  cancel.emit(kind);
+  loop.run();
+  CHECK(was_aborted(failure));
+  CHECK_FALSE(worker.is_started());
+  CHECK_FALSE(worker.should_stop());
+  {
+    shared_session another(settings_on(clock), worker_of(model, master));
+    another.async_start(on_loop([](const std::exception_ptr& how) { CHECK(was_aborted(how)); }));
+    loop.restart(), loop.poll();
+    while (!clock->wait_for_pending(1)) {}
+  }  // does not wait for the chief
+  shared_session chief(settings_on(clock), chief_of(model, master));
+  auto           first = asio::co_spawn(loop, ten_steps(chief), asio::use_future);
+  auto           second = asio::co_spawn(loop, ten_steps(worker), asio::use_future);
+  loop.run();
+  first.get(), second.get();
+  CHECK(model.count == 20);
+}
