@@ -41,6 +41,21 @@ void session_life::watch_for_end() {
   }));
 }
 
+void session_life::look_ahead() {
+  search_.look_ahead([this](const std::exception_ptr& failure) { return recovery_.is_overcome(failure); });
+}
+
+bool session_life::gave_up_waiting(const std::exception_ptr& failure) const noexcept {
+  if (!control_.signals()->interrupted()) { return false; }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const cancelled_error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 stop_reason session_life::why() const {
   auto why = control_.signals()->why();
   if (why.cause == stop_cause::none && !is_closed_ && !is_left_ && threads_.should_stop()) { why = stop_of_threads(); }
