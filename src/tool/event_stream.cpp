@@ -10,7 +10,7 @@
 namespace stepwell::tool {
 namespace {
 
-constexpr std::size_t chunk_size = std::size_t{256} << 10;
+constexpr std::size_t chunk_size = std::size_t{64} << 10;
 
 }  // namespace
 

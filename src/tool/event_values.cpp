@@ -3,6 +3,7 @@
 
 #include "stepwell/format/utf8.hpp"
 #include "tool/elements.hpp"
+#include "tool/event_hparams.hpp"
 #include "tool/text.hpp"
 
 #include <algorithm>
@@ -170,6 +171,7 @@ std::optional<double> scalar_of(const format::summary_value& value) {
 }
 
 std::string value_text(const format::summary_value& value) {
+  if (const auto record = hparams_of(value)) { return hparams_text(*record); }
   return std::visit(overloaded{[](std::monostate) { return std::string(); },
                                [](float number) { return fmt::format("{}", number); },
                                [](const format::histogram_value& h) {
@@ -204,6 +206,7 @@ std::string event_text(const format::event& happened) {
 }
 
 void write_value(json_writer& json, const format::summary_value& value) {
+  if (const auto record = hparams_of(value)) { return write_hparams(json, *record); }
   std::visit(overloaded{[&](std::monostate) { json.null(); },
                         [&](float number) { json.value(number); },
                         [&](const format::histogram_value& histogram) { write_histogram(json, histogram); },

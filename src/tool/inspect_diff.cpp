@@ -194,7 +194,12 @@ outcome diff_checkpoints(const inspect_options& options, const std::string& a, c
   const checkpoint_reader right(b, to.files);
   const auto              found = differences_of(left, right, options.tolerance);
   (options.json ? print_as_json : print_as_text)(found, left, right, to);
-  const bool is_damaged = std::ranges::find(found, "damaged", &difference::what) != found.end();
+  bool is_damaged = false;
+  for (const auto& one : found) {
+    if (one.what != "damaged") { continue; }
+    to.err << "stepwell: " << one.a << '\n';
+    is_damaged = true;
+  }
   return is_damaged ? outcome::damaged : found.empty() ? outcome::good : outcome::differs;
 }
 

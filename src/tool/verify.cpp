@@ -104,7 +104,6 @@ void print_one(const verified& one, console& to) {
          << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes);
   if (one.uncovered != 0) { to.out << ", and " << size_text(one.uncovered) << " between them that no checksum covers"; }
   to.out << '\n';
-  for (const auto& damage : one.damages) { to.err << "  " << printable(damage) << '\n'; }
 }
 
 void write_one(json_writer& json, const verified& one) {
@@ -151,6 +150,7 @@ outcome verify(const verify_options& options, console& to) {
     one = verify_one(to, std::move(one.prefix));
     how = worse(how, one.how);
     if (!options.json) { print_one(one, to); }
+    for (const auto& damage : one.damages) { to.err << "stepwell: " << printable(damage) << '\n'; }
   }
   if (is_in_directory) {
     orphans = orphans_in(to, options.target);

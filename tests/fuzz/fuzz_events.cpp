@@ -5,8 +5,13 @@
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/format/record.hpp>
+#include <tool/events.hpp>
+#include <tool/plot.hpp>
+#include <tool/run_stats.hpp>
 
 #include <span>
+
+namespace tool = stepwell::tool;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stepwell::test::fuzz_bytes bytes(data, size);
@@ -19,7 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (!bytes.empty()) { stepwell::format::append_record(records, std::as_bytes(std::span(bytes.piece()))); }
     file.assign(reinterpret_cast<const char*>(records.data()), records.size());
   }
-  stepwell::test::run_all(files, {{"events", "run"}, {"events", "run", "--json"}, {"events", "run", "--csv"},
-                                  {"plot", "run", "--tag", "loss"}, {"stats", "run"}});
+  const auto shown = [](tool::events_form form) {
+    return [form](tool::console& to) { return tool::events({.target = "run", .form = form}, to); };
+  };
+  stepwell::test::run_all(files, {shown(tool::events_form::summary), shown(tool::events_form::json), shown(tool::events_form::csv),
+                                  [](tool::console& to) { return tool::plot({.targets = {"run"}, .tags = {"loss"}}, to); },
+                                  [](tool::console& to) { return tool::run_stats({.directory = "run"}, to); }});
   return 0;
 }

@@ -6,8 +6,13 @@
 
 #include <stepwell/format/bundle.hpp>
 #include <stepwell/format/table.hpp>
+#include <tool/inspect.hpp>
+#include <tool/verify.hpp>
 
 #include <map>
+#include <utility>
+
+namespace tool = stepwell::tool;
 
 namespace {
 
@@ -31,7 +36,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto                 files = std::make_shared<stepwell::test::memory_files>();
   files->content["run/m.index"] = index_of(bytes, is_well_made);
   files->content["run/m.data-00000-of-00001"] = bytes.rest();
-  stepwell::test::run_all(files, {{"inspect", "run/m", "--stats"}, {"inspect", "run", "--json"}, {"inspect", "run/m", "--print", "w"},
-                                  {"inspect", "run/m", "--diff", "run/m"}, {"verify", "run"}});
+  const auto inspected = [](tool::inspect_options options) {
+    return [options = std::move(options)](tool::console& to) { return tool::inspect(options, to); };
+  };
+  stepwell::test::run_all(files, {inspected({.target = "run/m", .stats = true}), inspected({.target = "run", .json = true}),
+                                  inspected({.target = "run/m", .print = "w"}), inspected({.target = "run/m", .diff = "run/m"}),
+                                  [](tool::console& to) { return tool::verify({.target = "run"}, to); }});
   return 0;
 }

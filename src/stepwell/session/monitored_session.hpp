@@ -153,7 +153,7 @@ public:
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
-      return steps_over<step_type>(*core_, owned_or_referred<Source>(std::forward<Source>(source)));
+      return steps_over<step_type>(*core_, owned_or_referred<Source>(source));
     } else {
       return steps_over<step_type>(*core_, data::source(std::forward<Source>(source)));
     }

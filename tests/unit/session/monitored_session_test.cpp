@@ -84,6 +84,18 @@ TEST_CASE("a session steps over a source until its end and counts the steps", "[
   CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);  // closing is no new reason
 }
 
+TEST_CASE("a source given as an rvalue lives in its range of steps", "[session]") {
+  struct three {
+    std::int64_t        next = 1;
+    const std::int64_t* peek() { return next <= 3 ? &next : nullptr; }
+    void                advance() { ++next; }
+  };
+  adding_model          model;
+  sw::monitored_session session(model);
+  for ([[maybe_unused]] const auto& step : session.steps(three{})) {}
+  CHECK(model.sum == 6);
+}
+
 TEST_CASE("a model that needs no data steps until somebody asks it to stop", "[session]") {
   counting_model model;
   sw::monitored_session session(model);

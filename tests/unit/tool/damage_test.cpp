@@ -78,7 +78,8 @@ TEST_CASE("inspect of a damaged checkpoint fails with a message, or shows what i
   for (const auto& [path, whole] : small_checkpoint()) {
     here.each_damage(path, [&](const std::string& what, std::size_t, bool) {
       for (const auto& words : std::vector<std::vector<std::string>>{
-               {"inspect", "run/small"}, {"inspect", "run/small", "--json"}, {"inspect", "run/small", "--stats"}, {"inspect", "run", "--print", "layer/weights"}}) {
+               {"inspect", "run/small"}, {"inspect", "run/small", "--json"}, {"inspect", "run/small", "--stats"}, {"inspect", "run", "--print", "layer/weights"},
+               {"inspect", "run", "--diff", "run/small"}, {"verify", "run", "--json"}}) {
         const auto said = here.rig.run(words);
         const bool is_stats = words.size() == 3 && words.back() == "--stats";
         if (!is_consistent(said) || (is_stats && said.how == outcome::good && said.out != good)) {

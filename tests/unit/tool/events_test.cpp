@@ -54,11 +54,24 @@ bool is_same(const json& seen, const json& expected) {
   return (std::isnan(a) && std::isnan(b)) || a == b || a == Approx(b).epsilon(1e-6);
 }
 
+void check_hparams(const json& seen, const json& expected) {
+  if (expected.contains("sessionStartInfo")) {
+    CHECK(seen["session_start"]["hparams"] == expected["sessionStartInfo"]["hparams"]);
+  } else if (expected.contains("experiment")) {
+    CHECK(seen["experiment"]["hparams"].size() == expected["experiment"]["hparamInfos"].size());
+    CHECK(seen["experiment"]["metrics"][0] == expected["experiment"]["metricInfos"][0]["name"]["tag"]);
+  } else {
+    CHECK(seen["session_end"]["status"] == "success");
+  }
+}
+
 void check_value(const json& seen, const json& expected) {
   INFO("tag " << expected["tag"]);
   CHECK(seen["tag"] == expected["tag"]);
   const auto& kind = expected["kind"];
-  if (kind == "simple_value") {
+  if (expected.contains("hparams")) {
+    check_hparams(seen["value"], expected["hparams"]);
+  } else if (kind == "simple_value") {
     CHECK(seen["kind"] == "scalar");
     CHECK(is_same(seen["value"], expected["value"]));
   } else if (kind == "histo") {
