@@ -20,7 +20,7 @@ struct helper_threads::state {
 
   void work() {
     std::unique_lock lock(mutex);
-    set_thread_name("stepwell helper " + std::to_string(named++));
+    set_thread_name("stepwell aside " + std::to_string(named++));
     for (;;) {
       ++idle;
       system_clock()->wait_until(lock, changed, clock::time_point::max(), [this] { return is_over || !jobs.empty(); });
@@ -72,7 +72,7 @@ void helper_threads::post(std::function<void()> job) {
 void helper_threads::post_apart(std::function<void()> job) {
   try {
     std::thread([kept = std::move(job)] {
-      set_thread_name("stepwell helper apart");
+      set_thread_name("stepwell apart");
       kept();
     }).detach();
   } catch (const std::system_error& failure) {

@@ -15,21 +15,6 @@ session_life::session_life(session_settings settings)
   watch_for_end();
 }
 
-void session_life::look_ahead() {
-  search_.look_ahead([this](const std::exception_ptr& failure) { return recovery_.is_overcome(failure); });
-}
-
-bool session_life::gave_up_waiting(const std::exception_ptr& failure) const noexcept {
-  if (!control_.signals()->interrupted()) { return false; }
-  try {
-    std::rethrow_exception(failure);
-  } catch (const cancelled_error&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 void session_life::watch_for_end() {
   if (settings_.preemption_grace && settings_.stop_on.empty()) {
     throw invalid_argument_error("preemption_grace is given, and no signal to begin with it; name one in stop_on, as SIGTERM");

@@ -240,7 +240,7 @@ template<class Step, class Core, class Lease>
   }
   const auto* batch = guarded(core, step_stage::source, [&] { return lease.peek(); });
   if (batch == nullptr) { return step_end::out_of_data; }
-  auto outcome = [&] {
+  auto outcome = [&]() __attribute__((always_inline)) {
     if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
       return run_step(core, place.attempt, caller_request<all_hooks>{});
     } else {

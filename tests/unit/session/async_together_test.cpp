@@ -15,6 +15,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,15 @@ asio::awaitable<std::int64_t> ten_steps(shared_session& session) {
   }
   co_await session.async_close();
   co_return last;
+}
+
+/// Runs the loop until so many wait on the clock.
+void run_until_waiting(asio::io_context& loop, const sw::held_clock& clock, std::size_t count) {
+  loop.restart();
+  while (clock.pending() < count) {
+    loop.poll();
+    std::this_thread::yield();
+  }
 }
 
 }  // namespace
@@ -72,12 +82,10 @@ TEST_CASE("D-3 any number of workers that wait for their chief keep neither the 
     workers.emplace_back(settings_on(clock), worker_of(model, master));
     all.push_back(asio::co_spawn(loop, ten_steps(workers.back()), asio::use_future));
   }
-  loop.poll();
-  while (!clock->wait_for_pending(count)) {}  // all of them wait
-  loop.poll();
+  run_until_waiting(loop, *clock, count);
   shared_session chief(settings_on(clock), chief_of(model, master));
   all.push_back(asio::co_spawn(loop, ten_steps(chief), asio::use_future));
-  loop.run();
+  loop.restart(), loop.run();
   for (auto& one : all) { CHECK(one.get() > 0); }
   CHECK(model.count == 10 * (count + 1));
   CHECK_FALSE(model.was_disturbed);
@@ -94,8 +102,7 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
   shared_session            worker(settings_on(clock), worker_of(model, master));
   const auto                on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
   worker.async_start(asio::bind_cancellation_slot(cancel.slot(), on_loop([&](const std::exception_ptr& how) { failure = how; })));
-  loop.poll();
-  while (!clock->wait_for_pending(1)) {}
+  run_until_waiting(loop, *clock, 1);
   cancel.emit(kind);
   loop.run();
   CHECK(was_aborted(failure));
@@ -104,13 +111,12 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
   {
     shared_session another(settings_on(clock), worker_of(model, master));
     another.async_start(on_loop([](const std::exception_ptr& how) { CHECK(was_aborted(how)); }));
-    loop.restart(), loop.poll();
-    while (!clock->wait_for_pending(1)) {}
+    run_until_waiting(loop, *clock, 1);
   }  // does not wait for the chief
   shared_session chief(settings_on(clock), chief_of(model, master));
   auto           first = asio::co_spawn(loop, ten_steps(chief), asio::use_future);
   auto           second = asio::co_spawn(loop, ten_steps(worker), asio::use_future);
-  loop.run();
+  loop.restart(), loop.run();
   first.get(), second.get();
   CHECK(model.count == 20);
 }
