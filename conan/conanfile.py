@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The recipe: `conan create conan -pr:a conan/profiles/debian12` from the root of the tree. The sources are those beside it.
+import os
+import re
+
+from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
+from conan.tools.files import copy, load
+from conan.tools.scm import Version
+
+required_conan_version = ">=2.0"
+
+
+class StepwellConan(ConanFile):
+    name = "stepwell"
+    description = "Monitored training sessions for C++20: hooks, checkpoints, summaries and recovery around a training loop"
+    license = "Apache-2.0"
+    topics = ("machine-learning", "training", "checkpoint", "tensorboard", "coroutines")
+    package_type = "library"
+    settings = "os", "arch", "compiler", "build_type"
+    options = {
+        "shared": [True, False],
+        "fPIC": [True, False],
+        "module": [True, False],  # import stepwell;
+        "tool": [True, False],    # the program `stepwell`
+    }
+    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False}
+
+    def set_version(self):
+        root = os.path.join(self.recipe_folder, os.pardir, "CMakeLists.txt")
+        self.version = re.search(r"project\(stepwell VERSION ([0-9.]+)", load(self, root)).group(1)
+
+    def export_sources(self):
+        root = os.path.join(self.recipe_folder, os.pardir)
+        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "modules/*", "src/*"):
+            copy(self, pattern, src=root, dst=self.export_sources_folder)
+
+    def config_options(self):
+        if self.settings.os == "Windows":
+            del self.options.fPIC
+
+    def configure(self):
+        if self.options.shared:
+            self.options.rm_safe("fPIC")
+
+    def requirements(self):
+        self.requires("boost/[>=1.81 <2]", transitive_headers=True)  # Asio, headers only
+        self.requires("protobuf/[>=3.21]")
+        self.requires("xsimd/[>=8.1]")
+        self.requires("xtl/[>=0.7.2]")
+        self.requires("fmt/[>=9]")
+        self.requires("snappy/[>=1.1.9]")
+        self.requires("zlib/[>=1.2.11]")
+        if self.options.tool:
+            self.requires("cli11/[>=2.1]")
+
+    def build_requirements(self):
+        self.tool_requires("cmake/[>=3.25]")
+        self.tool_requires("protobuf/<host_version>")
+
+    def layout(self):
+        cmake_layout(self)
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+        if self.settings.os not in ("Linux", "FreeBSD"):
+            raise ConanInvalidConfiguration(
+                f"stepwell needs flock, pwrite and fsync of directories as Linux has them; {self.settings.os} is not supported yet")
+        compiler, version = str(self.settings.compiler), Version(self.settings.compiler.version)
+        least = {"gcc": "12", "clang": "16"}.get(compiler)
+        if least is None or version < least:
+            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 16, or newer; this is {compiler} {version}")
+        if self.options.module and (compiler != "clang" or version < "19"):
+            raise ConanInvalidConfiguration(
+                f"stepwell's module needs clang 19 or newer, as {compiler} {version} does not see names that a module exports by "
+                "using-declarations; set stepwell/*:module=False and include the headers")
+
+    def generate(self):
+        CMakeDeps(self).generate()
+        toolchain = CMakeToolchain(self)
+        toolchain.cache_variables["STEPWELL_BUILD_TESTS"] = False
+        toolchain.cache_variables["STEPWELL_BUILD_EXAMPLES"] = False
+        toolchain.cache_variables["STEPWELL_BUILD_MODULE"] = bool(self.options.module)
+        toolchain.cache_variables["STEPWELL_BUILD_TOOL"] = bool(self.options.tool)
+        toolchain.generate()
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.build()
+
+    def package(self):
+        CMake(self).install()
+        copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
+
+    def package_info(self):
+        # The package's own configuration files say it all, the module included.
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.builddirs.append(os.path.join("lib", "cmake", "stepwell"))
+        if self.options.tool:
+            self.runenv_info.prepend_path("PATH", os.path.join(self.package_folder, "bin"))
