@@ -19,10 +19,16 @@ module;
 #include "stepwell/base/status.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/thread_name.hpp"
+#include "stepwell/base/time_after.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/base/type_name.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/coro/async_sleep.hpp"
+#include "stepwell/coro/bell.hpp"
+#include "stepwell/coro/errand.hpp"
 #include "stepwell/coro/generator.hpp"
+#include "stepwell/coro/helper_threads.hpp"
+#include "stepwell/coro/initiate.hpp"
 #include "stepwell/coro/range_v3.hpp"
 #include "stepwell/coro/sync_wait.hpp"
 #include "stepwell/coro/task.hpp"
@@ -37,6 +43,7 @@ module;
 #include "stepwell/format/chrome_trace.hpp"
 #include "stepwell/format/event.hpp"
 #include "stepwell/format/hparams.hpp"
+#include "stepwell/format/metric_line.hpp"
 #include "stepwell/format/png.hpp"
 #include "stepwell/format/record.hpp"
 #include "stepwell/format/run_metadata.hpp"
@@ -55,6 +62,7 @@ module;
 #include "stepwell/io/pool.hpp"
 #include "stepwell/io/pool_executor.hpp"
 #include "stepwell/io/read_file.hpp"
+#include "stepwell/io/signal_watch.hpp"
 #include "stepwell/data/bounded_queue.hpp"
 #include "stepwell/data/dataset.hpp"
 #include "stepwell/data/fifo_queue.hpp"
@@ -64,6 +72,7 @@ module;
 #include "stepwell/data/source.hpp"
 #include "stepwell/data/take.hpp"
 #include "stepwell/data/transform.hpp"
+#include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 #include "stepwell/checkpoint/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
@@ -74,12 +83,19 @@ module;
 #include "stepwell/checkpoint/named_checkpoint.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/retention.hpp"
+#include "stepwell/checkpoint/save_backlog.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/saver_core.hpp"
 #include "stepwell/checkpoint/saver_options.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/session/any_hook.hpp"
 #include "stepwell/session/any_session.hpp"
+#include "stepwell/session/async_core.hpp"
+#include "stepwell/session/async_driver.hpp"
+#include "stepwell/session/async_options.hpp"
+#include "stepwell/session/async_run.hpp"
+#include "stepwell/session/async_session.hpp"
+#include "stepwell/session/async_steps.hpp"
 #include "stepwell/session/boundary.hpp"
 #include "stepwell/session/chief_only.hpp"
 #include "stepwell/session/coordinated_thread.hpp"
@@ -95,6 +111,7 @@ module;
 #include "stepwell/session/local_master.hpp"
 #include "stepwell/session/looper_thread.hpp"
 #include "stepwell/session/monitored_session.hpp"
+#include "stepwell/session/preemption.hpp"
 #include "stepwell/session/queue_runner.hpp"
 #include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/readiness.hpp"
@@ -159,11 +176,13 @@ module;
 #include "stepwell/hooks/time_limit_hook.hpp"
 #include "stepwell/hooks/value_text.hpp"
 #include "stepwell/hooks/writer_work.hpp"
+#include "stepwell/training/async_training_session.hpp"
 #include "stepwell/training/default_hooks.hpp"
 #include "stepwell/training/evaluation.hpp"
 #include "stepwell/training/evaluation_options.hpp"
 #include "stepwell/training/monitored_training_session.hpp"
 #include "stepwell/training/training_options.hpp"
+#include "stepwell/async.hpp"
 
 export module stepwell;
 
@@ -268,7 +287,15 @@ using stepwell::task;
 
 // coro
 export namespace stepwell::coro {
+using stepwell::coro::async_sleep_until;
+using stepwell::coro::bell;
+using stepwell::coro::errand;
+using stepwell::coro::errand_guard;
+using stepwell::coro::errand_ticket;
 using stepwell::coro::generator;
+using stepwell::coro::helper_threads;
+using stepwell::coro::initiate;
+using stepwell::coro::make_errand;
 using stepwell::coro::share;
 using stepwell::coro::shared_generator;
 using stepwell::coro::sync_wait;
@@ -307,6 +334,8 @@ using stepwell::format::bundle_entry;
 using stepwell::format::bundle_header;
 using stepwell::format::checkpoint_state;
 using stepwell::format::chrome_trace_options;
+using stepwell::format::csv_metric_bound;
+using stepwell::format::csv_metric_header;
 using stepwell::format::data_class;
 using stepwell::format::data_name;
 using stepwell::format::decode_bundle_entry;
@@ -344,6 +373,7 @@ using stepwell::format::hparams_status;
 using stepwell::format::image_value;
 using stepwell::format::index_name;
 using stepwell::format::is_slice_key;
+using stepwell::format::json_metric_bound;
 using stepwell::format::log_message;
 using stepwell::format::make_histogram_value;
 using stepwell::format::make_hparams_value;
@@ -352,6 +382,8 @@ using stepwell::format::make_scalar_value;
 using stepwell::format::make_text_value;
 using stepwell::format::meta_graph_def;
 using stepwell::format::metric_info;
+using stepwell::format::metric_line;
+using stepwell::format::number_text;
 using stepwell::format::obsolete_histogram;
 using stepwell::format::opaque_tensor;
 using stepwell::format::parse_slice_key;
@@ -379,6 +411,8 @@ using stepwell::format::table_writer;
 using stepwell::format::tagged_run_metadata;
 using stepwell::format::tensor_slice;
 using stepwell::format::this_device;
+using stepwell::format::write_csv_metric;
+using stepwell::format::write_json_metric;
 }  // namespace stepwell::format
 
 // io
@@ -403,6 +437,8 @@ using stepwell::io::pool;
 using stepwell::io::posix_file_system;
 using stepwell::io::read_file;
 using stepwell::io::read_text_file;
+using stepwell::io::signal_name;
+using stepwell::io::signal_watch;
 using stepwell::io::sink_into;
 using stepwell::io::write_file_atomically;
 }  // namespace stepwell::io
@@ -455,6 +491,7 @@ using stepwell::remove_checkpoint;
 using stepwell::restore;
 using stepwell::restore_options;
 using stepwell::restore_report;
+using stepwell::save_backlog;
 using stepwell::save_outcome;
 using stepwell::saved_checkpoint;
 using stepwell::saver;
@@ -471,11 +508,15 @@ using stepwell::when_busy;
 
 // summary
 export namespace stepwell::summary {
+using stepwell::summary::csv_writer;
 using stepwell::summary::histogram;
 using stepwell::summary::histogram_op;
 using stepwell::summary::image;
 using stepwell::summary::image_op;
 using stepwell::summary::image_view;
+using stepwell::summary::jsonl_writer;
+using stepwell::summary::metric_writer;
+using stepwell::summary::metric_writer_options;
 using stepwell::summary::scalar;
 using stepwell::summary::scalar_op;
 using stepwell::summary::summary_op;
@@ -496,6 +537,8 @@ using stepwell::any_hook;
 using stepwell::any_hooks;
 using stepwell::any_session;
 using stepwell::any_session_creator;
+using stepwell::async_monitored_session;
+using stepwell::async_options;
 using stepwell::backoff_of;
 using stepwell::before_run_hook;
 using stepwell::begin_hook;
@@ -551,10 +594,15 @@ using stepwell::master_seat;
 using stepwell::master_subject;
 using stepwell::merge;
 using stepwell::monitored_session;
+using stepwell::no_data;
 using stepwell::no_run_options;
 using stepwell::on_error_hook;
 using stepwell::only;
 using stepwell::phase_of;
+using stepwell::plan_preemption;
+using stepwell::preemption_choice;
+using stepwell::preemption_facts;
+using stepwell::preemption_plan;
 using stepwell::queue_runner;
 using stepwell::queue_runner_options;
 using stepwell::raw_session;
@@ -608,7 +656,6 @@ using stepwell::step_context;
 using stepwell::step_gate;
 using stepwell::step_result;
 using stepwell::step_stage;
-using stepwell::steps_alone;
 using stepwell::steps_from;
 using stepwell::steps_over;
 using stepwell::stop_cause;
@@ -697,12 +744,18 @@ using stepwell::writer_work;
 
 // training
 export namespace stepwell {
+using stepwell::async_training_session_of;
+using stepwell::check_metrics;
 using stepwell::check_roles;
 using stepwell::default_summary_hook;
+using stepwell::defer_start;
+using stepwell::defer_start_t;
+using stepwell::deferred_start;
 using stepwell::evaluate_once;
 using stepwell::evaluate_repeatedly;
 using stepwell::evaluation;
 using stepwell::evaluation_options;
+using stepwell::grace_of_process;
 using stepwell::make_checkpoint_finder;
 using stepwell::make_checkpoint_saver_hook;
 using stepwell::make_step_counter_hook;

@@ -117,6 +117,13 @@ template<class Core>
   throw;
 }
 
+/// What the caller of a run gets of what `run_step` gave: the values fetched, as a tuple, else the result.
+template<class Raw, class Caller, class Taken>
+[[gnu::always_inline]] inline auto result_for_caller(Taken&& taken) {
+  if constexpr (std::is_void_v<typename Caller::pack_type>) { return typename Raw::result_type(std::move(taken.result)); }
+  else { return std::remove_cvref_t<Taken>(std::move(taken)); }
+}
+
 template<class Core, class Caller, class... Args>
 [[gnu::noinline, gnu::cold]] auto run_again(Core& core, const Caller& caller, Args&... args) {
   for (;;) {
@@ -134,13 +141,6 @@ template<class Core, class Caller, class... Args>
 }
 
 }  // namespace detail
-
-/// What the caller of a run gets of what `run_step` gave: the values fetched, as a tuple, else the result.
-template<class Raw, class Caller, class Taken>
-[[gnu::always_inline]] inline auto result_for_caller(Taken&& taken) {
-  if constexpr (std::is_void_v<typename Caller::pack_type>) { return typename Raw::result_type(std::move(taken.result)); }
-  else { return std::remove_cvref_t<Taken>(std::move(taken)); }
-}
 
 /// One whole call: repeated with the same arguments after a recovery (contract REC-2), if `Recover` says so.
 template<bool Recover, class Core, class Caller, class... Args>
