@@ -88,15 +88,16 @@ sanitized() {
 }
 
 long_kinds() { configure dev && build dev && check dev -L '^(long|ci)$'; }
-address_and_undefined() { sanitized asan -LE '^(ci|unsanitized)$'; }
+address_and_undefined() { sanitized asan -LE '^(ci|unsanitized|long)$'; }
+awaited_with_gcc() { sanitized asan-gcc -R '^unit_(async|coro)$'; }  # the compiler that needs care around coroutines
 threads() { sanitized tsan -LE '^(ci|unsanitized|single|long)$'; }
 
 # step NAME: runs the function NAME (whose commands are chained by &&), notes how it ended and how long it took.
 step() {
   local name=$1 begun=$SECONDS outcome=passed closing=
-  rm -f "$root"/build/{dev,asan,tsan}/ctest.log
+  rm -f "$root"/build/{dev,asan,tsan,asan-gcc}/ctest.log
   "$name" || outcome=FAILED
-  closing=$(cat "$root"/build/{dev,asan,tsan}/ctest.log 2>/dev/null | grep 'tests passed' || true)
+  closing=$(cat "$root"/build/{dev,asan,tsan,asan-gcc}/ctest.log 2>/dev/null | grep 'tests passed' || true)
   summary+=$(printf '%-22s %-7s %5d s  %s' "$name" "$outcome" "$((SECONDS - begun))" "$closing")$'\n'
   [ "$outcome" = passed ] || failed=1
 }
@@ -111,8 +112,10 @@ steps() {
   printf '%s' "$summary"
   return "$failed"
 }
-run_ci() { steps long_kinds address_and_undefined threads; }
+run_ci() { steps long_kinds address_and_undefined threads awaited_with_gcc; }
 run_long() { steps long_kinds; }
+run_address() { steps address_and_undefined; }
+run_threads() { steps threads; }
 
 # The thread sanitizer of g++ 12 cannot place its shadow where the kernel spreads addresses over 32 bits.
 without_aslr=
