@@ -63,6 +63,7 @@ TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, 
       loop.poll();
       ringer = std::jthread([bell, &is_begun] {
         is_begun = true;
+        is_begun.notify_all();
         bell.ring();
       });
       is_begun.wait(false);

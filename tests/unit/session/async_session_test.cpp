@@ -3,6 +3,7 @@
 // The same loop, awaited: what happens in it is what happens in the blocking one.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
+#include "support/gate.hpp"
 #include "support/log_capture.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -247,12 +248,13 @@ TEST_CASE("async_checkpoint_now saves between two due checkpoints, and says when
 }
 
 namespace {
-asio::awaitable<void> two_at_once(async_test_session& session, ending_source& source) {
+asio::awaitable<void> two_at_once(async_test_session& session, ending_source& source, gate& disk) {
   co_await session.async_start();
   auto        executor = co_await asio::this_coro::executor;
   auto        first = asio::co_spawn(executor, session.async_checkpoint_now(), asio::use_future);
   co_await asio::post(asio::use_awaitable);
   CHECK_THROWS_WITH(co_await session.async_next(source), Catch::Contains("await one at a time"));
+  disk.open();
   while (first.wait_for(std::chrono::seconds(0)) != std::future_status::ready) { co_await asio::post(asio::use_awaitable); }
   CHECK(first.get() == 0);
 }
@@ -261,8 +263,13 @@ asio::awaitable<void> two_at_once(async_test_session& session, ending_source& so
 TEST_CASE("a second operation while one is under way is refused, and the first is not harmed", "[session][async]") {
   async_rig     rig;
   ending_source source;
-  auto          session = rig.async(1);
-  rig.await(two_at_once(session, source));
+  gate          disk;
+  disk.close();
+  rig.files->before_each([&](const event& what) {
+    if (what.kind == operation::write && what.path.find("ckpt-0") != std::string::npos) { disk.pass(); }
+  });
+  auto session = rig.async(1);
+  rig.await(two_at_once(session, source, disk));
 }
 
 TEST_CASE("a session can be moved between two awaited calls", "[session][async]") {
