@@ -54,7 +54,7 @@ const std::vector<row> matrix = {
     {"a hook's `after_run`", run, again, thrown, thrown, thrown},
     {"a checkpoint listener", run, again, thrown, thrown, thrown},
     {"a source's `peek`", run, again, thrown, end_of_loop, thrown},
-    {"a source's `advance`", run, again, thrown, end_of_loop, thrown},
+    {"a source's `advance`", run, again, thrown, thrown, thrown},
     {"a source's `seek` in a recovery", run, again, thrown, thrown, thrown},
     {"a thread of the session", close_, again, thrown, thrown, thrown},
     {"a hook's `on_error`", run, logged, logged, logged, logged},
