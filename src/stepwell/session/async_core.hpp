@@ -242,6 +242,7 @@ public:
     core_->control().signals()->interrupt();
     if (running_) { running_->settle(); }
     if (bell_ != nullptr) { bell_->ring(); }
+    core_->positions().leave_sources();  // they may be gone: nothing says that a source outlives the session
     release_leases();
     core_->let_go();
     core_.reset();

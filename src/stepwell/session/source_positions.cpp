@@ -40,6 +40,10 @@ void source_positions::detach(const std::string& name) noexcept {
   known->second.live = nullptr;
 }
 
+void source_positions::leave_sources() noexcept {
+  for (auto& [name, known] : entries_) { known.live = nullptr; }
+}
+
 std::optional<std::uint64_t> source_positions::restored(const std::string& name) const {
   const auto known = entries_.find(named(name));
   if (known == entries_.end() || !known->second.is_due) { return std::nullopt; }

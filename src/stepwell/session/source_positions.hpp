@@ -26,6 +26,8 @@ public:
   void attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step);
   /// The source goes: its position is kept as it is now, or, where it cannot tell, as it was at the last save.
   void detach(const std::string& name) noexcept;
+  /// No source is asked any more; positions stay as they were at the last save.
+  void leave_sources() noexcept;
 
   /// The position to seek to, after each restore until `settle`; nothing when there is none.
   [[nodiscard]] std::optional<std::uint64_t> restored(const std::string& name) const;

@@ -186,6 +186,25 @@ TEST_CASE("a step on another executor that is under way when it is cancelled is 
   CHECK(step->global_step == 2);
 }
 
+TEST_CASE("abandoning asks no source anything: it may be gone before the session", "[session][async][abandon]") {
+  struct telling_source : ending_source {
+    int* asked = nullptr;
+
+    std::uint64_t position() const { return ++*asked, ending_source::position(); }
+  };
+  async_rig      rig;
+  int            asked = 0;
+  telling_source source;
+  source.asked = &asked;
+  {
+    auto session = rig.async(0);
+    rig.await(session.async_start());
+    rig.await(session.async_next(source));
+    asked = 0;
+  }
+  CHECK(asked == 0);
+}
+
 TEST_CASE("abandoning waits for the step that is on another thread, and for no writing", "[session][async][abandon]") {
   log_capture       log;
   async_rig         rig;
