@@ -54,7 +54,8 @@ namespace stepwell {
 /// of its work that is on another thread at that moment, since that uses model and hooks, and for the session's own threads,
 /// which are asked to stop. What was being written is finished in the background; until then its directory is held.
 ///
-/// @lifetime Refers to the model, which must outlive it, and so must the executor of `steps_on`. It must outlive what
+/// @lifetime Refers to the model, which must outlive it, and so must the executor of `steps_on`. A source must live as long
+///           as steps are taken from it, one on another thread at the session's end included. It must outlive what
 ///           `use_awaitable` gets and whatever `async_steps` returns. Can be moved; the one moved from can only be destroyed.
 /// @threads  One thread, or strand, and one operation at a time (`failed_precondition_error` for a second), except
 ///           `request_stop`, `should_stop` and `stop_reason`.
@@ -244,10 +245,13 @@ private:
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
         [self = async_.get(), one = run_type(std::move(given))]() mutable { return detail::run_of(self, std::move(one)); });
   }
+  /// A reference to an lvalue, or a value moved in: what was an rvalue is gone when the run begins.
+  template<class Arg>
+  using kept_as = std::conditional_t<std::is_lvalue_reference_v<Arg>, Arg, std::remove_reference_t<Arg>>;
   template<class Choice, std::size_t... I, class Given>
   auto run_and_complete(std::index_sequence<I...>, Given&& given) {
     return run<Choice>(std::get<sizeof...(I)>(std::move(given)),
-                       std::tuple<std::tuple_element_t<I, std::remove_cvref_t<Given>>...>(std::get<I>(std::move(given))...));
+                       std::tuple<kept_as<std::tuple_element_t<I, std::remove_cvref_t<Given>>>...>(std::get<I>(std::move(given))...));
   }
 
   std::shared_ptr<async_type> async_;

@@ -211,6 +211,8 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
   asio::thread_pool pool(1);
   gate              disk;
   std::atomic<bool> is_stepped = false;
+  gate              in_step;
+  ending_source     source;  // used by the step that the session's end waits for
   {
     auto session = rig.async(1, {}, sw::async_options().steps_on(pool.get_executor()));
     rig.await(session.async_start());
@@ -219,10 +221,8 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
     rig.files->before_each([&](const event& what) {
       if (what.kind == operation::write && what.path.find("ckpt-1") != std::string::npos) { disk.pass(); }
     });
-    ending_source source;
     rig.await(session.async_next(source));
     disk.wait_for_somebody();
-    gate in_step;
     in_step.close();
     rig.model.before = [&](std::int64_t) {
       in_step.pass();
