@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The installed tree: library, public headers, and a package for find_package(stepwell).
+# The installed tree: library, public headers, a package for find_package(stepwell), and a description for pkg-config.
 include(CMakePackageConfigHelpers)
 
 set(STEPWELL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/stepwell)
@@ -17,8 +17,38 @@ install(TARGETS stepwell EXPORT stepwell
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT stepwell NAMESPACE stepwell:: FILE stepwellTargets.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
+# Adapters, as components of the package.
+foreach(adapter IN ITEMS eigen torch)
+  if(TARGET stepwell_${adapter})
+    install(TARGETS stepwell_${adapter} EXPORT stepwell_${adapter}
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+      FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    install(EXPORT stepwell_${adapter} NAMESPACE stepwell:: FILE stepwell_${adapter}Targets.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
+  endif()
+endforeach()
+
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stepwellConfig.cmake.in
   ${PROJECT_BINARY_DIR}/stepwellConfig.cmake INSTALL_DESTINATION ${STEPWELL_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake
   DESTINATION ${STEPWELL_PACKAGE_DIR})
+
+# For pkg-config. It finds its own place, so that the tree may be moved. A static library names what it needs itself, for
+# `pkg-config --static`; a shared one has found it already.
+set(STEPWELL_PC_CFLAGS -pthread)
+foreach(directory IN LISTS Boost_INCLUDE_DIRS)
+  if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    string(APPEND STEPWELL_PC_CFLAGS " -I${directory}")
+  endif()
+endforeach()
+set(STEPWELL_PC_REQUIRES_PRIVATE)
+if(NOT BUILD_SHARED_LIBS)
+  set(STEPWELL_PC_REQUIRES_PRIVATE "protobuf, fmt, snappy, zlib")
+endif()
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE STEPWELL_PC_LIBDIR)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE STEPWELL_PC_INCLUDEDIR)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE STEPWELL_PC_PREFIX)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/stepwell.pc.in ${PROJECT_BINARY_DIR}/stepwell.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/stepwell.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -18,12 +18,15 @@ module;
 #include "stepwell/base/setting.hpp"
 #include "stepwell/base/status.hpp"
 #include "stepwell/base/tensor.hpp"
+#include "stepwell/base/tensor_adapter.hpp"
 #include "stepwell/base/thread_name.hpp"
 #include "stepwell/base/time_after.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/base/type_key.hpp"
 #include "stepwell/base/type_name.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/coro/async_sleep.hpp"
+#include "stepwell/coro/awaited.hpp"
 #include "stepwell/coro/bell.hpp"
 #include "stepwell/coro/errand.hpp"
 #include "stepwell/coro/generator.hpp"
@@ -72,9 +75,9 @@ module;
 #include "stepwell/data/source.hpp"
 #include "stepwell/data/take.hpp"
 #include "stepwell/data/transform.hpp"
+#include "stepwell/summary/metric_list.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
-#include "stepwell/checkpoint/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
 #include "stepwell/checkpoint/checkpoints_iterator.hpp"
@@ -85,16 +88,20 @@ module;
 #include "stepwell/checkpoint/retention.hpp"
 #include "stepwell/checkpoint/save_backlog.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/checkpoint/saver_core.hpp"
 #include "stepwell/checkpoint/saver_options.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/session/any_hook.hpp"
 #include "stepwell/session/any_session.hpp"
 #include "stepwell/session/async_core.hpp"
 #include "stepwell/session/async_driver.hpp"
+#include "stepwell/session/async_hooks.hpp"
 #include "stepwell/session/async_options.hpp"
+#include "stepwell/session/async_parts.hpp"
 #include "stepwell/session/async_run.hpp"
 #include "stepwell/session/async_session.hpp"
+#include "stepwell/session/async_snapshot.hpp"
+#include "stepwell/session/async_sources.hpp"
+#include "stepwell/session/async_step.hpp"
 #include "stepwell/session/async_steps.hpp"
 #include "stepwell/session/boundary.hpp"
 #include "stepwell/session/chief_only.hpp"
@@ -149,6 +156,7 @@ module;
 #include "stepwell/model/model_feeds.hpp"
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/model/model_traits.hpp"
+#include "stepwell/model/restore_model.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_listener.hpp"
 #include "stepwell/hooks/checkpoint_work.hpp"
@@ -176,10 +184,13 @@ module;
 #include "stepwell/hooks/time_limit_hook.hpp"
 #include "stepwell/hooks/value_text.hpp"
 #include "stepwell/hooks/writer_work.hpp"
+#include "stepwell/training/async_evaluate.hpp"
+#include "stepwell/training/async_evaluate_options.hpp"
 #include "stepwell/training/async_training_session.hpp"
 #include "stepwell/training/default_hooks.hpp"
 #include "stepwell/training/evaluation.hpp"
 #include "stepwell/training/evaluation_options.hpp"
+#include "stepwell/training/evaluation_work.hpp"
 #include "stepwell/training/monitored_training_session.hpp"
 #include "stepwell/training/training_options.hpp"
 #include "stepwell/async.hpp"
@@ -197,6 +208,7 @@ using std::suspend_never;
 // base
 export namespace stepwell {
 using stepwell::aborted_error;
+using stepwell::adapted_tensor;
 using stepwell::alarm;
 using stepwell::already_exists_error;
 using stepwell::cadence;
@@ -256,6 +268,7 @@ using stepwell::stepwell_category;
 using stepwell::stop_iteration;
 using stepwell::system_clock;
 using stepwell::tensor;
+using stepwell::tensor_adapter;
 using stepwell::tensor_element;
 using stepwell::tensor_like;
 using stepwell::tensor_shape;
@@ -267,6 +280,7 @@ using stepwell::trace_event;
 using stepwell::trace_recorder;
 using stepwell::trace_scope;
 using stepwell::trace_span;
+using stepwell::type_key;
 using stepwell::type_name;
 using stepwell::unavailable_error;
 using stepwell::unimplemented_error;
@@ -288,6 +302,7 @@ using stepwell::task;
 // coro
 export namespace stepwell::coro {
 using stepwell::coro::async_sleep_until;
+using stepwell::coro::awaited;
 using stepwell::coro::bell;
 using stepwell::coro::errand;
 using stepwell::coro::errand_guard;
@@ -296,6 +311,7 @@ using stepwell::coro::generator;
 using stepwell::coro::helper_threads;
 using stepwell::coro::initiate;
 using stepwell::coro::make_errand;
+using stepwell::coro::once_awaited_t;
 using stepwell::coro::share;
 using stepwell::coro::shared_generator;
 using stepwell::coro::sync_wait;
@@ -508,6 +524,7 @@ using stepwell::when_busy;
 
 // summary
 export namespace stepwell::summary {
+using stepwell::summary::add_metrics;
 using stepwell::summary::csv_writer;
 using stepwell::summary::histogram;
 using stepwell::summary::histogram_op;
@@ -515,13 +532,17 @@ using stepwell::summary::image;
 using stepwell::summary::image_op;
 using stepwell::summary::image_view;
 using stepwell::summary::jsonl_writer;
+using stepwell::summary::metric_list;
+using stepwell::summary::metric_range;
 using stepwell::summary::metric_writer;
 using stepwell::summary::metric_writer_options;
+using stepwell::summary::names_metrics;
 using stepwell::summary::scalar;
 using stepwell::summary::scalar_op;
 using stepwell::summary::summary_op;
 using stepwell::summary::text;
 using stepwell::summary::text_op;
+using stepwell::summary::write_histogram;
 using stepwell::summary::write_images;
 using stepwell::summary::writer;
 using stepwell::summary::writer_options;
@@ -585,6 +606,7 @@ using stepwell::init_from_checkpoint_options;
 using stepwell::init_with;
 using stepwell::initial_state;
 using stepwell::is_recoverable;
+using stepwell::is_seated;
 using stepwell::join_options;
 using stepwell::local_master;
 using stepwell::looper_options;
@@ -671,6 +693,7 @@ using stepwell::training_session;
 using stepwell::unseekable_policy;
 using stepwell::values_of;
 using stepwell::version_name;
+using stepwell::wants_hook;
 using stepwell::with;
 using stepwell::worker_session_creator;
 using stepwell::worker_session_options;
@@ -685,6 +708,7 @@ using stepwell::has_concurrent_steps;
 using stepwell::model_result;
 using stepwell::model_session;
 using stepwell::owns_global_step;
+using stepwell::restorable_model;
 using stepwell::trainable_model;
 }  // namespace stepwell
 
@@ -744,6 +768,8 @@ using stepwell::writer_work;
 
 // training
 export namespace stepwell {
+using stepwell::async_evaluate;
+using stepwell::async_evaluate_options;
 using stepwell::async_training_session_of;
 using stepwell::check_metrics;
 using stepwell::check_roles;

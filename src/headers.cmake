@@ -16,13 +16,16 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/setting.hpp
   stepwell/base/status.hpp
   stepwell/base/tensor.hpp
+  stepwell/base/tensor_adapter.hpp
   stepwell/base/thread_name.hpp
   stepwell/base/time_after.hpp
   stepwell/base/trace.hpp
+  stepwell/base/type_key.hpp
   stepwell/base/type_name.hpp
   stepwell/base/variable.hpp
   # storey 1: coro
   stepwell/coro/async_sleep.hpp
+  stepwell/coro/awaited.hpp
   stepwell/coro/bell.hpp
   stepwell/coro/errand.hpp
   stepwell/coro/generator.hpp
@@ -76,10 +79,10 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/data/take.hpp
   stepwell/data/transform.hpp
   # storey 3: summary
+  stepwell/summary/metric_list.hpp
   stepwell/summary/metric_writer.hpp
   stepwell/summary/writer.hpp
   # storey 3: checkpoint
-  stepwell/checkpoint/checkpoint_directory.hpp
   stepwell/checkpoint/checkpoint_reader.hpp
   stepwell/checkpoint/checkpoint_writer.hpp
   stepwell/checkpoint/checkpoints_iterator.hpp
@@ -90,7 +93,6 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/retention.hpp
   stepwell/checkpoint/save_backlog.hpp
   stepwell/checkpoint/saver.hpp
-  stepwell/checkpoint/saver_core.hpp
   stepwell/checkpoint/saver_options.hpp
   stepwell/checkpoint/snapshot.hpp
   # storey 4: session
@@ -98,9 +100,14 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/any_session.hpp
   stepwell/session/async_core.hpp
   stepwell/session/async_driver.hpp
+  stepwell/session/async_hooks.hpp
   stepwell/session/async_options.hpp
+  stepwell/session/async_parts.hpp
   stepwell/session/async_run.hpp
   stepwell/session/async_session.hpp
+  stepwell/session/async_snapshot.hpp
+  stepwell/session/async_sources.hpp
+  stepwell/session/async_step.hpp
   stepwell/session/async_steps.hpp
   stepwell/session/boundary.hpp
   stepwell/session/chief_only.hpp
@@ -156,6 +163,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/model/model_feeds.hpp
   stepwell/model/model_session.hpp
   stepwell/model/model_traits.hpp
+  stepwell/model/restore_model.hpp
   # storey 5: hooks
   stepwell/hooks/checkpoint_saver_hook.hpp
   stepwell/hooks/checkpoint_saver_listener.hpp
@@ -185,15 +193,26 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hooks/value_text.hpp
   stepwell/hooks/writer_work.hpp
   # storey 6: training
+  stepwell/training/async_evaluate.hpp
+  stepwell/training/async_evaluate_options.hpp
   stepwell/training/async_training_session.hpp
   stepwell/training/default_hooks.hpp
   stepwell/training/evaluation.hpp
   stepwell/training/evaluation_options.hpp
+  stepwell/training/evaluation_work.hpp
   stepwell/training/monitored_training_session.hpp
   stepwell/training/training_options.hpp
   # the roof
   stepwell/async.hpp
   stepwell/stepwell.hpp
+)
+
+# Adapters: each belongs to a target of its own, and includes the library it is for.
+set(STEPWELL_EIGEN_HEADERS
+  stepwell/eigen/eigen.hpp
+)
+set(STEPWELL_TORCH_HEADERS
+  stepwell/torch/torch.hpp
 )
 
 set(STEPWELL_PRIVATE_HEADERS
@@ -211,7 +230,9 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/summary/output.hpp
   stepwell/summary/text_log.hpp
   stepwell/summary/writer_core.hpp
+  stepwell/checkpoint/checkpoint_directory.hpp
   stepwell/checkpoint/checkpoint_follower.hpp
+  stepwell/checkpoint/saver_core.hpp
   stepwell/checkpoint/snapshot_memory.hpp
   stepwell/checkpoint/state_file.hpp
   stepwell/checkpoint/stored_checkpoint.hpp

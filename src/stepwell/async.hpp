@@ -8,4 +8,5 @@
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/async_session.hpp"
 #include "stepwell/stepwell.hpp"
+#include "stepwell/training/async_evaluate.hpp"
 #include "stepwell/training/async_training_session.hpp"

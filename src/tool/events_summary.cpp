@@ -85,19 +85,14 @@ private:
     json_writer json(to_.out);
     json.begin_object();
     json.key("files");
-    json.begin_array();
-    for (const auto& file : files_) {
-      json.begin_object();
+    write_objects(json, files_, [&](const auto& file) {
       json.member("path", file.path);
       json.member("records", file.records);
       json.member("bytes", file.bytes);
-      json.end_object();
-    }
-    json.end_array();
+    });
     json.key("tags");
-    json.begin_array();
-    for (const auto& [key, of] : extents_) {
-      json.begin_object();
+    write_objects(json, extents_, [&](const auto& entry) {
+      const auto& [key, of] = entry;
       json.member("tag", key.first);
       json.member("kind", key.second);
       json.member("count", of.count);
@@ -106,9 +101,7 @@ private:
       json.member("begin", of.begin);
       json.member("end", of.end);
       json.member("last", of.last);
-      json.end_object();
-    }
-    json.end_array();
+    });
     json.end_object();
     to_.out << '\n';
   }

@@ -168,9 +168,7 @@ void print_as_json(const std::vector<difference>& found, const checkpoint_reader
   json.member("a", a.prefix());
   json.member("b", b.prefix());
   json.key("differences");
-  json.begin_array();
-  for (const auto& one : found) {
-    json.begin_object();
+  write_objects(json, found, [&](const auto& one) {
     json.member("name", one.name);
     json.member("what", one.what);
     json.member("a", one.a);
@@ -180,9 +178,7 @@ void print_as_json(const std::vector<difference>& found, const checkpoint_reader
       json.member("max_abs", one.values->greatest);
       json.member("first", *one.values->first);
     }
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.end_object();
   to.out << '\n';
 }

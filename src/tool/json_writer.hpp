@@ -63,4 +63,16 @@ void write_array(json_writer& json, const Range& values) {
   json.end_array();
 }
 
+/// Writes an object for each of a range; `write_members(one)` writes what is in it.
+template<class Range, class WriteMembers>
+void write_objects(json_writer& json, const Range& all, WriteMembers write_members) {
+  json.begin_array();
+  for (const auto& one : all) {
+    json.begin_object();
+    write_members(one);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace stepwell::tool

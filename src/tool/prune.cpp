@@ -87,17 +87,13 @@ void print_as_json(const decision& made, const prune_options& options, console& 
   json.member("done", options.yes);
   json.member("freed_bytes", made.freed);
   json.key("checkpoints");
-  json.begin_array();
-  for (const auto& one : made.verdicts) {
-    json.begin_object();
+  write_objects(json, made.verdicts, [&](const auto& one) {
     json.member("name", one.name);
     json.member("step", one.step);
     json.member("time", one.time);
     json.member("bytes", one.bytes);
     json.member("what", one.what);
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.key("leftovers");
   write_array(json, made.leftovers);
   json.end_object();

@@ -185,27 +185,19 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
   json.member("bytes", facts.bytes);
   json.member("files", facts.files);
   json.key("checkpoints");
-  json.begin_array();
-  for (const auto& one : facts.checkpoints) {
-    json.begin_object();
+  write_objects(json, facts.checkpoints, [&](const auto& one) {
     json.member("prefix", one.prefix);
     write_step(json, "step", one.step);
     json.member("time", one.time);
     json.member("bytes", one.bytes);
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.key("event_files");
-  json.begin_array();
-  for (const auto& one : facts.event_files) {
-    json.begin_object();
+  write_objects(json, facts.event_files, [&](const auto& one) {
     json.member("path", one.path);
     json.member("records", one.records);
     json.member("bytes", one.bytes);
     write_step(json, "last_step", one.last_step);
-    json.end_object();
-  }
-  json.end_array();
+  });
   json.key("steps_per_second");
   write_array(json, rates_of(facts.progress));
   json.end_object();

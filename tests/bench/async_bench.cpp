@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What awaiting costs: `co_await async_next()` over `run()`, in pairs, with allocations; and how late a timer of 1 ms is on
-// the event loop of a session that trains and saves 64 MiB to a slow file, paired with the same timer alone.
+// the event loop of a session that trains and saves 64 MiB, or 1 GiB, to a slow file, paired with the same timer alone.
 #include "bench/paired.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/idle_hooks.hpp"
@@ -94,9 +94,11 @@ void awaited_against_run(benchmark::State& state) {
 }
 BENCHMARK(awaited_against_run)->Iterations(15)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-/// 64 MiB, and a step of about a millisecond.
+/// So many MiB, and a step of about a millisecond.
 struct big_model {
-  std::vector<float> weights = std::vector<float>(std::size_t{16} << 20, 1.0F);
+  explicit big_model(std::int64_t mebibytes) : weights(static_cast<std::size_t>(mebibytes) << 18, 1.0F) {}
+
+  std::vector<float> weights;
 
   float step() {
     const auto until = std::chrono::steady_clock::now() + 1ms;
@@ -124,10 +126,14 @@ asio::awaitable<void> train_until(auto& session, const bool& is_over) {
   co_await session.async_close();
 }
 
-double worst_beside_training(asio::io_context& loop, int ticks) {
+struct lateness {
+  double       worst;
+  std::int64_t saves;
+};
+lateness worst_beside_training(asio::io_context& loop, std::int64_t mebibytes, int ticks) {
   sw::test::temporary_directory directory;
   asio::thread_pool             pool(1);
-  big_model                     model;
+  big_model                     model(mebibytes);
   const auto                    files = std::make_shared<sw::test::fault_file_system>();
   files->before_each([](const sw::test::event& what) {
     if (what.kind == sw::test::operation::write) { std::this_thread::sleep_for(2ms); }
@@ -141,21 +147,30 @@ double worst_beside_training(asio::io_context& loop, int ticks) {
   loop.restart();
   loop.run();
   trained.get();
-  return worst;
+  return {worst, session.metrics().saves};
 }
 
+/// `state.range(0)`: MiB of the model; `state.range(1)`: ticks of the timer.
 void worst_lateness_of_a_timer(benchmark::State& state) {
-  constexpr int    ticks = 500;
+  const auto       ticks = static_cast<int>(state.range(1));
   asio::io_context loop;
+  std::int64_t     saves = 0;
   const auto       alone = [&] {
     auto worst = asio::co_spawn(loop, worst_lateness(ticks), asio::use_future);
     loop.restart();
     loop.run();
     return worst.get();
   };
-  const auto times = sw::bench::run_pairs(state, "alone", [&] { return worst_beside_training(loop, ticks); }, alone);
-  state.counters["ratio"] = times.ours / times.theirs;
+  const auto beside_training = [&] {
+    const auto found = worst_beside_training(loop, state.range(0), ticks);
+    saves = found.saves;
+    return found.worst;
+  };
+  const auto times = sw::bench::run_pairs(state, "alone", beside_training, alone);
+  state.counters["over_ms"] = (times.ours - times.theirs) * 1e3;
+  state.counters["saves"] = static_cast<double>(saves);
 }
-BENCHMARK(worst_lateness_of_a_timer)->Iterations(9)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(worst_lateness_of_a_timer)->Args({64, 500})->Iterations(9)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(worst_lateness_of_a_timer)->Args({1024, 4000})->Iterations(5)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

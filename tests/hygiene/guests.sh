@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Other people's libraries stay in their rooms: Asio in coro, io and where an async_ function is declared; xtensor and
-# xsimd in kernel and graph; protobuf in format/*.cpp, never in a header.
+# Other people's libraries stay in their rooms: Asio in coro, io and where an async_ function is declared, or in the parts of
+# what declares them, which are named so; xtensor and xsimd in kernel and graph; protobuf in format/*.cpp, never in a header;
+# Eigen and LibTorch in the adapters named after them.
 source "$(dirname "$0")/common.sh"
 
 # including PATTERN: the files whose #include lines match it.
@@ -10,7 +11,7 @@ including() { files src/stepwell -- .hpp .cpp | xargs -r grep -lE "^[[:space:]]*
 
 for file in $(including 'boost/asio'); do
   case $file in
-    src/stepwell/coro/* | src/stepwell/io/*) ;;
+    src/stepwell/coro/* | src/stepwell/io/* | src/stepwell/session/async_*.hpp | src/stepwell/training/async_*.hpp) ;;
     *) grep -qE '\basync_[a-z_]+[[:space:]]*\(' "$file" || mistake "$file: includes Asio, but declares no async_ function" ;;
   esac
 done
@@ -26,5 +27,11 @@ for file in $(including 'google/protobuf|[^>"]*\.pb\.h'); do
     src/stepwell/format/*.cpp) ;;
     *) mistake "$file: includes protobuf outside format" ;;
   esac
+done
+for file in $(including 'Eigen/'); do
+  case $file in src/stepwell/eigen/*) ;; *) mistake "$file: includes Eigen; that is for src/stepwell/eigen" ;; esac
+done
+for file in $(including 'torch/|ATen/|c10/'); do
+  case $file in src/stepwell/torch/*) ;; *) mistake "$file: includes LibTorch; that is for src/stepwell/torch" ;; esac
 done
 finish

@@ -44,7 +44,7 @@ run_bench() {
 
 # run_fuzz [SECONDS]: each fuzz target for so long, from what earlier runs found.
 run_fuzz() {
-  have build tool fuzz
+  have build tool clang
   local seconds=${1:-60} tree=$root/build/fuzz target
   say "building the fuzz targets"
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
@@ -55,6 +55,15 @@ run_fuzz() {
     mkdir -p "$tree/corpus/$target"
     "$tree/tests/fuzz/$target" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="$tree/corpus/$target-" "$tree/corpus/$target"
   done
+}
+
+# LibTorch is large, and what includes it compiles for half a minute: it has a build and a kind of its own.
+run_torch() {
+  have build tests torch
+  say "building with LibTorch"
+  cmake -S "$root" -B "$root/build/torch" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF
+  cmake --build "$root/build/torch" -j "$jobs" --target unit_torch convnet
+  check torch -R '^(unit_torch|example_convnet.*)$'
 }
 
 run_docs() {
@@ -73,14 +82,15 @@ run_docs() {
 programs_of() {
   local preset=$1
   shift
-  (cd "$root" && ctest --test-dir "build/$preset" -N "$@") | sed -n 's/^ *Test *#[0-9]*: \([a-z_]*\)$/\1/p'
+  (cd "$root" && ctest --test-dir "build/$preset" -N "$@") |
+    sed -n 's/^ *Test *#[0-9]*: //p' | sed -n 's/^docs\//docs_/; s/^example_//; /^[A-Za-z0-9_]*$/p'
 }
 
 # sanitized PRESET [CTEST OPTION...]: builds and runs the test programs under a sanitizer.
 sanitized() {
   local preset=$1
   shift
-  configure "$preset" -DSTEPWELL_BUILD_EXAMPLES=OFF &&
+  configure "$preset" &&
     build "$preset" $(programs_of "$preset" "$@") &&
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1 \
       UBSAN_OPTIONS=print_stacktrace=1 \
@@ -89,7 +99,7 @@ sanitized() {
 
 long_kinds() { configure dev && build dev && check dev -L '^(long|ci)$'; }
 address_and_undefined() { sanitized asan -LE '^(ci|unsanitized|long)$'; }
-awaited_with_gcc() { sanitized asan-gcc -R '^unit_(async|coro)$'; }  # the compiler that needs care around coroutines
+awaited_with_gcc() { sanitized asan-gcc -L '^awaited$' -LE '^ci$'; }  # the compiler that needs care around coroutines
 threads() { sanitized tsan -LE '^(ci|unsanitized|single|long)$'; }
 
 # step NAME: runs the function NAME (whose commands are chained by &&), notes how it ended and how long it took.
@@ -105,7 +115,7 @@ step() {
 # steps NAME...: each of them, and what became of all.
 steps() {
   summary= failed=0
-  have build examples tool tests ci
+  have build examples tool tests clang
   local name
   for name in "$@"; do step "$name"; done
   say "summary"

@@ -113,6 +113,11 @@ inline asio::awaitable<std::vector<std::int64_t>> whole_life(async_test_session&
   co_return seen;
 }
 
+/// Runs so many handlers, unless it ends before.
+inline void run_handlers(asio::io_context& loop, int count, const bool& has_ended) {
+  for (int i = 0; i < count && !has_ended; ++i) { loop.run_one(); }
+}
+
 /// Whether `action` ends as what is cancelled does.
 template<class Action>
 bool is_aborted(Action&& action) {

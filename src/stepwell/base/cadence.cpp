@@ -19,14 +19,18 @@ std::int64_t saturated_sum(std::int64_t step, std::int64_t period) noexcept {
 }  // namespace
 
 second_or_step_timer::second_or_step_timer(cadence period, std::shared_ptr<clock> source)
-    : period_(period), source_(std::move(source)), next_step_(unset) {
+    : period_(period), source_(std::move(source)), next_step_(std::make_shared<std::atomic<std::int64_t>>(unset)) {
   if (period_.every_secs && period_.every_steps) {
     throw invalid_argument_error("can not provide both every_secs and every_steps; give one of them");
   }
   if (!period_.every_secs && !period_.every_steps) {
     throw invalid_argument_error("either every_secs or every_steps should be provided");
   }
-  if (period_.every_secs) { due_ = std::make_shared<std::atomic<bool>>(false); }
+}
+
+const second_or_step_timer::shared_step& second_or_step_timer::never_comes() {
+  static const auto shared = std::make_shared<std::atomic<std::int64_t>>(never);
+  return shared;
 }
 
 std::optional<elapsed_since_trigger> second_or_step_timer::update_last_triggered_step(std::int64_t step) {
@@ -37,9 +41,8 @@ std::optional<elapsed_since_trigger> second_or_step_timer::update_last_triggered
   last_step_ = step;
   last_time_ = now;
   if (period_.every_steps) {
-    next_step_ = saturated_sum(step, *period_.every_steps);
+    next_step_->store(saturated_sum(step, *period_.every_steps), std::memory_order_relaxed);
   } else {
-    next_step_ = never;
     wake_after(*period_.every_secs);
   }
   return elapsed;
@@ -48,10 +51,10 @@ std::optional<elapsed_since_trigger> second_or_step_timer::update_last_triggered
 void second_or_step_timer::wake_after(std::chrono::duration<double> wait) {
   alarm_.cancel();
   const bool at_once = wait.count() <= 0;
-  due_->store(at_once, std::memory_order_relaxed);
+  next_step_->store(at_once ? unset : never, std::memory_order_relaxed);
   if (at_once || !(wait < far)) { return; }
   const auto when = last_time_ + std::chrono::ceil<clock::duration>(wait);
-  alarm_ = alarm(source_, when, [due = due_] { due->store(true, std::memory_order_relaxed); });
+  alarm_ = alarm(source_, when, [next = next_step_] { next->store(unset, std::memory_order_relaxed); });
 }
 
 std::optional<std::int64_t> second_or_step_timer::last_triggered_step() const noexcept {
@@ -61,9 +64,8 @@ std::optional<std::int64_t> second_or_step_timer::last_triggered_step() const no
 void second_or_step_timer::reset() {
   if (!source_) { return; }
   alarm_.cancel();
-  if (due_) { due_->store(false, std::memory_order_relaxed); }
   last_step_ = unset;
-  next_step_ = unset;
+  next_step_->store(unset, std::memory_order_relaxed);
 }
 
 }  // namespace stepwell

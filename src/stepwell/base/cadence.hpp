@@ -27,7 +27,7 @@ struct elapsed_since_trigger {
   std::int64_t                  steps;
 };
 
-/// Says when the next time has come. In seconds mode no clock is read per step: an alarm sets a flag.
+/// Says when the next time has come. In seconds mode no clock is read per step: an alarm has the next step come at once.
 /// A timer made of no cadence never triggers (TensorFlow's NeverTriggerTimer).
 /// @threads One thread at a time; the alarm comes from the clock's.
 class second_or_step_timer {
@@ -38,10 +38,9 @@ public:
   explicit second_or_step_timer(cadence period, std::shared_ptr<clock> source = system_clock());
 
   /// True when never triggered; false for the step that triggered last; else when the period has passed (HOOK-TIMER-3).
-  /// @cost One comparison, and in seconds mode one relaxed load.
+  /// @cost One relaxed load and one comparison.
   [[nodiscard]] bool should_trigger_for_step(std::int64_t step) const noexcept {
-    if (step >= next_step_) [[unlikely]] { return step != last_step_; }
-    return due_ != nullptr && due_->load(std::memory_order_relaxed) && step != last_step_;
+    return step >= next_step_->load(std::memory_order_relaxed) && step != last_step_;
   }
 
   /// Takes `step` as the last that triggered; what passed since the one before, if there was one.
@@ -55,18 +54,20 @@ public:
   [[nodiscard]] bool never_triggers() const noexcept { return source_ == nullptr; }
 
 private:
+  using shared_step = std::shared_ptr<std::atomic<std::int64_t>>;
+
+  [[nodiscard]] static const shared_step& never_comes();
   void wake_after(std::chrono::duration<double> wait);
 
   static constexpr auto unset = std::numeric_limits<std::int64_t>::min();
   static constexpr auto never = std::numeric_limits<std::int64_t>::max();
 
-  cadence                            period_;
-  std::shared_ptr<clock>             source_;
-  std::int64_t                       next_step_ = never;  // steps mode; also `unset` before the first trigger
-  std::int64_t                       last_step_ = unset;
-  clock::time_point                  last_time_;
-  std::shared_ptr<std::atomic<bool>> due_;                // seconds mode
-  alarm                              alarm_;
+  cadence                period_;
+  std::shared_ptr<clock> source_;
+  shared_step            next_step_ = never_comes();  // `unset` before the first trigger, and when the alarm went off
+  std::int64_t           last_step_ = unset;
+  clock::time_point      last_time_;
+  alarm                  alarm_;
 };
 
 }  // namespace stepwell

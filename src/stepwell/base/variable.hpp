@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names for live memory: what a checkpoint holds of a model. Tensors are recognised by what they offer
-// (data, shape, strides), so no tensor library is included here.
+// (data, shape, strides), or have an adapter, so no tensor library is included here.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/tensor.hpp"
+#include "stepwell/base/tensor_adapter.hpp"
 
 #include <algorithm>
 #include <concepts>
@@ -37,9 +38,9 @@ template<class T>
 concept element_range = !tensor_like<T> && std::ranges::contiguous_range<T> && std::ranges::sized_range<T> &&
                         tensor_element<std::ranges::range_value_t<T>>;
 
-/// What can be a variable: a scalar, a list of elements, or a tensor.
+/// What can be a variable: a scalar, a list of elements, a tensor, or what is adapted to be one.
 template<class T>
-concept variable_like = tensor_element<std::remove_cvref_t<T>> || element_range<T> || tensor_like<T>;
+concept variable_like = tensor_element<std::remove_cvref_t<T>> || adapted_tensor<T> || element_range<T> || tensor_like<T>;
 
 namespace detail {
 
@@ -71,11 +72,20 @@ auto* first_element(T& value) {
   }
 }
 
+/// A view: its elements live elsewhere.
+template<class T>
+inline constexpr bool refers_to_elements = [] {
+  if constexpr (adapted_tensor<T>) { return tensor_adapter<std::remove_const_t<T>>::is_borrowed; }
+  else { return element_range<T> && std::ranges::enable_borrowed_range<T>; }
+}();
+
 /// True when the elements of a `T&` can be assigned to; a constant span of writable elements is writable.
 template<class T>
 consteval bool has_writable_elements() {
   if constexpr (tensor_element<T>) {
     return !std::is_const_v<T>;
+  } else if constexpr (adapted_tensor<T>) {
+    return tensor_adapter<std::remove_const_t<T>>::is_writable && (tensor_adapter<std::remove_const_t<T>>::is_borrowed || !std::is_const_v<T>);
   } else if constexpr (tensor_like<T>) {
     return !std::is_const_v<std::remove_pointer_t<decltype(std::declval<T&>().data())>>;
   } else {
@@ -92,6 +102,8 @@ template<variable_like T>
 [[nodiscard]] tensor_view view_of(const T& value) {
   if constexpr (tensor_element<T>) {
     return {dtype_of<T>, {}, std::as_bytes(std::span<const T, 1>(&value, 1))};
+  } else if constexpr (adapted_tensor<T>) {
+    return tensor_adapter<T>::view(value);
   } else if constexpr (tensor_like<const T>) {
     using element = typename T::value_type;
     if constexpr (detail::has_strides<const T>) {
@@ -120,8 +132,8 @@ public:
                   "stepwell: a variable must be writable, or it cannot be restored");
   }
   /// A temporary span, as it refers to elements that live elsewhere.
-  template<element_range T>
-    requires(!std::is_reference_v<T> && std::ranges::enable_borrowed_range<T>)
+  template<variable_like T>
+    requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
   variable_ref(std::string name, T&& elements) : variable_ref(std::move(name), elements) {}
   /// A list of variables below `name/`.
   variable_ref(std::string name, std::vector<variable_ref> below) : name_(std::move(name)), below_(std::move(below)) {}

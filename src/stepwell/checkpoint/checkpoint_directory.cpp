@@ -54,7 +54,7 @@ std::vector<std::string> checkpoint_directory::checkpoints() const {
 void checkpoint_directory::pin(const std::string& prefix) {
   auto                  name = name_of(prefix);
   const std::lock_guard lock(mutex_);
-  protected_.insert(std::move(name));
+  pinned_.insert(std::move(name));
 }
 
 void checkpoint_directory::report_metric(std::int64_t step, double value) {
@@ -69,7 +69,7 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   if (!newest) { return newest; }
   const auto            name = name_of(newest->prefix());
   const std::lock_guard lock(mutex_);
-  protected_.insert(name);
+  restored_from_ = name;  // those before it are like any other: many recoveries do not fill the disk
   // All that was tried before it is damaged: neither counted nor deleted from now on.
   const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
   list_.erase(at != list_.end() ? std::next(at) : list_.begin(), list_.end());
@@ -140,7 +140,7 @@ void checkpoint_directory::write_state() {
 std::vector<listed_checkpoint> checkpoint_directory::list_for_retention() const {
   auto list = list_;
   for (auto& entry : list) {
-    entry.is_protected = protected_.contains(entry.name);
+    entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_;
     const auto metric = metrics_.find(entry.step);
     if (metric != metrics_.end()) { entry.metric = metric->second; }
   }

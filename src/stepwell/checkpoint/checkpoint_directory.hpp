@@ -97,7 +97,8 @@ private:
   std::mutex                         one_at_a_time_;  // of saving and restoring
   mutable std::mutex                 mutex_;          // of what follows; never held during input or output
   std::vector<listed_checkpoint>     list_;           // oldest first
-  std::set<std::string, std::less<>> protected_;      // names: pinned and restored from
+  std::set<std::string, std::less<>> pinned_;         // names
+  std::string                        restored_from_;  // the name of the last one
   std::map<std::int64_t, double>     metrics_;
   bool                               metrics_changed_ = false;
   double                             last_preserved_ = 0;

@@ -46,7 +46,7 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   if (is_own) { value_or_throw(files_->create_directories(path_)); }
   canonical_ = value_or_throw(files_->canonical(path_));
   if (is_own) { lock_ = value_or_throw(files_->lock(io::join_path(canonical_, lock_name))); }
-  for (const auto& prefix : options_.pinned) { protected_.insert(name_of(prefix)); }
+  for (const auto& prefix : options_.pinned) { pinned_.insert(name_of(prefix)); }
   load(access);
 }
 

@@ -96,6 +96,8 @@ public:
   ///         this buffer, and nothing is traced.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step);
 
+  /// One of nothing, of step 0.
+  snapshot() noexcept = default;
   snapshot(snapshot&&) noexcept = default;
   snapshot& operator=(snapshot&&) noexcept = default;
   ~snapshot() = default;

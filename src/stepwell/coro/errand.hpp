@@ -36,6 +36,16 @@ public:
     if (begin()) { finish(std::make_exception_ptr(unavailable_error("the executor that was to do this has ended"))); }
   }
 
+  /// Not wanted any more: if it has not begun, it will not, and whoever waits goes on. One that runs is left alone.
+  void call_off() noexcept {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stage_ != stage::waits) { return; }
+      stage_ = stage::called_off;
+    }
+    bell_.ring();
+  }
+
   /// Sees to it that it does not run from here on: calls it off, or waits until it has run. Whoever waits goes on.
   void settle() noexcept {
     {

@@ -32,7 +32,7 @@ public:
 
   void before_run(auto& context) {
     if (is_over_) [[likely]] { return; }
-    wait(*context.time(), [&] { return std::int64_t{context.global_step()}; },
+    wait(*context.time(), [&] { return std::int64_t{context.raw_session().global_step()}; },  // others step it
          [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;
   }

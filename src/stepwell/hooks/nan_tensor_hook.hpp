@@ -35,12 +35,13 @@ template<class Value>
     return false;
   } else {
     static_assert(variable_like<Value>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
-    using element = std::remove_cvref_t<decltype(*std::data(value))>;
-    if constexpr (std::floating_point<element>) {
-      const std::span<const element> all(std::data(value), std::size(value));
-      return nan_only ? kernel::any_nan(all) : !kernel::all_finite(all);
+    const auto any_bad = [&](auto elements) { return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements); };
+    if constexpr (adapted_tensor<Value>) {
+      return see_floats(view_of(value), any_bad, false);
     } else {
-      return false;
+      using element = std::remove_cvref_t<decltype(*std::data(value))>;
+      if constexpr (std::floating_point<element>) { return any_bad(std::span<const element>(std::data(value), std::size(value))); }
+      else { return false; }
     }
   }
 }

@@ -59,6 +59,16 @@ std::vector<std::uint8_t> pixels_of(const tensor_view& images, std::size_t index
 
 }  // namespace
 
+void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step) {
+  const auto add = [&](auto elements) {
+    out.add_histogram(tag, elements, step);
+    return true;
+  };
+  if (!detail::see_floats(values, add, false)) {
+    throw invalid_argument_error(fmt::format("summary \"{}\": a histogram is made of floats or doubles; this is {}", tag, to_string(values.dtype)));
+  }
+}
+
 void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step) {
   const auto shape = shape_of(tag, images);
   const auto size = static_cast<std::size_t>(shape.height * shape.width * shape.channels);

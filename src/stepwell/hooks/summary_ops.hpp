@@ -34,6 +34,9 @@ template<class Projection>
   return {std::move(tag), std::forward<Projection>(projection)};
 }
 
+/// @errors `invalid_argument_error` for a tensor of other elements than floats or doubles.
+void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step);
+
 /// The distribution of a tensor of floats or doubles.
 template<class Projection>
 struct histogram_op {
@@ -41,9 +44,13 @@ struct histogram_op {
   Projection  projection;
 
   void write(writer& out, const auto& value, std::int64_t step) const {
-    using element = std::remove_cvref_t<decltype(*std::data(value))>;
-    static_assert(std::floating_point<element>, "stepwell: a histogram is made of floats or doubles");
-    out.add_histogram(tag, std::span<const element>(std::data(value), std::size(value)), step);
+    if constexpr (adapted_tensor<decltype(value)>) {
+      write_histogram(out, tag, view_of(value), step);
+    } else {
+      using element = std::remove_cvref_t<decltype(*std::data(value))>;
+      static_assert(std::floating_point<element>, "stepwell: a histogram is made of floats or doubles");
+      out.add_histogram(tag, std::span<const element>(std::data(value), std::size(value)), step);
+    }
   }
 };
 template<class Projection>

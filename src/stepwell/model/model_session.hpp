@@ -4,7 +4,9 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/type_key.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/coro/awaited.hpp"
 #include "stepwell/model/model_feeds.hpp"
 #include "stepwell/model/model_traits.hpp"
 #include "stepwell/session/local_master.hpp"
@@ -63,6 +65,12 @@ public:
   template<class... Args>
   static constexpr bool takes = requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); };
 
+  /// Whether a step with these arguments is to be awaited: an `asio::awaitable` of its result.
+  template<class... Args>
+  static constexpr bool awaits = requires(Model& model, Args&&... args) {
+    { model.step(std::forward<Args>(args)...) } -> coro::awaited;
+  };
+
   /// What a run and the look at its values need: the turn at the master, until it goes. Free without a master.
   /// @errors `aborted_error` where the chief has made the model ready anew since this session joined.
   template<class Order>
@@ -74,10 +82,8 @@ public:
   /// @errors What `step` throws.
   template<detail::order_like Order, class... Args>
   outcome_type run(const Order& order, Args&&... args) {
-    static_assert(requires { model_->step(std::forward<Args>(args)...); },
-                  "stepwell: the model has no step that takes these arguments");
-    static_assert(detail::all_feeds_fit<Order, Model, std::remove_cvref_t<Args>...>(),
-                  "stepwell: a feed is to a member that can be assigned to, of the model or of an argument of its step");
+    check_step<Order, Args...>();
+    static_assert(!awaits<Args...>, "stepwell: the model's step is awaited; such a model is for awaited sessions, see defer_start");
     const auto before = global_step();
     if constexpr (std::is_void_v<decltype(model_->step(std::forward<Args>(args)...))>) {
       model_->step(detail::with_feeds(order, std::forward<Args>(args))...);
@@ -87,6 +93,20 @@ public:
       return {std::move(result), before, count_step()};
     }
   }
+
+  /// The same in three pieces, where the step is awaited: the arguments as fed, which live until it has ended; the step, not
+  /// begun before it is awaited; what came of it, counted.
+  template<detail::order_like Order, class... Args>
+  static auto fed(const Order& order, Args&&... args) {
+    check_step<Order, Args...>();
+    return std::tuple<decltype(detail::with_feeds(order, std::forward<Args>(args)))...>(
+        detail::with_feeds(order, std::forward<Args>(args))...);
+  }
+  template<class... Args>
+  auto step(std::tuple<Args...>& fed) {
+    return std::apply([this](auto&&... one) { return model_->step(std::forward<decltype(one)>(one)...); }, std::move(fed));
+  }
+  outcome_type count(std::int64_t before, result_type result) { return {std::move(result), before, count_step()}; }
 
   /// One step, and nothing but the step: no hook sees it. What the model's `step` returned.
   template<class... Args>
@@ -157,6 +177,8 @@ public:
     if (succeeds(make_ready) && seat_) { seat_->end_preparing(own_step()); }
     return own_step();
   }
+  /// Whether others may step the model, too.
+  [[nodiscard]] bool is_seated() const noexcept { return seat_ && !seat_->is_closed(); }
   /// Whether a worker finds the model made ready; always without a master.
   [[nodiscard]] bool is_chief_ready() const { return !seat_ || seat_->is_chief_ready(); }
   /// See `master_seat::wait_for_chief`.
@@ -176,9 +198,15 @@ public:
   }
 
 private:
+  template<class Order, class... Args>
+  static consteval void check_step() {
+    static_assert(takes<Args...>, "stepwell: the model has no step that takes these arguments");
+    static_assert(detail::all_feeds_fit<Order, Model, std::remove_cvref_t<Args>...>(),
+                  "stepwell: a feed is to a member that can be assigned to, of the model or of an argument of its step");
+  }
   static std::unique_ptr<master_seat> seat_at(const session_target& target, Model& model) {
     if (target.master.empty()) { return nullptr; }
-    return std::make_unique<master_seat>(target, master_subject{std::addressof(model), typeid(Model), has_concurrent_steps<Model>});
+    return std::make_unique<master_seat>(target, master_subject{std::addressof(model), type_key::of<Model>(), has_concurrent_steps<Model>});
   }
   [[nodiscard]] master_scope take_turn() {
     if (seat_) [[unlikely]] { return seat_->enter(); }
@@ -212,7 +240,6 @@ private:
   }
   /// Where the step is counted: here, or at the master. One load, and no question on the way of a step.
   void look_at_step() noexcept { live_step_ = is_seated() ? &seat_->shared_step() : &steps_; }
-  [[nodiscard]] bool is_seated() const noexcept { return seat_ && !seat_->is_closed(); }
 
   Model*                       model_;
   std::int64_t                 steps_ = 0;  // at a master: what `variables` refers to

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/variable.hpp"
+#include "stepwell/coro/awaited.hpp"
 #include "stepwell/session/fetch.hpp"
 
 #include <concepts>
@@ -34,7 +35,7 @@ template<class Model>
 struct step_returns;
 template<has_one_step Model>
 struct step_returns<Model> {
-  using type = std::remove_cvref_t<typename returned_by<decltype(&Model::step)>::type>;
+  using type = std::remove_cvref_t<coro::once_awaited_t<typename returned_by<decltype(&Model::step)>::type>>;
 };
 template<class Model>
   requires(!has_one_step<Model> && names_result<Model>)
@@ -49,13 +50,14 @@ using void_to_monostate = std::conditional_t<std::is_void_v<T>, std::monostate, 
 
 /// A type that can be trained: `step(args...)` does one training step, `variables()` names what a checkpoint holds.
 /// If `step` is a template or overloaded, the type must name what it returns: `using result = ...`.
+/// A step may return an `asio::awaitable` of its result; then the model is for awaited sessions only.
 template<class Model>
 concept trainable_model = std::is_class_v<Model> && requires(Model& model) {
   { model.variables() } -> std::same_as<variable_list>;
   typename detail::step_returns<Model>::type;
 };
 
-/// What one step of the model returns; std::monostate for nothing.
+/// What one step of the model returns, once awaited; std::monostate for nothing.
 template<class Model>
 using model_result = detail::void_to_monostate<typename detail::step_returns<Model>::type>;
 

@@ -3,6 +3,7 @@
 // Hooks chosen while the program runs: one of any type, or a list of them, as one hook of a session.
 #pragma once
 
+#include "stepwell/base/type_key.hpp"
 #include "stepwell/base/type_name.hpp"
 #include "stepwell/session/coordinator.hpp"
 #include "stepwell/session/fetch.hpp"
@@ -22,7 +23,6 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -48,7 +48,7 @@ public:
   virtual void add_state_to(hook_states& all) = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// The hook, if it is of that type; else null.
-  [[nodiscard]] virtual void* find(const std::type_info& type) noexcept = 0;
+  [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
 
 template<class Raw, class Held>
@@ -57,6 +57,7 @@ class held_hook final : public erased_hook<Raw> {
   using on = checked_hook<Raw, hook_type>;
   using request_type = request_of<hook_type, Raw>;
   static_assert(sizeof(on) > 0);  // checked now
+  static_assert(!awaited_points<Raw, hook_type>::any, "stepwell: any_hook cannot hold a hook whose points are awaited");
   static_assert(!conditional_hook<Held>, "stepwell: chief_only goes around any_hook, not into it");
   static_assert(std::tuple_size_v<decltype(std::declval<const request_type&>().feeds())> == 0,
                 "stepwell: any_hook cannot hold a hook that feeds: what is fed must be known when the session is compiled; give "
@@ -100,7 +101,7 @@ public:
   void add_state_to(hook_states& all) override { all.add(hook()); }
 
   [[nodiscard]] std::string_view name() const noexcept override { return type_name<hook_type>(); }
-  [[nodiscard]] void* find(const std::type_info& type) noexcept override { return type == typeid(hook_type) ? &hook() : nullptr; }
+  [[nodiscard]] void* find(const type_key& type) noexcept override { return type == type_key::of<hook_type>() ? &hook() : nullptr; }
 
 private:
   [[nodiscard]] hook_type& hook() noexcept { return hook_access<Held>::get(held_); }
@@ -137,7 +138,7 @@ public:
   /// The hook inside, if it is a `Hook`; else null.
   template<class Hook>
   [[nodiscard]] Hook* get_if() noexcept {
-    return static_cast<Hook*>(hook_->find(typeid(Hook)));
+    return static_cast<Hook*>(hook_->find(type_key::of<Hook>()));
   }
 
   void begin() { hook_->begin(); }

@@ -9,97 +9,28 @@
 #include "stepwell/coro/errand.hpp"
 #include "stepwell/coro/helper_threads.hpp"
 #include "stepwell/session/async_options.hpp"
+#include "stepwell/session/async_parts.hpp"
+#include "stepwell/session/async_sources.hpp"
+#include "stepwell/session/async_hooks.hpp"
 #include "stepwell/session/session_core.hpp"
-#include "stepwell/session/source_lease.hpp"
 #include "stepwell/session/step_driver.hpp"
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_state.hpp>
-#include <boost/asio/error.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/system/system_error.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
-#include <vector>
 
 namespace stepwell::detail {
 namespace asio = boost::asio;
-
-/// How a cancelled operation ends.
-[[noreturn]] inline void throw_aborted() { throw boost::system::system_error(asio::error::operation_aborted, "stepwell"); }
-
-/// Whether the one who awaits has asked for less. Looked at where nothing is done yet, and nowhere else.
-inline asio::awaitable<void> throw_if_cancelled() {
-  const auto state = co_await asio::this_coro::cancellation_state;
-  if (state.cancelled() != asio::cancellation_type::none) { throw_aborted(); }
-}
-
-/// How many steps run in one go, so that whoever shares the event loop gets his turn about every 100 us: the clock is read
-/// once a turn, not once a step.
-class turns {
-public:
-  /// Whether the turn is over; if not, one step of it is taken.
-  [[nodiscard]] bool is_over() noexcept { return --left_ < 0; }
-  void begin(clock::time_point now) noexcept {
-    using namespace std::chrono_literals;
-    const auto took = std::max<clock::duration>(now - begun_, 1ns);
-    const auto fits = steps_ * std::chrono::duration_cast<std::chrono::nanoseconds>(100us).count() /
-                      std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
-    steps_ = std::clamp<std::int64_t>(fits, 1, std::min<std::int64_t>(2 * steps_, 1024));
-    left_ = steps_;
-    begun_ = now;
-  }
-
-private:
-  std::int64_t      steps_ = 1;
-  std::int64_t      left_ = 0;
-  clock::time_point begun_{};
-};
-
-/// A lease on a source, from the first step with it on.
-class lease_holder_base {
-public:
-  virtual ~lease_holder_base() = default;
-  virtual void release() noexcept = 0;
-};
-template<class Async, class Source>
-class lease_holder;
-
-/// One address for each type.
-template<class Source>
-inline constexpr char kind_of_source{};
-
-/// A recovery that is begun and not done.
-struct pending_recovery {
-  std::int64_t                     reached;  // by the session that failed
-  std::optional<clock::time_point> when = std::nullopt;  // it is left, and to be made anew then
-};
-
-/// Ends waiting for others. A class with a constructor: g++ 12 destroys a lambda that is made inside an awaited expression
-/// twice.
-class interrupts {
-public:
-  explicit interrupts(std::shared_ptr<session_signals> signals) noexcept : signals_(std::move(signals)) {}
-  void operator()() const { signals_->interrupt(); }
-
-private:
-  std::shared_ptr<session_signals> signals_;
-};
-
-/// Where a piece of work is done.
-enum class workshop {
-  helpers,  ///< What touches disks, or waits for them.
-  apart,    ///< What may wait for another session.
-  compute,  ///< Steps.
-};
 
 /// @threads The session's, but for what `elsewhere` runs.
 template<class Core>
@@ -113,11 +44,11 @@ public:
   async_core(const async_core&) = delete;
   async_core& operator=(const async_core&) = delete;
 
-  /// @pre Not abandoned.
+  /// @pre Not abandoned, or inside an operation.
   [[nodiscard]] Core&                core() noexcept { return *core_; }
   [[nodiscard]] const Core&          core() const noexcept { return *core_; }
   [[nodiscard]] const async_options& how() const noexcept { return how_; }
-  [[nodiscard]] bool                 is_abandoned() const noexcept { return !core_; }
+  [[nodiscard]] bool                 is_abandoned() const noexcept { return is_abandoned_; }
 
   /// Who holds this is the one operation under way. @errors `failed_precondition_error` for a second one.
   class operation {
@@ -132,13 +63,14 @@ public:
     operation& operator=(const operation&) = delete;
     ~operation() {
       self_.is_busy_ = false;
-      self_.is_quick_ = self_.is_started && !self_.due && !self_.is_abandoned() && !self_.how_.has_compute();
+      self_.is_quick_ = self_.is_started && !self_.due && !self_.is_abandoned() && self_.steps_where() == workshop::here;
+      if (self_.is_abandoned()) { self_.dispose(); }
     }
 
   private:
     async_core& self_;
   };
-  /// Whether a step may be taken without further ado; if so, it is one of this turn.
+  /// Whether a step may be taken without further ado, as far as the session goes; if so, it is one of this turn.
   [[nodiscard]] bool may_step_at_once() {
     return is_quick_ && !turns_.is_over() && !core_->should_stop() && !core_->recovery_due();
   }
@@ -147,10 +79,20 @@ public:
     if (!is_started) { throw failed_precondition_error("the session is not started; await async_start() first"); }
   }
 
+  /// Where steps are taken. At a master they may wait for others, so not on an event loop.
+  [[nodiscard]] workshop steps_where() {
+    if (how_.has_compute()) { return workshop::compute; }
+    return is_seated(core_->raw()) ? workshop::apart : workshop::here;
+  }
+
   /// Calls `function` in `where` and goes on when it has returned; what it throws is thrown. A cancellation is not heard,
   /// but may end the waiting for others inside. If the frame is destroyed meanwhile, it waits for `function`.
   template<class Function>
   asio::awaitable<void> elsewhere(workshop where, Function& function) {
+    if (where == workshop::here) {
+      function();
+      co_return;
+    }
     const auto errand = coro::make_errand(function);
     const under_way now(*this, errand);
     hand_over(where, errand);
@@ -160,12 +102,46 @@ public:
     errand->rethrow();
   }
 
+  /// Awaits `theirs`, which is the user's, on the executor of the one who awaits. Abandoned meanwhile, the session's parts stay
+  /// until it has ended.
+  asio::awaitable<void> visit(asio::awaitable<void> theirs, hearing hears) {
+    const visiting     now(*this);
+    std::exception_ptr failure;
+    const auto         here = co_await asio::this_coro::executor;
+    try {
+      if (hears == hearing::cancellation) {
+        co_await asio::co_spawn(here, on_its_own(std::move(theirs)), asio::use_awaitable);
+      } else {
+        auto deaf = asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable);
+        co_await asio::co_spawn(here, on_its_own(std::move(theirs)), deaf);
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    refuse_if_abandoned();
+    if (failure) { std::rethrow_exception(failure); }
+  }
+  /// Visits hooks: those that are not awaited in `where`.
+  template<class Visit>
+  asio::awaitable<void> visit_hooks(Visit& hooks, workshop where, hearing hears) {
+    auto call = [this, where](auto& function) { return this->elsewhere(where, function); };
+    auto await = [this, hears](asio::awaitable<void> theirs) { return this->visit(std::move(theirs), hears); };
+    co_await visit_each(hooks, call, await);
+  }
+
   /// Waits for `when`, or a stop. @cancel Nothing but the waiting is lost.
   asio::awaitable<void> back_off(clock::time_point when) {
     const coro::bell         woken;
     const rung_at_end        now(*this, woken);
     const std::stop_callback on_stop(core_->control().signals()->stop_token(), [woken] { woken.ring(); });
     co_await coro::async_sleep_until(core_->control().time(), when, woken);
+    refuse_if_abandoned();
+  }
+
+  /// Waits until `woken` is rung. @cancel Nothing but the waiting is lost.
+  asio::awaitable<void> wait_for(const coro::bell& woken) {
+    const rung_at_end now(*this, woken);
+    co_await woken.async_wait(asio::use_awaitable);
     refuse_if_abandoned();
   }
 
@@ -183,7 +159,10 @@ public:
     signals.clear_interruption();
     bool is_made = false;
     bool is_given_up = false;
-    auto make = [&] { is_made = core_->create(); };
+    auto make = [&] {
+      if constexpr (Core::awaits_hooks()) { is_made = core_->creates([&] { core_->make_raw(); }); }
+      else { is_made = core_->create(); }
+    };
     try {
       co_await elsewhere(how_.creation_waits().value_or(false) ? workshop::apart : workshop::helpers, make);
     } catch (const cancelled_error&) {
@@ -191,6 +170,9 @@ public:
       is_given_up = true;
     }
     if (is_given_up) { throw_aborted(); }
+    if constexpr (Core::awaits_hooks()) {
+      if (is_made) { is_made = co_await tell_of_creation(); }
+    }
     co_return is_made;
   }
 
@@ -210,42 +192,20 @@ public:
     co_return place_after_recovery(*core_, reached);
   }
 
-  /// The holder for a source that is given call by call; found by its address.
-  template<class Source>
-  lease_holder<async_core, Source>& holder_of(Source& source) {
-    for (const auto& given : given_sources_) {
-      if (given.address == &source && given.kind == &kind_of_source<Source>) [[likely]] {
-        return static_cast<lease_holder<async_core, Source>&>(*given.holder);
-      }
-    }
-    auto  made = std::make_unique<lease_holder<async_core, Source>>(*this, source);
-    auto& holder = *made;
-    given_sources_.push_back({&source, &kind_of_source<Source>, std::move(made)});
-    return holder;
-  }
-  template<class Source>
-  void release(const Source& source) noexcept {
-    std::erase_if(given_sources_, [&](const given_source& given) {
-      return given.address == &source && given.kind == &kind_of_source<std::remove_const_t<Source>>;
-    });
-  }
-  void add(lease_holder_base* holder) { leases_.push_back(holder); }
-  void remove(lease_holder_base* holder) noexcept { std::erase(leases_, holder); }
-  void release_leases() noexcept {
-    for (auto* holder : leases_) { holder->release(); }
-  }
+  /// Of the sources that steps are taken from.
+  [[nodiscard]] source_holders<async_core>& sources() noexcept { return sources_; }
 
   /// Whoever waits goes on with `operation_aborted`; the session is gone. Waits for the piece that is running elsewhere.
   void abandon() noexcept {
     if (is_abandoned()) { return; }
+    is_abandoned_ = true;
     is_quick_ = false;
     core_->control().signals()->interrupt();
     if (running_) { running_->settle(); }
     if (bell_ != nullptr) { bell_->ring(); }
     core_->positions().leave_sources();  // they may be gone: nothing says that a source outlives the session
-    release_leases();
     core_->let_go();
-    core_.reset();
+    if (!is_visiting_) { dispose(); }  // else what is visited still uses it
   }
 
   bool                            has_begun = false;   // its hooks
@@ -256,12 +216,6 @@ public:
   no_data                         nothing_given;
 
 private:
-  struct given_source {
-    const void*                        address;
-    const char*                        kind;
-    std::unique_ptr<lease_holder_base> holder;
-  };
-
   /// While an errand is under way: abandoning waits for it, and so does the frame's end.
   class under_way {
   public:
@@ -291,11 +245,50 @@ private:
     async_core& self_;
   };
 
+  /// While the user's coroutine is awaited.
+  class visiting {
+  public:
+    explicit visiting(async_core& self) noexcept : self_(self) { self_.is_visiting_ = true; }
+    visiting(const visiting&) = delete;
+    visiting& operator=(const visiting&) = delete;
+    ~visiting() { self_.is_visiting_ = false; }
+
+  private:
+    async_core& self_;
+  };
+
+  void dispose() noexcept {
+    sources_.release_leases();
+    core_.reset();
+  }
+  /// The hooks of a session that is made, up to its first boundary. As `create`.
+  asio::awaitable<bool> tell_of_creation() {
+    std::exception_ptr failure;
+    try {
+      session_handle<std::remove_cvref_t<decltype(core_->raw())>> handle(core_->raw(), core_->control());
+      typename Core::awaited_hooks::creation hooks(core_->hooks(), handle, core_->threads());
+      co_await visit_hooks(hooks, workshop::helpers, hearing::nothing);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    refuse_if_abandoned();
+    bool is_made = false;
+    auto settle = [&] {
+      is_made = core_->creates([&] {
+        if (failure) { std::rethrow_exception(failure); }
+        core_->settle();
+      });
+    };
+    co_await elsewhere(workshop::helpers, settle);
+    co_return is_made;
+  }
+
   void hand_over(workshop where, const std::shared_ptr<coro::errand>& errand) {
     switch (where) {
       case workshop::helpers: return coro::helper_threads::shared().post([errand] { errand->run(); });
       case workshop::apart: return coro::helper_threads::shared().post_apart([errand] { errand->run(); });
-      case workshop::compute: asio::post(how_.compute(), coro::errand_ticket(errand));
+      case workshop::compute: return asio::post(how_.compute(), coro::errand_ticket(errand));
+      case workshop::here: return;
     }
   }
   void refuse_if_abandoned() const {
@@ -313,43 +306,16 @@ private:
     due->when = when;
   }
 
-  async_options                   how_;
-  bool                            is_busy_ = false;
-  bool                            is_quick_ = false;
-  turns                           turns_;
-  std::optional<Core>             core_;  // nothing once abandoned
-  std::vector<lease_holder_base*> leases_;
-  std::shared_ptr<coro::errand>   running_;
-  const coro::bell*               bell_ = nullptr;
-  std::vector<given_source>       given_sources_;  // destroyed first: they are in leases_
-};
-
-/// @lifetime `self` and `source` must outlive it.
-template<class Async, class Source>
-class lease_holder final : public lease_holder_base {
-public:
-  lease_holder(Async& self, Source& source) : self_(self), source_(source) { self_.add(this); }
-  lease_holder(const lease_holder&) = delete;
-  lease_holder& operator=(const lease_holder&) = delete;
-  ~lease_holder() override { self_.remove(this); }
-
-  [[nodiscard]] Source* source() const noexcept { return &source_; }
-  [[nodiscard]] bool    is_held() const noexcept { return lease_.has_value(); }
-  [[nodiscard]] auto&   lease() noexcept { return *lease_; }
-
-  /// Before the first step, and after the end. @errors Those of `source_lease`.
-  void take() {
-    auto& core = self_.core();
-    if (lease_) { return; }
-    guarded(core, step_stage::source, [&] { lease_.emplace(core.positions(), source_, core.raw().global_step()); });
-    core.note_end_of_source(false);
-  }
-  void release() noexcept override { lease_.reset(); }
-
-private:
-  Async&                              self_;
-  Source&                             source_;
-  std::optional<source_lease<Source>> lease_;
+  async_options                 how_;
+  bool                          is_busy_ = false;
+  bool                          is_quick_ = false;
+  bool                          is_abandoned_ = false;
+  bool                          is_visiting_ = false;
+  turns                         turns_;
+  std::optional<Core>           core_;  // nothing once abandoned, and no operation left
+  std::shared_ptr<coro::errand> running_;
+  const coro::bell*             bell_ = nullptr;
+  source_holders<async_core>    sources_;
 };
 
 }  // namespace stepwell::detail

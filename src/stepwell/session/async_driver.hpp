@@ -6,6 +6,7 @@
 
 #include "stepwell/session/async_core.hpp"
 #include "stepwell/session/async_run.hpp"
+#include "stepwell/session/async_step.hpp"
 #include "stepwell/session/run_order.hpp"
 #include "stepwell/session/step_driver.hpp"
 
@@ -43,6 +44,41 @@ asio::awaitable<T> heard_in_time(Make make) {
   if constexpr (!std::is_void_v<T>) { co_return std::move(*value); }
 }
 
+/// As `session_core::begin`.
+template<class Async>
+asio::awaitable<void> begin_hooks(Async& self) {
+  using core_type = typename Async::core_type;
+  auto& core = self.core();
+  if constexpr (core_type::awaits_hooks()) {
+    auto look = [&core] { core.look_ahead(); };
+    co_await self.elsewhere(workshop::helpers, look);
+    typename core_type::awaited_hooks::beginning hooks(core.hooks());
+    co_await self.visit_hooks(hooks, workshop::helpers, hearing::nothing);
+  } else {
+    auto begin = [&core] { core.begin(); };
+    co_await self.elsewhere(workshop::helpers, begin);
+  }
+}
+/// As `session_core::close`.
+template<class Async>
+asio::awaitable<void> close_hooks_and_all(Async& self) {
+  using core_type = typename Async::core_type;
+  auto& core = self.core();
+  if constexpr (core_type::awaits_hooks()) {
+    if (!core.begin_to_close()) { co_return; }
+    const auto    until = core.grace();
+    first_failure failures;
+    session_handle<std::remove_cvref_t<decltype(core.raw())>> handle(core.raw(), core.control());
+    typename core_type::awaited_hooks::ending hooks(core.hooks(), handle, failures);
+    co_await self.visit_hooks(hooks, workshop::helpers, hearing::nothing);
+    auto finish = [&] { core.finish_closing(until, failures); };
+    co_await self.elsewhere(workshop::helpers, finish);
+  } else {
+    auto close = [&core] { core.close(); };
+    co_await self.elsewhere(workshop::helpers, close);
+  }
+}
+
 /// Begins the hooks, then creates the session, again as often as it takes. A start that was cancelled goes on here.
 template<class Async>
 asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
@@ -54,8 +90,7 @@ asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
   co_await throw_if_cancelled();
   try {
     if (!self->has_begun) {
-      auto begin = [&core] { core.begin(); };
-      co_await self->elsewhere(workshop::helpers, begin);
+      co_await begin_hooks(*self);
       self->has_begun = true;
       co_await throw_if_cancelled();
     }
@@ -80,14 +115,15 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   auto& core = self->core();
   if (core.is_closed()) { co_return nothing(); }
   co_await throw_if_cancelled();
-  auto close = [&core, is_started = self->is_started] { is_started ? core.close() : core.let_go(); };
+  auto               let_go = [&core] { core.let_go(); };
   std::exception_ptr failure;
   try {
-    co_await self->elsewhere(workshop::helpers, close);
+    if (self->is_started) { co_await close_hooks_and_all(*self); }
+    else { co_await self->elsewhere(workshop::helpers, let_go); }
   } catch (...) {
     failure = std::current_exception();
   }
-  self->release_leases();
+  self->sources().release_leases();
   if (failure) { std::rethrow_exception(failure); }
   co_return nothing();
 }
@@ -137,21 +173,107 @@ struct as_a_run {
   }
 };
 
+/// A step of a loop with the next batch of `holder`, into `step`.
+template<class Step, class Async, class Holder>
+class loop_step {
+  using lease_type = std::remove_cvref_t<decltype(std::declval<Holder&>().lease())>;
+  using batch_type = decltype(*std::declval<lease_type&>().peek());
+  using raw_type = std::remove_cvref_t<decltype(std::declval<Async&>().core().raw())>;
+
+public:
+  using sort = as_in_a_loop;
+  static constexpr bool is_awaited = std::is_same_v<batch_type, const no_data::batch&> ? is_awaited_step<raw_type>()
+                                                                                       : is_awaited_step<raw_type, batch_type>();
+
+  loop_step(Async& self, Holder& holder, std::optional<Step>& step) noexcept : self_(self), holder_(holder), step_(step) {}
+  [[nodiscard]] int attempt() const noexcept { return self_.place.attempt; }
+  step_end at_once() { return take_step(self_.core(), holder_.lease(), self_.place, step_); }
+  asio::awaitable<std::optional<step_end>> awaited() { return take_step_awaited(self_, holder_.lease(), step_); }
+
+private:
+  Async&               self_;
+  Holder&              holder_;
+  std::optional<Step>& step_;
+};
+
+/// One run of its own, for the `attempt`-th time.
+template<class Async, class Run>
+class single_step {
+public:
+  using sort = as_a_run<Run::repeats>;
+  static constexpr bool is_awaited = Run::is_awaited;
+
+  single_step(Async& self, Run& run, const int& attempt) noexcept : self_(self), run_(run), attempt_(attempt) {}
+  [[nodiscard]] int attempt() const noexcept { return attempt_; }
+  step_end at_once() { return run_.once(self_.core(), attempt_); }
+  asio::awaitable<std::optional<step_end>> awaited() { return run_.once_awaited(self_, attempt_); }
+
+private:
+  Async&     self_;
+  Run&       run_;
+  const int& attempt_;
+};
+
+/// Whether the model or a hook has this step awaited. Hooks are asked in any case.
+template<class Async, class Step>
+[[nodiscard, gnu::always_inline]] inline bool must_await(Async& self, const Step& step) {
+  const bool hooks_wait = self.core().hooks_wait(step.attempt());
+  return Step::is_awaited || hooks_wait;
+}
+
+/// A step that needs no waiting, sorted out.
+template<class Async, class Step>
+[[gnu::noinline]] step_end try_at_once(Async& self, Step& step) {
+  auto take = [&step] { return step.at_once(); };
+  return Step::sort::sorted(self.core(), take);
+}
+/// A step in which something is awaited, sorted out. @errors `operation_aborted` if it was cancelled before it was done.
+template<class Async, class Step>
+asio::awaitable<step_end> try_awaited(Async& self, Step& step) {
+  std::optional<step_end> end;
+  std::exception_ptr      failure;
+  try {
+    end = co_await step.awaited();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (self.is_abandoned() || (!failure && !end)) { throw_aborted(); }
+  auto tell = [&] {
+    if (failure) { std::rethrow_exception(failure); }
+    return *end;
+  };
+  co_return Step::sort::sorted(self.core(), tell);
+}
+
 /// Does `step`, where steps are done, unless `end` says that it is done; then keeps the boundary elsewhere, if it is due.
-template<class Sort, class Async, class Step>
+template<class Async, class Step>
 asio::awaitable<step_end> step_and_boundary(Async& self, Step& step, std::optional<step_end> end) {
   auto& core = self.core();
-  if (!end) {
-    auto take = [&] { end = Sort::sorted(core, step); };
-    if (self.how().has_compute()) { co_await self.elsewhere(workshop::compute, take); }
-    else { take(); }
+  if constexpr (Step::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
+    if (!end && must_await(self, step)) { end = co_await try_awaited(self, step); }
+  }
+  if constexpr (!Step::is_awaited) {
+    auto take = [&] { end = try_at_once(self, step); };
+    if (!end) { co_await self.elsewhere(self.steps_where(), take); }
   }
   if (end == step_end::done && core.boundary_due()) {
     auto boundary = [&core] { return core.boundary_or_fail(), step_end::done; };
-    auto keep = [&] { end = Sort::sorted(core, boundary); };
+    auto keep = [&] { end = Step::sort::sorted(core, boundary); };
     co_await self.elsewhere(workshop::helpers, keep);
   }
   co_return *end;
+}
+
+/// Whether `step` was taken without further ado, and there is nothing to do after it. Else `end` says how far it came.
+template<class Async, class Step>
+[[nodiscard, gnu::always_inline]] inline bool is_taken_at_once(Async& self, Step& step, std::optional<step_end>& end) {
+  if constexpr (Step::is_awaited) {
+    return false;
+  } else {
+    if (must_await(self, step)) { return false; }
+    end = try_at_once(self, step);
+    return end == step_end::done && !self.core().boundary_due();
+  }
 }
 
 /// The loop around one step of a source, as `steps_over` has it. `end`: how the step went, up to its boundary, if it was
@@ -162,7 +284,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   const typename Async::operation now(*self);
   auto& core = self->core();
   self->refuse_unless_started();
-  auto  take = [&] { return take_step(core, holder.lease(), self->place, step); };
+  loop_step<Step, Async, Holder> one(*self, holder, step);
   for (;;) {
     if (!end) {
       if (core.should_stop()) { break; }
@@ -171,7 +293,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
       holder.take();
       if (self->due || core.recovery_due()) { end = step_end::to_recover; }
     }
-    if (!end || end == step_end::done) { end = co_await step_and_boundary<as_in_a_loop>(*self, take, end); }
+    if (!end || end == step_end::done) { end = co_await step_and_boundary(*self, one, end); }
     if (end == step_end::done) {
       self->place = {};
       co_return std::move(step);
@@ -187,12 +309,6 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   co_return std::nullopt;
 }
 
-template<class Step, class Async, class Holder>
-[[gnu::noinline]] step_end try_step(Async& self, Holder& holder, std::optional<Step>& step) {
-  auto& core = self.core();
-  return sorted_out(core, [&] { return take_step(core, holder.lease(), self.place, step); });
-}
-
 /// The next step of the source of `holder`. Nearly always that is a step and nothing else, which needs no second coroutine.
 /// The frame is small, so that Asio recycles it.
 /// @lifetime `self` and `holder` must outlive it.
@@ -201,23 +317,15 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
   std::optional<Step>     step;
   std::optional<step_end> end;
   if (self->may_step_at_once() && holder->is_held()) [[likely]] {
-    end = try_step(*self, *holder, step);
-    if (end == step_end::done && !self->core().boundary_due()) [[likely]] {
+    loop_step<Step, Async, Holder> one(*self, *holder, step);
+    if (is_taken_at_once(*self, one, end)) [[likely]] {
       if (self->place.attempt != 1) { self->place = {}; }
       co_return std::move(step);
     }
   }
-  const bool throws = co_await asio::this_coro::throw_if_cancelled();
-  co_await asio::this_coro::throw_if_cancelled(false);
-  std::exception_ptr failure;
-  try {
-    step = co_await next_awaited<Step>(self->shared_from_this(), *holder, std::move(step), end);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  co_await asio::this_coro::throw_if_cancelled(throws);
-  if (failure) { std::rethrow_exception(failure); }
-  co_return std::move(step);
+  auto go_on = [&] { return next_awaited<Step>(self->shared_from_this(), *holder, std::move(step), end); };
+  auto rest = heard_in_time<std::optional<Step>>(go_on);
+  co_return co_await std::move(rest);
 }
 
 /// A run, repeated after a recovery as `run_call` does. `end`: how it went up to its boundary, if it was tried already.
@@ -227,14 +335,14 @@ asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, std:
   const typename Async::operation now(*self);
   auto& core = self->core();
   self->refuse_unless_started();
-  int  attempt = 1;
-  auto once = [&] { return run.once(core, attempt); };
+  int                      attempt = 1;
+  single_step<Async, Run> one(*self, run, attempt);
   if (!end) {
     static_cast<void>(co_await has_turn(*self));
     if (self->due || core.recovery_due()) { static_cast<void>(co_await self->recover()); }
   }
   for (;;) {
-    if (end != step_end::to_recover) { end = co_await step_and_boundary<as_a_run<Run::repeats>>(*self, once, end); }
+    if (end != step_end::to_recover) { end = co_await step_and_boundary(*self, one, end); }
     if (end == step_end::done) { co_return nothing(); }
     const auto failure = core.failure();
     const auto place = co_await self->recover();
@@ -244,32 +352,19 @@ asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, std:
   }
 }
 
-template<class Async, class Run>
-[[gnu::noinline]] step_end try_run(Async& self, Run& run) {
-  auto& core = self.core();
-  auto  once = [&] { return run.once(core, 1); };
-  return as_a_run<Run::repeats>::sorted(core, once);
-}
-
 /// A run of what `run` was given; the value of it for the caller.
 /// @lifetime `self` must outlive it.
 template<class Async, class Run>
 auto run_of(Async* self, Run run) -> asio::awaitable<value_of_run<Run>> {
   std::optional<step_end> end;
   if (self->may_step_at_once()) [[likely]] {
-    end = try_run(*self, run);
-    if (end == step_end::done && !self->core().boundary_due()) [[likely]] { co_return run.value(); }
+    const int               first = 1;
+    single_step<Async, Run> one(*self, run, first);
+    if (is_taken_at_once(*self, one, end)) [[likely]] { co_return run.value(); }
   }
-  const bool throws = co_await asio::this_coro::throw_if_cancelled();
-  co_await asio::this_coro::throw_if_cancelled(false);
-  std::exception_ptr failure;
-  try {
-    static_cast<void>(co_await run_awaited(self->shared_from_this(), run, end));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  co_await asio::this_coro::throw_if_cancelled(throws);
-  if (failure) { std::rethrow_exception(failure); }
+  auto go_on = [&] { return run_awaited(self->shared_from_this(), run, end); };
+  auto rest = heard_in_time<nothing>(go_on);
+  static_cast<void>(co_await std::move(rest));
   co_return run.value();
 }
 

@@ -3,6 +3,7 @@
 // One awaited run: what it was given, kept in its frame, and what came of it.
 #pragma once
 
+#include "stepwell/session/async_step.hpp"
 #include "stepwell/session/run_order.hpp"
 #include "stepwell/session/step_driver.hpp"
 
@@ -34,6 +35,14 @@ class async_run {
     return is_repeatable<raw_type, std::remove_reference_t<std::tuple_element_t<I, std::tuple<Args...>>>...>();
   }
 
+  template<std::size_t I>
+  using given_at = std::conditional_t<may_repeat(step_places()), std::tuple_element_t<I, std::tuple<Args...>>&,
+                                      std::tuple_element_t<I, std::tuple<Args...>>&&>;
+  template<std::size_t... I>
+  static constexpr bool is_awaited_in(std::index_sequence<I...>) {
+    return is_awaited_step<raw_type, given_at<I>...>();
+  }
+
 public:
   /// Whether it can be done again with the same arguments.
   static constexpr bool repeats = may_repeat(step_places());
@@ -45,6 +54,22 @@ public:
     taken_.emplace(run_in(core, attempt, step_places()));
     return step_end::done;
   }
+  /// The same where something in it is awaited; nothing if it was cancelled before the step was done.
+  template<class Async>
+  asio::awaitable<std::optional<step_end>> once_awaited(Async& self, int attempt) {
+    taken_.reset();
+    const auto asked = caller();
+    auto       begin = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (repeats) { return run_step_awaited(self, attempt, asked, std::get<I>(given_)...); }
+      else { return run_step_awaited(self, attempt, asked, std::get<I>(std::move(given_))...); }
+    };
+    auto taken = co_await begin(step_places());
+    if (!taken) { co_return std::nullopt; }
+    taken_.emplace(std::move(*taken));
+    co_return step_end::done;
+  }
+  /// Whether the step is awaited, whatever hooks want.
+  static constexpr bool is_awaited = is_awaited_in(step_places());
   /// @pre `once` has succeeded.
   auto value() { return result_for_caller<raw_type, caller_type>(std::move(*taken_)); }
 

@@ -9,6 +9,7 @@
 #include "stepwell/session/async_driver.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/async_run.hpp"
+#include "stepwell/session/async_snapshot.hpp"
 #include "stepwell/session/async_steps.hpp"
 #include "stepwell/session/monitored_session.hpp"
 
@@ -42,7 +43,15 @@ namespace stepwell {
 /// Everything that may wait, for a disk, a thread or another session, runs on a thread of the library's: restoring, hooks'
 /// `begin` and `after_create_session`, a due checkpoint's copy, recovering, `end` and closing. Meanwhile the one who awaits
 /// is suspended, so that hooks and model are used by one thread at a time. A session takes turns with others on its
-/// executor, of about 100 us or one step.
+/// executor, of about 100 us or one step. At a master a step may wait for others, and so it is on a thread of the library's
+/// unless `steps_on` says where.
+///
+/// **Awaited hooks and models.** A hook's point other than `on_error` may return an `asio::awaitable` of what it would return
+/// otherwise, and a model's `step` one of its result. They are awaited in their place, on the executor of the one who awaits,
+/// each as a thread of execution of its own; plain hooks stay where they are. `bool wants(context) noexcept` of such a hook
+/// says whether it takes part in the coming run: if none does, a step costs what it costs without them. A cancellation
+/// reaches a `before_run` and a model's `step`; one that ends by it with `operation_aborted` leaves nothing done, and is no
+/// failure. The other points run to their end. A step that is awaited is refused at a master.
 ///
 /// **Cancellation**, terminal, partial and total alike, ends an operation with `operation_aborted`, a
 /// `boost::system::system_error`, where nothing is done yet; what is done is delivered. Each function says what that means.
@@ -52,7 +61,8 @@ namespace stepwell {
 /// **Leaving.** Destroyed without `async_close`, also by the end of its `io_context`, it *abandons*: no hook is ended, no
 /// last checkpoint made, no input or output waited for; who still awaits gets `operation_aborted`. It does wait for a piece
 /// of its work that is on another thread at that moment, since that uses model and hooks, and for the session's own threads,
-/// which are asked to stop. What was being written is finished in the background; until then its directory is held.
+/// which are asked to stop. A hook or a model that is being awaited is not waited for: hooks and batch live until it has
+/// ended, and model and source must. What was being written is finished in the background; until then its directory is held.
 ///
 /// @lifetime Refers to the model, which must outlive it, and so must the executor of `steps_on`. A source must live as long
 ///           as steps are taken from it, one on another thread at the session's end included. It must outlive what
@@ -120,19 +130,19 @@ public:
   /// @cost   With `use_awaitable`, no due checkpoint and no other executor for steps: one small frame, which Asio recycles.
   template<data::batch_source Source, class Token = token_type>
   auto async_next(Source& source, Token&& token = Token()) {
-    return next(async_->holder_of(source), std::forward<Token>(token));
+    return next(async_->sources().holder_of(*async_, source), std::forward<Token>(token));
   }
   /// The same for a model that needs no data.
   template<class Token = token_type>
     requires(!data::batch_source<Token>)
   auto async_next(Token&& token = Token()) {
-    return next(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
+    return next(async_->sources().holder_of(*async_, async_->nothing_given), std::forward<Token>(token));
   }
 
   /// Lets go of a source before its end: its position is kept as it is now. Giving it to `async_steps` does that, too.
   template<data::batch_source Source>
   void release(Source& source) noexcept {
-    async_->release(source);
+    async_->sources().release(source);
   }
 
   /// The steps over `source`, one at a time: `auto steps = session.async_steps(batches);`, then `co_await steps.next()` until
@@ -173,6 +183,23 @@ public:
   template<class Token = token_type>
   auto async_checkpoint_now(Token&& token = Token()) {
     return whole<std::int64_t>(std::forward<Token>(token), [self = async_] { return detail::save_awaited(self); });
+  }
+
+  /// An owned copy of all that a checkpoint would hold now: see `monitored_session::snapshot`. It is made on a thread of the
+  /// library's; the next step waits for it.
+  /// @errors As there, and `failed_precondition_error` before the start, and while a recovery is due.
+  /// @cancel Heard only before it begins.
+  template<class Token = token_type>
+    requires(!std::is_same_v<std::remove_cvref_t<Token>, snapshot_pool>)
+  auto async_snapshot(Token&& token = Token()) {
+    return whole<snapshot>(std::forward<Token>(token), [self = async_] { return detail::snapshot_awaited(self, std::nullopt); });
+  }
+  /// The same into a buffer of `pool`; the wait until one is free is awaited, too. Who holds all buffers of the pool himself
+  /// waits for himself: it needs one more than the snapshots that are held at a time.
+  /// @cancel Heard until the copy begins.
+  template<class Token = token_type>
+  auto async_snapshot(const snapshot_pool& pool, Token&& token = Token()) {
+    return whole<snapshot>(std::forward<Token>(token), [self = async_, pool] { return detail::snapshot_awaited(self, pool); });
   }
 
   /// Ends the hooks, makes the last checkpoint, waits for all I/O. The second time it does nothing (D-15).

@@ -22,7 +22,7 @@ class async_step_sequence {
 public:
   async_step_sequence(std::shared_ptr<Async> self, Source&& source)
       : async_(std::move(self)), source_(std::forward<Source>(source)), holder_(*async_, source_) {
-    async_->release(source_);
+    async_->sources().release(source_);
   }
   async_step_sequence(const async_step_sequence&) = delete;
   async_step_sequence& operator=(const async_step_sequence&) = delete;

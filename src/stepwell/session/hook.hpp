@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a hook is: any movable type with at least one hook point. All of it is decided at compile time.
+//
+// A point other than `on_error` may return an `asio::awaitable` of what it would return otherwise; then the hook is for
+// awaited sessions only (async_session.hpp).
 #pragma once
 
+#include "stepwell/coro/awaited.hpp"
 #include "stepwell/session/coordinator.hpp"
 #include "stepwell/session/fetch.hpp"
 #include "stepwell/session/raw_session.hpp"
@@ -39,6 +43,13 @@ concept after_create_session_hook =
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
+/// Says, cheaply and without side effects, whether the coming run is of interest to a hook whose `before_run` or `after_run` is
+/// awaited. If not, neither of the two is called, and the step waits for nothing. May be asked more than once before a run.
+template<class Hook, class Raw>
+concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
+  { hook.wants(context) } noexcept -> std::convertible_to<bool>;
+};
+
 /// Told of each failed run and of the error that ends a session (null where C++ cannot tell). An observer: what it
 /// throws is logged.
 template<class Hook, class Raw>
@@ -54,7 +65,7 @@ namespace detail {
 template<class Hook, class Raw>
 constexpr auto request_type_of() {
   if constexpr (before_run_hook<Hook, Raw>) {
-    using returned = decltype(std::declval<Hook&>().before_run(std::declval<run_context<Raw>&>()));
+    using returned = coro::once_awaited_t<decltype(std::declval<Hook&>().before_run(std::declval<run_context<Raw>&>()))>;
     if constexpr (std::is_void_v<returned>) {
       return std::type_identity<no_request>{};
     } else if constexpr (run_request<returned>) {
@@ -105,6 +116,7 @@ struct has_before_run { int before_run; };
 struct has_after_run { int after_run; };
 struct has_on_error { int on_error; };
 struct has_end { int end; };
+struct has_wants { int wants; };
 
 template<class Hook, class Name>
 struct both : Hook, Name {};
@@ -144,6 +156,34 @@ constexpr bool spells_end() {
   else { return requires { &Hook::end; }; }
 }
 
+template<class Hook>
+constexpr bool spells_wants() {
+  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) { return !requires { &both<Hook, has_wants>::wants; }; }
+  else { return requires { &Hook::wants; }; }
+}
+
+/// Which points of a hook are awaited.
+template<class Raw, class Hook>
+struct awaited_points {
+  static constexpr bool begin = requires(Hook& hook) { { hook.begin() } -> coro::awaited; };
+  static constexpr bool after_create_session = requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) {
+    { hook.after_create_session(session, threads) } -> coro::awaited;
+  };
+  static constexpr bool before_run = requires(Hook& hook, run_context<Raw>& context) {
+    { hook.before_run(context) } -> coro::awaited;
+  };
+  static constexpr bool after_run = requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) {
+    { hook.after_run(context, values) } -> coro::awaited;
+  };
+  static constexpr bool on_error = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) {
+    { hook.on_error(context, failure) } -> coro::awaited;
+  };
+  static constexpr bool end = requires(Hook& hook, session_handle<Raw>& session) { { hook.end(session) } -> coro::awaited; };
+
+  static constexpr bool run = before_run || after_run;
+  static constexpr bool any = begin || after_create_session || run || end;
+};
+
 /// One hook type on one raw session: which points it has, and whether each is spelt so that it can be called.
 template<class Raw, class Hook>
 struct hook_on {
@@ -169,9 +209,13 @@ struct hook_on {
   static constexpr bool after_run_fine = fine<has_after_run, [] { return spells_after_run<Hook>(); }>();
   static constexpr bool on_error_fine = fine<has_on_error, [] { return spells_on_error<Hook>(); }>();
   static constexpr bool end_fine = fine<has_end, [] { return spells_end<Hook>(); }>();
+  static constexpr bool wants_fine =
+      !awaited_points<Raw, Hook>::run || fine<wants_hook<Hook, Raw>, [] { return spells_wants<Hook>(); }>();
+  static constexpr bool errors_at_once = !awaited_points<Raw, Hook>::on_error;
 
   static constexpr bool is_hook = std::move_constructible<Hook> && has_any && begin_fine && after_create_session_fine &&
-                                  before_run_fine && fetches_fine && after_run_fine && on_error_fine && end_fine;
+                                  before_run_fine && fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine &&
+                                  errors_at_once;
 };
 
 /// Instantiated for each hook of a session: fails to compile with the name of the hook and the signature expected.
@@ -190,6 +234,8 @@ struct checked_hook : hook_on<Raw, Hook> {
   static_assert(on::on_error_fine,
                 "stepwell: on_error exists but cannot be called as on_error(run_context&, std::exception_ptr)");
   static_assert(on::end_fine, "stepwell: end exists but cannot be called as end(session&)");
+  static_assert(on::wants_fine, "stepwell: wants exists but cannot be called as bool wants(run_context&) noexcept");
+  static_assert(on::errors_at_once, "stepwell: on_error only observes, and cannot be awaited");
   static_assert(on::has_any, "stepwell: this is not a hook: it has none of begin, after_create_session, before_run, "
                              "after_run, on_error, end");
 };

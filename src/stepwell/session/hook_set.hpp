@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any number of hooks as one static set: sorted by phase at compile time, called without a branch where a hook lacks a
-// point.
+// point. What is awaited is left to `awaited_hooks`.
 #pragma once
 
 #include "stepwell/session/first_failure.hpp"
@@ -61,7 +61,10 @@ namespace detail {
 template<class Held>
 concept conditional_hook = requires(const Held& held) { { hook_access<Held>::is_active(held) } -> std::same_as<bool>; };
 
-/// What a hook asks for that may not be active.
+template<class Raw, class Held>
+concept awaited_in_runs = awaited_points<Raw, hook_type_of<Held>>::run;
+
+/// What a hook asks for that may not be active, or want this run.
 template<class Request>
 struct conditional_request {
   using pack_type = typename Request::pack_type;
@@ -77,6 +80,9 @@ struct conditional_request {
   }
 };
 
+template<class Raw, class... Held>
+class awaited_hooks;
+
 }  // namespace detail
 
 /// The hooks of one session over `Raw`.
@@ -91,6 +97,9 @@ class hook_set {
   using hook_at = hook_type_of<held_at<I>>;
   template<std::size_t I>
   using on = detail::checked_hook<Raw, hook_at<I>>;
+  template<std::size_t I>
+  using awaited_at = detail::awaited_points<Raw, hook_at<I>>;
+  friend class detail::awaited_hooks<Raw, Held...>;
 
 public:
   explicit hook_set(Held... given) : hook_set(std::tuple<Held&...>(given...), indices) {}
@@ -100,6 +109,17 @@ public:
   /// Whether some hook may ask for options, and so for a trace. Where none does, no code looks for a recorder.
   static consteval bool may_trace() {
     return []<std::size_t... I>(std::index_sequence<I...>) { return (hook_set::may_ask_for_options<I>() || ...); }(indices);
+  }
+
+  /// Whether any point of a hook is awaited, and so the set is for awaited sessions only.
+  static consteval bool awaits() { return (detail::awaited_points<Raw, hook_type_of<Held>>::any || ...); }
+  /// Whether a run may have to be awaited for a hook's sake.
+  static consteval bool awaits_in_runs() { return (detail::awaited_in_runs<Raw, Held> || ...); }
+  /// Asks the hooks that are awaited in runs whether they want the coming one; whether any does. Without it none takes part.
+  bool ask_whether_to_await([[maybe_unused]] run_context<Raw>& context) noexcept {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return (static_cast<int>(this->template note_wish<I>(context)) | ... | 0) != 0;  // all of them are asked
+    }(indices);
   }
 
   /// The first hook of type `Hook`, in the order of calls.
@@ -138,10 +158,7 @@ public:
   void end(session_handle<Raw>& session, detail::first_failure& failures) {
     each([&]<std::size_t I>(hook_set& self) {
       if constexpr (on<I>::has_end) {
-        failures.attempt([&] {
-          [[maybe_unused]] const detail::run_part<may_trace()> part(session.trace(), name_of<I, detail::hook_point::end>());
-          self.template at<I>().end(session);
-        });
+        failures.attempt([&] { self.template end_hook<I>(session); });
       }
     });
   }
@@ -212,7 +229,8 @@ private:
   struct request_kind {
     using wanted = detail::request_of<hook_at<I>, Raw>;
     static constexpr bool is_asked = on<I>::has_before_run && Choice::template chooses<hook_at<I>>;
-    static constexpr bool is_conditional = is_asked && detail::conditional_hook<held_at<I>>;
+    static constexpr bool is_conditional =
+        is_asked && (detail::conditional_hook<held_at<I>> || detail::awaited_in_runs<Raw, held_at<I>>);
     using type = std::conditional_t<!is_asked, detail::no_request,
                                     std::conditional_t<is_conditional, detail::conditional_request<wanted>, wanted>>;
   };
@@ -227,7 +245,7 @@ private:
   }
   template<std::size_t I, class Choice, bool Traced>
   [[gnu::always_inline]] constexpr request_at<I, Choice> ask(run_context<Raw>& context) {
-    if constexpr (!request_kind<I, Choice>::is_asked) {
+    if constexpr (!request_kind<I, Choice>::is_asked || awaited_at<I>::run) {
       return {};
     } else if constexpr (request_kind<I, Choice>::is_conditional) {
       if (!is_active<I>()) { return {}; }
@@ -245,12 +263,10 @@ private:
   template<std::size_t I, class Choice, bool Traced, class Request, class Outcome>
   [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw,
                                              const Outcome& outcome, const run_conditions& how) {
-    if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>>) {
+    if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>> && !awaited_at<I>::run) {
       if (!is_active<I>()) { return; }
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
-      using returned = decltype(at<I>().after_run(context, values));
-      static_assert(std::is_void_v<returned>, "stepwell: after_run must return void; a hook whose points are awaited "
-                                              "works in async sessions only");
+      static_assert(std::is_void_v<decltype(at<I>().after_run(context, values))>, "stepwell: after_run must return void");
       [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), name_of<I, detail::hook_point::after_run>());
       at<I>().after_run(context, values);
     }
@@ -264,6 +280,23 @@ private:
       return {};
     } else {
       return detail::as_request(at<I>().before_run(context));
+    }
+  }
+
+  template<std::size_t I>
+  void end_hook(session_handle<Raw>& session) {
+    [[maybe_unused]] const detail::run_part<may_trace()> part(session.trace(), name_of<I, detail::hook_point::end>());
+    at<I>().end(session);
+  }
+
+  template<std::size_t I>
+  bool note_wish([[maybe_unused]] run_context<Raw>& context) noexcept {
+    if constexpr (!awaited_at<I>::run) { return false; }
+    else {
+      bool& is_wanted = wanted_[I];
+      is_wanted = is_active<I>();
+      if constexpr (wants_hook<hook_at<I>, Raw>) { is_wanted = is_wanted && at<I>().wants(context); }
+      return is_wanted;
     }
   }
 
@@ -287,7 +320,11 @@ private:
     return found;
   }
 
+  struct no_wishes {};
+  using wishes = std::array<bool, sizeof...(Held)>;
+
   typename tuple_of<std::index_sequence_for<Held...>>::type held_;
+  [[no_unique_address]] std::conditional_t<(detail::awaited_in_runs<Raw, Held> || ...), wishes, no_wishes> wanted_{};  // this run, by whom it is awaited
 };
 
 }  // namespace stepwell

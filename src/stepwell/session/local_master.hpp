@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/type_key.hpp"
 #include "stepwell/session/session_config.hpp"
 #include "stepwell/session/session_signals.hpp"
 #include "stepwell/session/step_gate.hpp"
@@ -12,7 +13,6 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <typeindex>
 #include <utility>
 
 namespace stepwell {
@@ -22,9 +22,9 @@ class master_scope;
 
 /// What the sessions at a master have in common: one object, and how its steps get on with each other.
 struct master_subject {
-  const void*     address = nullptr;
-  std::type_index type = typeid(void);
-  bool            steps_are_concurrent = false;
+  const void* address = nullptr;
+  type_key    type;
+  bool        steps_are_concurrent = false;
 
   friend bool operator==(const master_subject&, const master_subject&) = default;
 };

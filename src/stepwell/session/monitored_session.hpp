@@ -53,6 +53,8 @@ auto create_with(Creator creator) {
 template<raw_session Raw, class... Held>
 class monitored_session {
   using core_type = session_core<Raw, Held...>;
+  static_assert(!core_type::awaits_hooks(), "stepwell: a hook whose points are awaited is for awaited sessions: "
+                                            "monitored_training_session(defer_start, ...)");
 
 public:
   using raw_type    = Raw;
@@ -193,6 +195,19 @@ public:
   }
   /// The prefix of the checkpoint this session started from, if it did.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->control().restored_from(); }
+
+  /// An owned copy of all that a checkpoint would hold now, between two steps: for predictions, for an evaluation beside the
+  /// training, to go back to. `restore(model, taken)` puts it into a model of the same variables.
+  /// @errors `failed_precondition_error` after the close, after a step that failed and until one has not, and where a guard
+  ///         found the state bad; `resource_exhausted_error` when there is no such memory.
+  /// @cost   One memcpy of the variables, and one piece of memory of their size, gone with the snapshot.
+  [[nodiscard]] stepwell::snapshot snapshot() { return core_->copy_state(std::nullopt); }
+  /// The same into a buffer of `pool`, which gets it back with the end of the snapshot; waits until one is free.
+  /// @cost One memcpy of the variables; their memory is that of the pool.
+  [[nodiscard]] stepwell::snapshot snapshot(snapshot_pool pool) {
+    core_->refuse_copy();
+    return core_->copy_state(pool.acquire());
+  }
 
   /// Ends the hooks, makes the last checkpoint, waits for all I/O. The second time it does nothing (D-15).
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread; everything is closed all the same.

@@ -41,6 +41,13 @@ concept fetch_of = requires(const Raw& raw, const typename Raw::outcome_type& ou
   raw.read(outcome, projection);
 };
 
+/// Whether others step the same: then a step of `raw` may wait for them.
+template<class Raw>
+[[nodiscard]] bool is_seated(const Raw& raw) {
+  if constexpr (requires { raw.is_seated(); }) { return raw.is_seated(); }
+  else { return false; }
+}
+
 /// Nobody else steps or restores what `raw` stands on while the value returned is held.
 template<class Raw>
 [[nodiscard]] auto alone_with(Raw& raw) {

@@ -78,15 +78,22 @@ template<class Raw>
 class run_context : public session_handle<Raw> {
 public:
   run_context(Raw& raw, session_control& control, int attempt) noexcept
-      : session_handle<Raw>(raw, control), attempt_(attempt) {}
+      : session_handle<Raw>(raw, control), global_step_(raw.global_step()), attempt_(attempt) {}
   run_context(const run_context&) = delete;
   run_context& operator=(const run_context&) = delete;
+
+  /// In `before_run` the step that the session stands at, in `after_run` the one that this run came to: the same for all hooks,
+  /// whatever one of them, or another session at the same master, steps meanwhile.
+  [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
+  /// The run is done. For those who drive it.
+  void come_to(std::int64_t step) noexcept { global_step_ = step; }
 
   /// 1 for the first try of this run, one more after each recovery.
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
 
 private:
-  int attempt_;
+  std::int64_t global_step_;
+  int          attempt_;
 };
 
 }  // namespace stepwell

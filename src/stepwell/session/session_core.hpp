@@ -6,6 +6,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/session/first_failure.hpp"
 #include "stepwell/session/hook_set.hpp"
 #include "stepwell/session/raw_session.hpp"
@@ -43,6 +44,7 @@ public:
     look_ahead();
     hooks_.begin();
   }
+  using session_life::look_ahead;
 
   /// Whether a hook of this session may have it traced.
   static consteval bool may_trace() { return hook_set<Raw, Held...>::may_trace(); }
@@ -51,6 +53,20 @@ public:
   /// A raw session that is not given is there once it was created.
   [[nodiscard]] bool  has_raw() const noexcept { return raw_.has_value(); }
   [[nodiscard]] auto& hooks() noexcept { return hooks_; }
+  [[nodiscard]] auto& threads() noexcept { return threads_; }
+
+  using awaited_hooks = detail::awaited_hooks<Raw, Held...>;
+  /// Whether hooks are awaited anywhere, or in runs; see `hook_set`.
+  static consteval bool awaits_hooks() { return hook_set<Raw, Held...>::awaits(); }
+  static consteval bool awaits_hooks_in_runs() { return hook_set<Raw, Held...>::awaits_in_runs(); }
+  [[nodiscard]] bool hooks_wait([[maybe_unused]] int attempt) {
+    if constexpr (awaits_hooks_in_runs()) {
+      run_context<Raw> context(*raw_, control_, attempt);
+      return hooks_.ask_whether_to_await(context);
+    } else {
+      return false;
+    }
+  }
 
   /// Before a run: true when the session has to be made anew first (contract WRAP-4).
   /// @errors `failed_precondition_error` after the end (RUN-1).
@@ -64,11 +80,15 @@ public:
     return control_.signals()->recovery_asked() && (is_lost_ || failed_by_thread());
   }
 
+  /// A failure before it is nobody's any more.
+  [[gnu::always_inline]] void begin_run() {
+    if (failure_) [[unlikely]] { forget_failure(); }
+  }
   /// Hooks say what they want (contract RUN-3); with what the caller wants that makes the order of the run.
   /// @errors What hooks throw; `failed_precondition_error` when one key is fed twice (RUN-5).
   template<bool Traced, class Caller>
   auto prepare(run_context<Raw>& context, const Caller& caller) {
-    if (failure_) [[unlikely]] { forget_failure(); }
+    begin_run();
     return run_order(caller, hooks_.template before_run<typename Caller::hook_choice, Traced>(context));
   }
 
@@ -78,7 +98,11 @@ public:
   [[gnu::always_inline]] void finish(run_context<Raw>& context, const Order& order, const Outcome& outcome) {
     hooks_.template after_run<typename Order::hook_choice, Traced>(context, order.hooks(), *raw_, outcome,
                                                                    {&order.options(), &order.metadata()});
-    last_step_done_ = outcome.step_after;
+    end_run(outcome.step_after);
+  }
+  /// All hooks have seen the run. @errors `aborted_error` when one asked to roll back.
+  [[gnu::always_inline]] void end_run(std::int64_t step_after) {
+    last_step_done_ = step_after;
     if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
   }
 
@@ -112,11 +136,22 @@ public:
     return raw_->global_step();
   }
 
+  /// A copy of all that a checkpoint would hold, as it is between two steps; without `memory` into some of its own.
+  /// @errors Those of `refuse_copy` and `snapshot::capture`.
+  snapshot copy_state(std::optional<snapshot_pool::buffer> memory) {
+    refuse_copy();
+    [[maybe_unused]] const auto alone = alone_with(*raw_);
+    const auto state = compose();
+    if (!memory) { memory = snapshot_pool(snapshot_size(state.variables), 1).try_acquire(); }
+    return snapshot::capture(std::move(*memory), state.variables, state.global_step);
+  }
+
   /// Tells the hooks of a failure and forgets what the failed step requested.
   [[gnu::noinline, gnu::cold]] void on_failure(step_stage stage, std::exception_ptr failure, int attempt = 1) noexcept {
     control_.drop_requests();
     failure_ = failure;
     failed_stage_ = stage;
+    is_half_stepped_ = is_half_stepped_ || (stage != step_stage::source && stage != step_stage::boundary);
     control_.end_trace();
     control_.signals()->note_failure(reason_of(failure, stage == step_stage::run || stage == step_stage::source));
     if (!raw_) { return; }  // there never was a session to tell them of
@@ -143,8 +178,18 @@ public:
   /// Creates the session, for the first time or anew (REC-6). False: it failed in a way that may pass.
   /// @errors Everything else that creating throws. After an interruption `cancelled_error`: it is to be created as before.
   bool create() {
+    return creates([this] {
+      make_raw();
+      session_handle<Raw> handle(*raw_, control_);
+      hooks_.after_create_session(handle, threads_);
+      settle();
+    });
+  }
+  /// A part of creating: `make_raw()`, telling the hooks, or `settle()`. As `create`.
+  template<class Part>
+  bool creates(Part&& part) {
     try {
-      make();
+      part();
       return true;
     } catch (...) {
       if (gave_up_waiting(std::current_exception())) { throw; }
@@ -157,6 +202,34 @@ public:
     }
   }
 
+  /// The raw session, ready, and its threads; hooks are told next.
+  void make_raw() {
+    const bool is_first = creations_ == 0;
+    control_.begin_creation();
+    threads_.clear_stop();
+    is_left_ = false;
+    if (raw_ && is_first) { check_names(); }
+    session_creation creation(control_, positions_, initial_, [this] { return hooks_.state(); }, search_, is_first);
+    create_raw_(raw_, creation);
+    search_.forget_ahead();
+    check_names();
+    joins_others_ = creation.is_joining();
+    starts_at_ = creation.starts_at().value_or(raw_->global_step());
+    if (!joins_others_) { positions_.go_back(starts_at_); }
+    control_.accept_state();
+    note_created(is_first);
+    start_runners();
+  }
+  /// Does what hooks requested when they were told; then the session is created.
+  void settle() {
+    boundary();
+    control_.drop_rollback();
+    control_.end_creation();
+    is_half_stepped_ = false;
+    is_lost_ = false;
+    control_.signals()->recovered();
+  }
+
   /// How far it came. Where others share the step it may have gone back before this session notices.
   [[nodiscard]] std::int64_t step_reached() const noexcept {
     return joins_others_ ? std::max<std::int64_t>(raw_->global_step(), last_step_done_) : raw_->global_step();
@@ -164,11 +237,23 @@ public:
 
   /// Ends the hooks, makes the last save, waits for all threads and I/O (CLOSE-1). Does nothing the second time (D-15).
   void close() {
-    if (is_closed_.exchange(true)) { return; }
+    if (!begin_to_close()) { return; }
     const auto            until = grace();
     detail::first_failure failures;
     session_handle<Raw>   handle(*raw_, control_);
     hooks_.end(handle, failures);
+    finish_closing(until, failures);
+  }
+  /// From here on it is closed: hooks are ended next. False where it was.
+  [[nodiscard]] bool begin_to_close() noexcept {
+    if (is_closed_.exchange(true)) { return false; }
+    is_closing_ = true;
+    return true;
+  }
+  using session_life::grace;
+  /// Hooks are ended, as `failures` says; the rest of closing. @errors The first failure of all.
+  void finish_closing(const deadline& until, detail::first_failure& failures) {
+    is_closing_ = false;
     failures.attempt([&] {
       [[maybe_unused]] const detail::run_part<may_trace()> part(control_.trace(), "boundary");
       act(until);
@@ -200,7 +285,7 @@ public:
   /// Leaves without a word to the hooks, none of which is ended, and waits for no I/O: what is under way goes on alone. The
   /// session's threads are joined.
   void let_go() noexcept {
-    if (is_closed_.exchange(true)) { return; }
+    if (is_closed_.exchange(true) && !std::exchange(is_closing_, false)) { return; }
     control_.end_trace();
     control_.drop_requests();
     threads_.request_stop();
@@ -210,31 +295,6 @@ public:
   }
 
 private:
-  void make() {
-    const bool is_first = creations_ == 0;
-    control_.begin_creation();
-    threads_.clear_stop();
-    is_left_ = false;
-    if (raw_ && is_first) { check_names(); }
-    session_creation creation(control_, positions_, initial_, [this] { return hooks_.state(); }, search_, is_first);
-    create_raw_(raw_, creation);
-    search_.forget_ahead();
-    check_names();
-    joins_others_ = creation.is_joining();
-    starts_at_ = creation.starts_at().value_or(raw_->global_step());
-    if (!joins_others_) { positions_.go_back(starts_at_); }
-    control_.accept_state();
-    note_created(is_first);
-    start_runners();
-    session_handle<Raw> handle(*raw_, control_);
-    hooks_.after_create_session(handle, threads_);
-    boundary();
-    control_.drop_rollback();
-    control_.end_creation();
-    is_lost_ = false;
-    control_.signals()->recovered();
-  }
-
   void note_created(bool is_first) {
     ++creations_;
     if (const auto& prefix = control_.restored_from()) {
@@ -323,6 +383,7 @@ private:
   creator                create_raw_;
   std::optional<Raw>     raw_;
   bool                   is_given_;
+  bool                   is_closing_ = false;  // its hooks are being ended
   hook_set<Raw, Held...> hooks_;
   std::int64_t           state_version_ = state_version;
 };

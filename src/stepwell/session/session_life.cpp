@@ -61,8 +61,17 @@ void session_life::refuse_bad_state() const {
   if (const auto& why = control_.rejected()) { throw failed_precondition_error("no checkpoint is made, for the state is bad: " + *why); }
 }
 
+void session_life::refuse_copy() const {
+  if (is_closed_) { throw failed_precondition_error("a snapshot of a session that is closed; take it before, or read the model itself"); }
+  refuse_bad_state();
+  if (is_half_stepped_) {
+    throw failed_precondition_error("no snapshot is made, for the last step failed half-way; take it after one that does not");
+  }
+}
+
 void session_life::forget_failure() noexcept {
   failure_ = nullptr;
+  is_half_stepped_ = false;
   control_.drop_rollback();
   control_.signals()->forget_failure();
 }

@@ -52,6 +52,9 @@ public:
   /// @errors `failed_precondition_error` where the state is bad, and not to be saved.
   void refuse_bad_state() const;
 
+  /// @errors `failed_precondition_error` where there is no whole state between two steps to copy, or it is bad.
+  void refuse_copy() const;
+
   /// The last failure, as far as nobody went on after it.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
   /// Somebody goes on after the failure: it was none after all, or is overcome.
@@ -121,6 +124,7 @@ protected:
   checkpoint_search  search_;
   std::exception_ptr failure_;
   step_stage         failed_stage_ = step_stage::run;
+  bool               is_half_stepped_ = false;  // a step, or a restore, began and did not end
   bool               skip_batch_ = false;
   bool               joins_others_ = false;
   std::int64_t       starts_at_ = 0;

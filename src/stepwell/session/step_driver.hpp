@@ -73,6 +73,7 @@ template<class Core, class Caller, class... Args>
       return raw.run(order, std::forward<Args>(args)...);
     }();
     stage = step_stage::after_run;
+    context.come_to(outcome.step_after);
     trace.after_run(order);
     core.template finish<traced>(context, order, outcome);
     trace.after_hooks(order);
@@ -232,13 +233,25 @@ template<class Core>
   return place_after_recovery(core, reached);
 }
 
-/// One step of a loop with the next batch, up to its boundary, which is the caller's. In `step` once it is done.
-template<class Step, class Core, class Lease>
-[[gnu::always_inline]] inline step_end take_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step) {
+/// The batch of the coming step of a loop; null at the end of the data.
+template<class Core, class Lease>
+[[gnu::always_inline]] inline auto batch_of_step(Core& core, Lease& lease) {
   if (lease.is_ahead()) [[unlikely]] {
     guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
   }
-  const auto* batch = guarded(core, step_stage::source, [&] { return lease.peek(); });
+  return guarded(core, step_stage::source, [&] { return lease.peek(); });
+}
+/// A step of a loop that is done: in `step`; its batch is used up. There is no end of the data any more.
+template<class Step, class Core, class Lease, class Outcome>
+[[gnu::always_inline]] inline void keep_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step, Outcome& outcome) {
+  step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
+  guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });
+}
+
+/// One step of a loop with the next batch, up to its boundary, which is the caller's. In `step` once it is done.
+template<class Step, class Core, class Lease>
+[[gnu::always_inline]] inline step_end take_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step) {
+  const auto* batch = batch_of_step(core, lease);
   if (batch == nullptr) { return step_end::out_of_data; }
   auto outcome = [&]() __attribute__((always_inline)) {
     if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
@@ -247,8 +260,7 @@ template<class Step, class Core, class Lease>
       return run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
     }
   }();
-  step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
-  guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });  // the step is done: no end of the data any more
+  keep_step(core, lease, place, step, outcome);
   return step_end::done;
 }
 

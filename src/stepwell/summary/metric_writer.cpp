@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::string_view start_tag = "stepwell/start";
 
-output_options options_of(const std::string& path, const metric_writer_options& options) {
-  output_options made{"metric writer of " + path, {}, options.flush_secs};
-  made.queue.capacity_bytes = options.max_queue_bytes;
-  made.queue.threads = options.threads;
-  made.queue.time = options.time;
-  return made;
-}
-
 }  // namespace
 
 class metric_writer::core {
@@ -33,7 +25,7 @@ public:
   core(std::string path, const metric_writer_options& options, kind what)
       : path_(std::move(path)), is_csv_(what == kind::csv), files_(options.files),
         log_(value_or_throw(open_text_log(*files_, path_, is_csv_ ? format::csv_metric_header : "{"))),
-        output_(std::move(log_.sink), options_of(path_, options)) {
+        output_(std::move(log_.sink), output_options_of("metric writer of " + path_, options)) {
     if (is_csv_ && log_.is_new) { put(format::csv_metric_header); }
   }
 

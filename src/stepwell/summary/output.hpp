@@ -39,6 +39,16 @@ struct output_options {
   seconds_value          flush_secs;  ///< The first record later than this after a flush flushes.
 };
 
+/// As `options` of a writer of any kind say.
+template<class Options>
+[[nodiscard]] output_options output_options_of(std::string name, const Options& options) {
+  output_options made{std::move(name), {}, options.flush_secs};
+  made.queue.capacity_bytes = options.max_queue_bytes;
+  made.queue.threads = options.threads;
+  made.queue.time = options.time;
+  return made;
+}
+
 /// @threads Any.
 class output {
 public:

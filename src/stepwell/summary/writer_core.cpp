@@ -29,19 +29,11 @@ new_event_file made_file(const std::string& directory, const writer_options& opt
   return value_or_throw(make_event_file(options.files, directory, options.time->wall_now(), options.filename_suffix));
 }
 
-output_options options_of(const std::string& directory, const writer_options& options) {
-  output_options made{"event writer of " + directory, {}, options.flush_secs};
-  made.queue.capacity_bytes = options.max_queue_bytes;
-  made.queue.threads = options.threads;
-  made.queue.time = options.time;
-  return made;
-}
-
 }  // namespace
 
 writer::core::core(std::string directory, writer_options options)
     : options_(std::move(options)), directory_(made_directory(*options_.files, directory)),
-      file_(made_file(directory_, options_)), output_(std::move(file_.sink), options_of(directory_, options_)) {
+      file_(made_file(directory_, options_)), output_(std::move(file_.sink), output_options_of("event writer of " + directory_, options_)) {
   write_first_record();
 }
 

@@ -45,7 +45,7 @@ evaluation<Values> evaluate(Model& model, const restored_evaluation& from, Sourc
   monitored_session session(settings_of(options), evaluation_session<Model>(model, from.global_step), saves_nothing_hook{},
                             std::move(hooks)..., std::ref(counter), std::ref(final_ops));
   evaluation_report report(from.checkpoint_path, options);
-  with(session, [&source](auto& self) {
+  with(session, [&](auto& self) {
     if constexpr (std::is_same_v<std::remove_const_t<Source>, no_source>) {
       for ([[maybe_unused]] const auto& step : self.steps()) {}
     } else {

@@ -9,7 +9,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoints_iterator.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/model/model_traits.hpp"
+#include "stepwell/model/restore_model.hpp"
 #include "stepwell/session/hook.hpp"
 #include "stepwell/session/session_settings.hpp"
 #include "stepwell/session/stop.hpp"
@@ -69,10 +69,8 @@ struct restored_evaluation {
 
 template<class Model>
 [[nodiscard]] restored_evaluation restore_for_evaluation(Model& model, const checkpoint_reader& reader, const evaluation_options& options) {
-  restore(model.variables(), reader, options.restore);
-  const auto step = reader.step().value_or(0);
-  if constexpr (owns_global_step<Model>) { model.global_step() = step; }
-  return {reader.prefix(), step};
+  restore(model, reader, options.restore);
+  return {reader.prefix(), reader.step().value_or(0)};
 }
 
 /// Sees to it that what a hook asks to be saved is not.

@@ -2,38 +2,13 @@
 //
 // A program outside the tree, using what is installed and nothing else: trains, is stopped by a hook of its own, starts
 // again, goes on to the end, and is compared with a training that nobody stopped.
-#include <stepwell/stepwell.hpp>
+#include "shaken.hpp"
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
-
-namespace sw = stepwell;
-
-/// Fits weights to a target that random numbers shake, so that the state of every step depends on all before.
-struct shaken {
-  std::vector<double> weights = std::vector<double>(10);
-  sw::random_stream   random{3};
-
-  struct result { double loss; };
-
-  result step(double target) {
-    double loss = 0;
-    for (double& weight : weights) {
-      const double error = weight - target - random.uniform();
-      weight -= 0.1 * error;
-      loss += error * error;
-    }
-    return {loss};
-  }
-  auto variables() {
-    auto drawn = random.state();
-    return sw::variables({{"weights", weights}, {"random", drawn}});
-  }
-};
 
 /// A hook of one's own: counts the runs it saw, and stops the session after so many.
 struct stop_after_runs {
@@ -79,5 +54,6 @@ int main() {
                             train(second_part, "parts", 1000) == 63 && train(nothing_left, "parts", 1000) == 0;
   const bool bits_agree = second_part.weights == whole.weights && nothing_left.weights == whole.weights;
   const bool newest_is_there = sw::latest_checkpoint("parts") == "parts/model.ckpt-100";
-  return steps_add_up && bits_agree && newest_is_there && refuses_what_is_no_checkpoint() ? 0 : 1;
+  const bool it_learns = loss_after(100) < loss_after(1);
+  return steps_add_up && bits_agree && newest_is_there && it_learns && refuses_what_is_no_checkpoint() ? 0 : 1;
 }

@@ -109,6 +109,17 @@ TEST_CASE("the one restored from, and pinned ones, are never deleted", "[checkpo
   CHECK(shop.steps() == "1 3 4 6");
 }
 
+TEST_CASE("D-13 of those restored from only the last stays: many recoveries do not fill the disk", "[checkpoint][saver]") {
+  workshop shop;
+  auto     saver = shop.make({.max_to_keep = 1});
+  for (std::int64_t step = 1; step <= 20; ++step) {
+    save_and_settle(saver, toy_snapshot(step));
+    CHECK(saver.restore_newest()->step() == step);
+  }
+  save_and_settle(saver, toy_snapshot(21));
+  CHECK(shop.steps() == "20 21");
+}
+
 TEST_CASE("checkpoints that no saver of ours wrote are never deleted", "[checkpoint][saver]") {
   workshop     shop;
   std::int64_t step = 1;

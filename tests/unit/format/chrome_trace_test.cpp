@@ -13,6 +13,7 @@ namespace format = stepwell::format;
 namespace test = stepwell::test;
 using nlohmann::json;
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 
 namespace {
 
@@ -87,7 +88,7 @@ TEST_CASE("outer spans stand before inner ones, though they ended later", "[form
 }
 
 TEST_CASE("any text survives in a timeline, and one that is not UTF-8 is mended", "[format][chrome_trace]") {
-  const std::string odd("a \"quoted\" \\ back\nslash\t\x01\x1f\0 \x7f gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80", 44);
+  const std::string odd = "a \"quoted\" \\ back\nslash\t\x01\x1f\0 \x7f gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80"s;  // a zero, too
   const auto events = events_of(read(observed({span(odd, 0us, 1us, {{odd, odd}}), span("bad\xff", 1us, 1us, {{"\xc3", "\x80"}})})), "X");
   CHECK(events[0].at("name") == odd);
   CHECK(events[0].at("args") == json{{odd, odd}});

@@ -38,6 +38,7 @@ struct scripted_session {
     return step;
   }
   bool stop_requested() const { return stopped; }
+  const scripted_session& raw_session() const { return *this; }
 
   void start(sw::global_step_waiter_hook& hook) {
     hook.begin();

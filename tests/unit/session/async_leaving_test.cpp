@@ -65,14 +65,9 @@ void check_restorable(async_rig& rig) {
   CHECK(same(rig.model, model_after(last_step)));
 }
 
-/// Runs so many handlers, unless it ends before.
-void run_handlers(asio::io_context& loop, int count, const bool& has_ended) {
-  for (int i = 0; i < count && !has_ended; ++i) { loop.run_one(); }
-}
-
 }  // namespace
 
-TEST_CASE("a session may be abandoned with its event loop after any number of handlers", "[session][async][abandon]") {
+TEST_CASE("D-27 a session may be abandoned with its event loop after any number of handlers", "[session][async][abandon]") {
   const bool  is_inside = GENERATE(true, false);  // the session in a frame of the loop, or outliving it
   const bool  has_compute = GENERATE(false, true);
   log_capture log;
@@ -101,7 +96,7 @@ TEST_CASE("a session may be abandoned with its event loop after any number of ha
   CHECK(handlers > 10);
 }
 
-TEST_CASE("a session may be cancelled after any number of handlers, and goes on as if nothing had been", "[session][async][cancel]") {
+TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goes on as if nothing had been", "[session][async][cancel]") {
   const auto  kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
   const bool  has_compute = GENERATE(false, true);
   log_capture log;

@@ -120,3 +120,28 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
   second.get();
   CHECK(model.count == 10);
 }
+
+TEST_CASE("at a master, a step that waits for its turn does not hold up the event loop", "[session][async][master]") {
+  log_capture      log;
+  asio::io_context loop;
+  const auto       clock = std::make_shared<sw::held_clock>();
+  shared_model     model;
+  shared_session   chief(settings_on(clock), chief_of(model, master));
+  const auto       on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
+  shared_session   worker(settings_on(clock), worker_of(model, master));
+  chief.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
+  worker.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
+  loop.run();
+  std::optional alone(worker.raw_session().exclusive());  // the worker's turn
+  bool          is_stepped = false;
+  bool          had_its_turn = false;
+  chief.async_next(on_loop([&](const std::exception_ptr&, auto) { is_stepped = true; }));
+  asio::post(loop, [&] { had_its_turn = true; });
+  loop.restart();
+  for (int i = 0; i < 10; ++i) { loop.poll_one(); }
+  CHECK(had_its_turn);
+  CHECK_FALSE(is_stepped);
+  alone.reset();
+  loop.run();
+  CHECK(is_stepped);
+}

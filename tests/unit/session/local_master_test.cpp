@@ -22,7 +22,7 @@ namespace {
 const int the_model = 0;
 const int another_model = 0;
 
-sw::master_subject subject_of(const int& model, bool concurrent = false) { return {&model, typeid(int), concurrent}; }
+sw::master_subject subject_of(const int& model, bool concurrent = false) { return {&model, sw::type_key::of<int>(), concurrent}; }
 
 struct seat : master_seat {
   explicit seat(bool is_chief, const std::string& master = "local:test", const sw::master_subject& of = subject_of(the_model))
@@ -79,7 +79,7 @@ TEST_CASE("all sessions at a master are over one model", "[session][master]") {
   const seat chief = chief_at();
   const auto message = message_of<sw::invalid_argument_error>([] { const seat other(false, "local:test", subject_of(another_model)); });
   CHECK(message.find("All sessions on it reference the same model object") != std::string::npos);
-  CHECK_THROWS_AS(seat(false, "local:test", {&the_model, typeid(long)}), sw::invalid_argument_error);
+  CHECK_THROWS_AS(seat(false, "local:test", {&the_model, sw::type_key::of<long>()}), sw::invalid_argument_error);
   CHECK(sw::sessions_at("local:test") == 1);
 }
 

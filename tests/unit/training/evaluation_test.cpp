@@ -141,7 +141,7 @@ TEST_CASE("an evaluation may share its directory with the training that holds it
 
 TEST_CASE("the source of an evaluation starts where it is, not where training was", "[training][evaluation]") {
   const trained_directory at;  // trained from a source that can seek, and has no name
-  sw::test::counting_source source;
+  sw::test::named_source source;
   measuring_model           model;
   sw::evaluate_once(model, at.prefix(4), source, {.num_evals = 1});
   CHECK(model.total_error == 1.0f - 10.0f);

@@ -95,7 +95,7 @@ TEST_CASE("max_to_keep bounds what stays", "[training]") {
   adding_model              model;
   auto session = sw::monitored_training_session(
       model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .max_to_keep = 2});
-  counting_source source;
+  named_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 6) { break; }
   }

@@ -58,8 +58,8 @@ TEST_CASE("several sources keep their places apart by name", "[training]") {
   adding_model              model;
   {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
-    counting_source a{.called = "a"};
-    counting_source b{.called = "b"};
+    named_source a{.called = "a"};
+    named_source b{.called = "b"};
     for (const auto& step : session.steps(a)) {
       if (step.global_step == 3) { break; }
     }
@@ -69,12 +69,12 @@ TEST_CASE("several sources keep their places apart by name", "[training]") {
     session.close();
   }
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
-  counting_source b{.called = "b"};
+  named_source b{.called = "b"};
   for (const auto& step : session.steps(b)) {
     CHECK(step.value.batch == 3);
     break;
   }
-  counting_source a{.called = "a"};
+  named_source a{.called = "a"};
   for (const auto& step : session.steps(a)) {
     CHECK(step.value.batch == 4);
     break;
@@ -86,7 +86,7 @@ TEST_CASE("a source named \"default\" goes on where it stood, and is the same as
   adding_model              model;
   const auto three_steps = [&](const std::string& name) {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
-    counting_source source{.called = name};
+    named_source source{.called = name};
     std::int64_t    first = 0;
     for (const auto& step : session.steps(source)) {
       if (first == 0) { first = step.value.batch; }
@@ -100,8 +100,8 @@ TEST_CASE("a source named \"default\" goes on where it stood, and is the same as
   CHECK(three_steps("") == 7);
 
   auto            session = sw::monitored_training_session(model, {});
-  counting_source unnamed;
-  counting_source named{.called = "default"};
+  named_source unnamed;
+  named_source named{.called = "default"};
   auto            outer = session.steps(unnamed);
   CHECK((*outer.begin()).value.batch == 1);
   auto inner = session.steps(named);
@@ -109,14 +109,14 @@ TEST_CASE("a source named \"default\" goes on where it stood, and is the same as
 }
 
 TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it", "[training]") {
-  struct stubborn_source : counting_source {
+  struct stubborn_source : named_source {
     int  refusals = 1;
     bool is_lost = false;
     void seek(std::uint64_t position) {
       if (refusals-- > 0) { throw std::runtime_error("not now"); }
-      counting_source::seek(position);
+      named_source::seek(position);
     }
-    std::uint64_t position() const { return is_lost ? throw std::runtime_error("lost") : counting_source::position(); }
+    std::uint64_t position() const { return is_lost ? throw std::runtime_error("lost") : named_source::position(); }
   };
   struct listening_hook {
     int  errors = 0;

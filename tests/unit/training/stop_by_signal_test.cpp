@@ -6,6 +6,7 @@
 #include "support/log_capture.hpp"
 #include "support/once_somebody_waits.hpp"
 #include "support/session_rig.hpp"
+#include "support/signalling_hook.hpp"
 
 #include <stepwell/base/error.hpp>
 
@@ -21,23 +22,9 @@ using sw::test::adding_options;
 using sw::test::counting_source;
 using sw::test::operation;
 using sw::test::session_rig;
+using sw::test::signalling_hook;
 
 namespace {
-
-/// Sends the signal in the run of a step, and waits until its session knows.
-struct signalling_hook {
-  std::int64_t at;
-  int          signal = SIGURG;
-
-  void after_create_session(auto& session, auto&) { signals = session.signals(); }
-  void after_run(auto& context, const auto&) {
-    if (context.global_step() != at) { return; }
-    ::raise(signal);
-    signals->wait_for_stop(*sw::system_clock(), sw::clock::time_point::max());
-  }
-
-  std::shared_ptr<sw::session_signals> signals = nullptr;
-};
 
 struct rejecting_hook {
   void after_run(auto& context, const auto&) { context.reject_state("a test says so"); }

@@ -185,7 +185,7 @@ TEST_CASE("TL-3 D-5 steps that are rolled back are marked, so that viewers drop 
   timeline              line;
   adding_model          model;
   auto session = sw::monitored_training_session(model, line.options(3), recording_hook{&line.story}, aborting_hook{6});
-  counting_source source;
+  named_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 5) { break; }
   }

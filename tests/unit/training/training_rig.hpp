@@ -16,8 +16,8 @@
 
 namespace stepwell::test {
 
-/// A source that counts up for ever and can seek.
-struct counting_source {
+/// Counts up for ever, can seek, and may have a name.
+struct named_source {
   std::int64_t next = 1;
   std::string  called = "";
 
@@ -53,7 +53,7 @@ using adding_options = training_options<adding_model>;
 inline void train_until(adding_model& model, const std::string& directory, std::int64_t last_step) {
   auto session = monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
                                                 stop_at_step_hook{{.last_step = last_step}});
-  counting_source source;
+  named_source source;
   for ([[maybe_unused]] const auto& step : session.steps(source)) {}
   session.close();
 }

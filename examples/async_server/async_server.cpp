@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trains in the background and answers predictions from the latest snapshot, over HTTP:
+//
+//   curl localhost:PORT/status
+//   curl -d '{"x": [0.5, 1]}' localhost:PORT/predict
+//   curl -X POST localhost:PORT/stop          (or Ctrl-C): a last checkpoint, then the end; the next start goes on there
+#include "board.hpp"
+#include "examine.hpp"
+#include "options.hpp"
+#include "routes.hpp"
+#include "server.hpp"
+#include "train.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+namespace asio = boost::asio;
+using namespace async_server;
+
+namespace {
+
+/// Both at a time, and if one of them fails neither.
+asio::awaitable<void> train_and_examine(const options& wanted, asio::any_io_executor compute, board& news) {
+  using namespace asio::experimental::awaitable_operators;
+  co_await (train(wanted, compute, news) && examine(wanted, news));
+}
+
+void serve(const options& wanted) {
+  board             news;
+  asio::thread_pool compute(1);  // steps; before the loop, for a step that is under way is waited for
+  asio::io_context  loop;        // everything else
+  const auto        web = std::make_shared<server>(loop, wanted.port, [&news](const question& asked) { return answer_to(asked, news); });
+  web->start();
+  std::printf("listening on 127.0.0.1:%d\n", web->port());
+  std::fflush(stdout);
+
+  std::exception_ptr failed;
+  asio::co_spawn(loop, train_and_examine(wanted, compute.get_executor(), news), [&](const std::exception_ptr& failure) {
+    failed = failure;
+    web->stop();
+  });
+  loop.run();
+  if (failed) { std::rethrow_exception(failed); }
+  std::printf("trained to step %lld\n", static_cast<long long>(news.step));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  const auto wanted = parse_options(count, arguments);
+  if (!wanted) {
+    std::fprintf(stderr, "usage: async_server [--run-dir DIR] [--port N] [--steps N]\n");
+    return 2;
+  }
+  serve(*wanted);
+  return 0;
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "async_server: %s\n", failure.what());
+  return 1;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <charconv>
+#include <string_view>
+
+namespace async_server {
+namespace {
+
+template<class Number>
+bool read(std::string_view text, Number& into) {
+  const auto* end = text.data() + text.size();
+  const auto  [stopped, failure] = std::from_chars(text.data(), end, into);
+  return failure == std::errc() && stopped == end && into >= 0;
+}
+
+}  // namespace
+
+std::optional<options> parse_options(int count, const char* const* arguments) {
+  options parsed;
+  for (int i = 1; i < count; i += 2) {
+    if (i + 1 == count) { return std::nullopt; }
+    const std::string_view name = arguments[i];
+    const std::string_view value = arguments[i + 1];
+    if (name == "--run-dir" && !value.empty()) { parsed.run_dir = value; }
+    else if (name == "--port" && read(value, parsed.port)) {}
+    else if (name == "--steps" && read(value, parsed.steps)) {}
+    else { return std::nullopt; }
+  }
+  return parsed;
+}
+
+}  // namespace async_server

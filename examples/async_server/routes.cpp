@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "routes.hpp"
+
+#include "numbers.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace async_server {
+namespace {
+
+using json = nlohmann::json;
+
+answer refusal(int status, std::string_view why) { return {status, json{{"error", why}}.dump()}; }
+
+answer status(const question& /*asked*/, board& news) {
+  json all{{"step", news.step},
+           {"loss", news.loss},
+           {"steps_per_second", news.steps_per_second},
+           {"started_from", news.started_from},
+           {"is_trained", news.is_trained}};
+  if (news.latest) { all["snapshot_step"] = news.latest->taken->step(); }
+  if (news.on_test_points) { all["test"] = {{"step", news.on_test_points->step}, {"error", news.on_test_points->error}}; }
+  return {200, all.dump()};
+}
+
+answer predict(const question& asked, board& news) {
+  const auto at = numbers_in(asked.body);
+  if (!at) { return refusal(400, "say at which x: {\"x\": [0.5, 1]}, or the numbers alone, finite and at least one"); }
+  if (!news.latest) { return refusal(503, "training has not begun; ask again"); }
+  const auto now = news.latest;  // the whole answer comes from one snapshot
+  json y = json::array();
+  for (const float x : *at) { y.push_back(now->model.at(x)); }
+  return {200, json{{"step", now->taken->step()}, {"y", y}}.dump()};
+}
+
+answer stop(const question& /*asked*/, board& news) {
+  news.stop_training();
+  return {200, json{{"stopping_at", news.step}}.dump()};
+}
+
+struct route {
+  std::string_view target;
+  std::string_view method;
+  answer (*act)(const question&, board&);
+};
+constexpr route routes[] = {{"/status", "GET", status}, {"/predict", "POST", predict}, {"/stop", "POST", stop}};
+
+}  // namespace
+
+answer answer_to(const question& asked, board& news) {
+  for (const auto& [target, method, act] : routes) {
+    if (asked.target != target) { continue; }
+    return asked.method == method ? act(asked, news) : refusal(405, "ask with " + std::string(method));
+  }
+  return refusal(404, "there are GET /status, POST /predict and POST /stop");
+}
+
+}  // namespace async_server

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Talks to the server as its users do, with curl, in an empty directory: bash talk.sh PROGRAM
+set -euo pipefail
+program=$1
+
+fail() { printf 'talk.sh: %s\n' "$*" >&2; exit 1; }
+
+# start [ARGUMENT...]: starts the server; then `port` is where it listens.
+start() {
+  local line
+  coproc server { exec "$program" --run-dir run "$@"; }
+  pid=$server_PID
+  exec {says}<&"${server[0]}"
+  read -r -t 120 -u "$says" line || fail "the server did not say where it listens"
+  port=${line##*:}
+  trap 'kill -9 "$pid" 2>/dev/null || true' EXIT
+}
+# ended: its exit code must be 0; then `last_step` is how far it came.
+ended() {
+  local line code=0
+  read -r -t 120 -u "$says" line || fail "the server did not say how far it came"
+  last_step=${line##* }
+  wait "$pid" || code=$?
+  [ "$code" = 0 ] || fail "the server ended with $code"
+}
+
+# ask PATH [CURL ARGUMENT...]: the answer, then the status on a line of its own.
+ask() { curl -sS --max-time 60 -w '\n%{http_code}' "http://127.0.0.1:$port$1" "${@:2}" || fail "no answer to $*"; }
+# expect STATUS TEXT PATH [CURL ARGUMENT...]: the answer has that status, and TEXT, a pattern, in it.
+expect() {
+  local said
+  said=$(ask "${@:3}")
+  [[ ${said##*$'\n'} = "$1" && $said =~ $2 ]] || fail "asked for ${*:3}, expected $1 and $2, got: $said"
+}
+# step_now: the step that /status tells.
+step_now() { ask /status | sed -n 's/.*"step":\([0-9]*\).*/\1/p'; }
+# trains_on: soon the step is greater than it was.
+trains_on() {
+  local before tries
+  before=$(step_now)
+  for ((tries = 0; tries < 10000; ++tries)); do
+    [ "$(step_now)" = "$before" ] || return 0
+  done
+  fail "training stands still at step $before"
+}
+
+start
+expect 200 '"y":\[[-0-9.e]+,[-0-9.e]+\]' /predict --retry 60 -d '{"x": [0.5, 1]}'  # 503 before training begins
+expect 200 '"started_from":0,' /status
+expect 200 '"steps_per_second":' /status
+trains_on
+expect 200 '"y":\[[-0-9.e]+\]' /predict -d '{"x": 0.5}'
+expect 200 '"y":\[[-0-9.e]+,[-0-9.e]+,[-0-9.e]+\]' /predict -d '0.5 1 -1e-3'
+
+for body in '' 'one' '1 2x' 'nan' '1e99' '{}' '{"x": []}' '{"x": ["a"]}' '{"x": {}}' '{"x": 1e999}' '{"x": [1' '[{"x": 1}]'; do
+  expect 400 '"error":' /predict -d "$body"
+done
+expect 404 '"error":' /
+expect 404 '"error":' /status/x
+expect 405 '"error":' /predict
+expect 405 '"error":' /status -d ''
+expect 413 '"error":' /predict -d "$(printf '%020000d' 1)"
+expect 431 '"error":' /status -H "X-Long: $(printf '%010000d' 1)"
+exec {raw}<>"/dev/tcp/127.0.0.1/$port"
+printf 'this is not HTTP\r\n\r\n' >&"$raw"
+read -r -t 60 -u "$raw" line && [[ $line = 'HTTP/1.1 400 '* ]] || fail "rubbish was answered with: ${line:-nothing}"
+exec {raw}>&-
+
+exec {idle}<>"/dev/tcp/127.0.0.1/$port"  # somebody who never asks anything does not keep it from ending
+trains_on
+expect 200 '"stopping_at":' /stop -d ''
+ended
+exec {idle}>&-
+events=(run/events.out.tfevents.*)
+[ "${#events[@]}" = 1 ] || fail "the session and the examination write into ${#events[@]} event files, not one"
+[ -s "run/model.ckpt-$last_step.index" ] || fail "there is no checkpoint of step $last_step"
+grep -q "model.ckpt-$last_step\"" run/checkpoint || fail "run/checkpoint does not name step $last_step"
+
+start
+expect 200 . /predict --retry 60 -d '0'
+expect 200 "\"started_from\":$last_step," /status
+first_step=$last_step
+kill -INT "$pid"
+ended
+[ "$last_step" -ge "$first_step" ] && [ -s "run/model.ckpt-$last_step.index" ] || fail "Ctrl-C left no checkpoint of step $last_step"
+
+start --steps $((last_step + 10))
+first_step=$last_step
+ended
+[ "$last_step" = $((first_step + 10)) ] || fail "it was to end at step $((first_step + 10)), and ended at $last_step"
+if "$program" --port nonsense 2>/dev/null; then fail "a command line that makes no sense was taken"; fi
+trap - EXIT

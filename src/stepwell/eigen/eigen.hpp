@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Eigen's matrices and arrays as variables, and as what can be fetched, summed up and watched for NaN. Link `stepwell::eigen`.
+//
+// A checkpoint is row-major, as all readers of its format expect, and an Eigen matrix is column-major unless told otherwise.
+// Nothing is turned behind one's back: declare a matrix `Eigen::RowMajor`, or name it by `column_major_as_transposed`.
+#pragma once
+
+#include "stepwell/base/dtype.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/tensor.hpp"
+#include "stepwell/base/tensor_adapter.hpp"
+#include "stepwell/base/variable.hpp"
+
+#include <Eigen/Core>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace stepwell {
+namespace eigen {
+
+/// The dtype of an Eigen scalar: as `dtype_of`, and of Eigen's 16-bit floating point numbers.
+template<class Scalar>
+inline constexpr dtype dtype_of_scalar = std::same_as<Scalar, Eigen::half>       ? dtype::half
+                                         : std::same_as<Scalar, Eigen::bfloat16> ? dtype::bfloat16
+                                                                                 : dtype_of<Scalar>;
+
+/// What lies in memory and has elements of a fixed size: Matrix, Array, Map, Ref, and blocks and transposes of them. An
+/// expression that has yet to be evaluated does not.
+template<class T>
+concept dense = std::derived_from<T, Eigen::DenseBase<T>> && (T::Flags & Eigen::DirectAccessBit) != 0 &&
+                size_of(dtype_of_scalar<typename T::Scalar>) != 0;
+
+/// A matrix whose columns lie one after the other. A vector is none: it has one order.
+template<class T>
+concept column_major = dense<std::remove_const_t<T>> && !T::IsRowMajor && !T::IsVectorAtCompileTime;
+
+/// The memory of a column-major matrix of r rows and c columns as what it is to a row-major reader: its transpose. Stored with
+/// the shape [c,r], and restored into the same memory, without a copy:
+///
+///     variables({{"weights", eigen::column_major_as_transposed(weights)}})
+/// @lifetime Refers to `matrix`.
+template<column_major Matrix>
+[[nodiscard]] Eigen::Transpose<Matrix> column_major_as_transposed(Matrix& matrix) {
+  return Eigen::Transpose<Matrix>(matrix);
+}
+
+}  // namespace eigen
+
+/// Vectors have one dimension, whether rows or columns; all else has two, [rows,cols].
+template<eigen::dense T>
+struct tensor_adapter<T> {
+  static constexpr bool is_writable = (T::Flags & Eigen::LvalueBit) != 0;
+  static constexpr bool is_borrowed = !std::derived_from<T, Eigen::PlainObjectBase<T>>;
+
+  /// @errors `invalid_argument_error` if there are gaps between the elements: a block that is no whole rows, a Map with strides.
+  static tensor_view view(const T& value) {
+    static_assert(!eigen::column_major<T>,
+                  "stepwell: this Eigen matrix is column-major, and a checkpoint is row-major: declare it with Eigen::RowMajor, "
+                  "or name it by stepwell::eigen::column_major_as_transposed(matrix), which stores it with the shape [cols,rows]");
+    if (!is_contiguous(value)) {
+      throw invalid_argument_error("a variable must be contiguous in row-major order; copy it into an Eigen matrix of its own");
+    }
+    return {eigen::dtype_of_scalar<typename T::Scalar>, shape_of(value),
+            std::as_bytes(std::span(value.data(), static_cast<std::size_t>(value.size())))};
+  }
+
+private:
+  static tensor_shape shape_of(const T& value) {
+    if constexpr (T::IsVectorAtCompileTime) { return {static_cast<std::int64_t>(value.size())}; }
+    else { return {static_cast<std::int64_t>(value.rows()), static_cast<std::int64_t>(value.cols())}; }
+  }
+  static bool is_contiguous(const T& value) noexcept {
+    if (value.size() <= 1) { return true; }
+    if constexpr (T::IsVectorAtCompileTime) {
+      return value.innerStride() == 1;
+    } else {
+      return (value.cols() == 1 || value.innerStride() == 1) && (value.rows() == 1 || value.outerStride() == value.cols());
+    }
+  }
+};
+
+}  // namespace stepwell

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a monitored session adds to a LibTorch training step: the example's network on one thread, with the hooks of a usual run,
+// and checkpoints no more often than every few seconds, against the bare loop over the same batches, step by step in turns.
+//
+// Processor time, of all threads of the process: a step takes milliseconds, and whoever else has the processor meanwhile does not count.
+#include "bench/paired.hpp"
+#include "convnet.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <ctime>
+#include <functional>
+
+namespace {
+
+namespace sw = stepwell;
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+double processor_seconds_of(const std::function<void()>& action) {
+  const double start = processor_seconds();
+  action();
+  return processor_seconds() - start;
+}
+
+void monitored_convnet_against_bare_loop(benchmark::State& state) {
+  torch::set_num_threads(1);
+  torch::manual_seed(1);
+  const convnet::drawings            to_learn(1, 2000);
+  const sw::test::temporary_directory directory;
+  convnet::trainee                   watched, bare;
+  auto batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
+  auto same_batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
+
+  auto session = sw::monitored_training_session(
+      watched, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 10},
+      sw::stop_at_step_hook{{.last_step = 1'000'000}},
+      sw::nan_tensor_hook{&convnet::trainee::result::loss},
+      sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 100}, sw::summary::scalar("loss", &convnet::trainee::result::loss)});
+  auto all = session.steps(batches);
+  auto next = all.begin();  // the first step, and with it what is made once
+  bare.step(*same_batches.peek());
+  same_batches.advance();
+
+  const auto times = sw::bench::run_pairs(
+      state, "bare", [&] { return processor_seconds_of([&] { ++next; }); },
+      [&] {
+        return processor_seconds_of([&] {
+          benchmark::DoNotOptimize(bare.step(*same_batches.peek()));
+          same_batches.advance();
+        });
+      });
+  state.counters["ratio"] = times.ours / times.theirs;
+  state.counters["over_us"] = (times.ours - times.theirs) * 1e6;
+}
+BENCHMARK(monitored_convnet_against_bare_loop)->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(1001);
+
+}  // namespace

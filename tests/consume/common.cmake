@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the scripts of this folder share. They are given -DSOURCE (of this tree), -DWORK (a directory of their own), -DCOMPILER,
+# -DGENERATOR and -DLAUNCHER.
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+if(NOT PROJECT)
+  set(PROJECT project)
+endif()
+set(project ${CMAKE_CURRENT_LIST_DIR}/${PROJECT})
+set(common -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
+
+# run_consumer(PROGRAM): in a directory of its own, from the beginning.
+function(run_consumer program)
+  file(REMOVE_RECURSE ${WORK}/run)
+  file(MAKE_DIRECTORY ${WORK}/run)
+  run(${program} WORKING_DIRECTORY ${WORK}/run)
+endfunction()
+
+# check_installed(PREFIX): all public headers lie there, and nothing that was generated or is ours alone; the tool runs.
+function(check_installed prefix)
+  include(${SOURCE}/src/headers.cmake)
+  if(EXISTS ${prefix}/include/stepwell/eigen)
+    list(APPEND STEPWELL_PUBLIC_HEADERS ${STEPWELL_EIGEN_HEADERS})
+  endif()
+  if(EXISTS ${prefix}/include/stepwell/torch)
+    list(APPEND STEPWELL_PUBLIC_HEADERS ${STEPWELL_TORCH_HEADERS})
+  endif()
+  foreach(header IN LISTS STEPWELL_PUBLIC_HEADERS)
+    if(NOT EXISTS ${prefix}/include/${header})
+      message(FATAL_ERROR "${header} is public, and was not installed")
+    endif()
+  endforeach()
+  file(GLOB_RECURSE installed RELATIVE ${prefix}/include ${prefix}/include/*)
+  foreach(header IN LISTS installed)
+    if(NOT header IN_LIST STEPWELL_PUBLIC_HEADERS)
+      message(FATAL_ERROR "${header} was installed, and is not in the list of public headers")
+    endif()
+  endforeach()
+  if(EXISTS ${prefix}/bin/stepwell)
+    run(${prefix}/bin/stepwell --version)
+  endif()
+endfunction()

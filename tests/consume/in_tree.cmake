@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake -DPREFIX=directory ... -P in_tree.cmake
+# The library, shared, as a part of the consumer's tree: by add_subdirectory, then by FetchContent, which finds it built; then
+# installed with that tree below PREFIX.
+include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
+
+set(tree ${WORK}/build)
+foreach(way IN ITEMS add_subdirectory FetchContent)
+  run(${CMAKE_COMMAND} -S ${project} -B ${tree} ${common} -DCMAKE_CXX_COMPILER=${COMPILER} -DCONSUMER_TAKES_IT_BY=${way}
+    -DSTEPWELL_SOURCE=${SOURCE} -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DBUILD_SHARED_LIBS=ON -DSTEPWELL_INSTALL=ON)
+  run(${CMAKE_COMMAND} --build ${tree})
+  run_consumer(${tree}/consumer)
+endforeach()
+
+# Of ours only the library is a part of it: no tests, tool or examples, unless they are asked for.
+run(${CMAKE_CTEST_COMMAND} --test-dir ${tree} --no-tests=ignore --quiet)
+foreach(ours IN ITEMS src/tool tests examples)
+  if(EXISTS ${tree}/_deps/stepwell-build/${ours})
+    message(FATAL_ERROR "a part of another project brings ${ours} with it")
+  endif()
+endforeach()
+
+file(REMOVE_RECURSE ${PREFIX})
+run(${CMAKE_COMMAND} --install ${tree} --prefix ${PREFIX})
+check_installed(${PREFIX})

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake -DPREFIX=directory ... -P pkg_config.cmake
+# One command line, with what pkg-config says of the library installed below PREFIX; --static if that is a static one.
+include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
+
+find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+if(NOT PKG_CONFIG)
+  message("skipped: there is no pkg-config")
+  return()
+endif()
+file(GLOB_RECURSE description ${PREFIX}/stepwell.pc)
+file(GLOB_RECURSE archive ${PREFIX}/libstepwell.a)
+cmake_path(GET description PARENT_PATH place)
+cmake_path(SET library NORMALIZE ${place}/..)
+set(static)
+if(archive)
+  set(static --static)
+endif()
+
+# ask(VARIABLE OPTION...): the words of pkg-config's answer.
+function(ask variable)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${place} ${PKG_CONFIG} ${static} ${ARGN} stepwell
+    OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(said UNIX_COMMAND "${said}")
+  set(${variable} ${said} PARENT_SCOPE)
+endfunction()
+
+ask(flags --cflags)
+ask(libraries --libs)
+ask(version --modversion)
+message("stepwell ${version}: ${flags} ${libraries}")
+file(STRINGS ${SOURCE}/CMakeLists.txt project_line REGEX "^project\\(stepwell VERSION")
+if(NOT project_line MATCHES " ${version} ")
+  message(FATAL_ERROR "that is not the version of CMakeLists.txt")
+endif()
+if(NOT archive AND libraries MATCHES "protobuf|snappy")
+  message(FATAL_ERROR "a shared library has found its own needs already")
+endif()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+run(${LAUNCHER} ${COMPILER} -std=c++20 -c ${project}/main.cpp -o ${WORK}/main.o ${flags})
+run(${LAUNCHER} ${COMPILER} -std=c++20 -c ${project}/other.cpp -o ${WORK}/other.o ${flags})
+run(${COMPILER} ${WORK}/main.o ${WORK}/other.o -o ${WORK}/consumer ${libraries} -Wl,-rpath,${library})
+run_consumer(${WORK}/consumer)

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model that both translation units train.
+#pragma once
+
+#include <stepwell/stepwell.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace sw = stepwell;
+
+/// Fits weights to a target that random numbers shake, so that the state of every step depends on all before.
+struct shaken {
+  std::vector<double> weights = std::vector<double>(10);
+  sw::random_stream   random{3};
+
+  struct result { double loss; };
+
+  result step(double target) {
+    double loss = 0;
+    for (double& weight : weights) {
+      const double error = weight - target - random.uniform();
+      weight -= 0.1 * error;
+      loss += error * error;
+    }
+    return {loss};
+  }
+  auto variables() {
+    auto drawn = random.state();
+    return sw::variables({{"weights", weights}, {"random", drawn}});
+  }
+};
+
+/// The loss of the last of so many steps; in other.cpp.
+double loss_after(std::int64_t steps);

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A session whose model and results are made of Eigen's types.
+#include <stepwell/eigen/eigen.hpp>
+
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+#include "unit/hooks/event_reading.hpp"
+
+#include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/hooks/logging_tensor_hook.hpp>
+#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace sw = stepwell;
+using sw::test::tagged_in;
+using sw::test::temporary_directory;
+
+namespace {
+
+/// Counts in every element; a step can spoil one.
+struct counting_matrices {
+  struct result {
+    Eigen::Vector3d                                    gradient;
+    Eigen::Array<int, 2, 2, Eigen::RowMajor>           whole;
+    const Eigen::Matrix<float, 2, 3, Eigen::RowMajor>& weights;
+  };
+  Eigen::Matrix<float, 2, 3, Eigen::RowMajor> weights = Eigen::Matrix<float, 2, 3, Eigen::RowMajor>::Zero();
+  Eigen::MatrixXd                             turned = Eigen::MatrixXd::Zero(2, 3);
+
+  result step(double gradient) {
+    weights.array() += 1;
+    turned(0, 2) += 1;
+    return {Eigen::Vector3d::Constant(gradient), Eigen::Array<int, 2, 2, Eigen::RowMajor>::Ones(), weights};
+  }
+  auto variables() {
+    return sw::variables({{"weights", weights}, {"turned", sw::eigen::column_major_as_transposed(turned)}});
+  }
+};
+
+template<class... Hooks>
+void train(counting_matrices& model, const std::string& directory, std::int64_t last_step, Hooks... hooks) {
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
+                                                sw::stop_at_step_hook{{.last_step = last_step}}, std::move(hooks)...);
+  for ([[maybe_unused]] const auto& step : session.steps(std::vector<double>(10, 1.0))) {}
+  session.close();
+}
+
+}  // namespace
+
+TEST_CASE("matrices are saved and restored into the memory of a new model, turned or not", "[eigen]") {
+  const temporary_directory directory;
+  counting_matrices         first, second;
+  train(first, directory.path(), 4);
+  train(second, directory.path(), 6);
+  CHECK(second.weights == Eigen::Matrix<float, 2, 3, Eigen::RowMajor>::Constant(6));
+  CHECK(second.turned(0, 2) == 6);
+  CHECK(second.turned.sum() == 6);
+
+  const sw::checkpoint_reader newest(sw::latest_checkpoint(directory.path()).value());
+  const auto turned = newest.read("turned");
+  CHECK(turned.shape() == sw::tensor_shape{3, 2});
+  CHECK(turned.as<double>()[4] == 6);
+}
+
+TEST_CASE("fetched matrices are summed up and logged", "[eigen]") {
+  const temporary_directory directory;
+  sw::test::log_capture     log;
+  counting_matrices         model;
+  train(model, directory.path(), 4,
+        sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 2},
+                               sw::summary::histogram("weights", &counting_matrices::weights),
+                               sw::summary::histogram("gradient", [](const counting_matrices::result& r) { return r.gradient; })},
+        sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("gradient", &counting_matrices::result::gradient)});
+  CHECK(tagged_in(directory.path(), "weights").size() == 2);
+  CHECK(tagged_in(directory.path(), "gradient").size() == 2);
+  CHECK(log.contains(sw::log_level::info, "gradient = [1 1 1]"));
+}
+
+TEST_CASE("a histogram of whole numbers is refused by name", "[eigen]") {
+  const temporary_directory directory;
+  counting_matrices         model;
+  const auto write = [&] {
+    train(model, directory.path(), 4,
+          sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1}, sw::summary::histogram("whole", &counting_matrices::result::whole)});
+  };
+  CHECK_THROWS_WITH(write(), Catch::Contains("summary \"whole\": a histogram is made of floats or doubles; this is DT_INT32"));
+}
+
+TEST_CASE("HOOK-NAN-1 a fetched matrix is watched in each element", "[eigen][nan]") {
+  counting_matrices     model;
+  sw::monitored_session session(model, sw::nan_tensor_hook{&counting_matrices::result::gradient}, sw::nan_tensor_hook{&counting_matrices::result::whole},
+                                sw::nan_tensor_hook{&counting_matrices::weights});
+  session.run(1.0);
+  model.weights(1, 2) = std::numeric_limits<float>::infinity();
+  CHECK_THROWS_AS(session.run(1.0), sw::nan_loss_error);
+}
