@@ -26,6 +26,8 @@ registry& known_writers() {
 
 }  // namespace
 
+std::shared_ptr<writer> writer::shared(const std::string& directory) { return shared(directory, writer_options()); }
+
 std::shared_ptr<writer> writer::shared(const std::string& directory, writer_options options) {
   value_or_throw(options.files->create_directories(directory));
   const place where(options.files.get(), value_or_throw(options.files->canonical(directory)));

@@ -39,6 +39,7 @@ std::pair<format::summary_value, std::uint64_t> histogram_of(std::string tag, st
 
 }  // namespace
 
+writer::writer(std::string directory) : writer(std::move(directory), writer_options()) {}
 writer::writer(std::string directory, writer_options options)
     : core_(std::make_unique<core>(std::move(directory), std::move(options))) {}
 

@@ -66,7 +66,8 @@ public:
   /// Makes the directory and in it a new file, whose name is greater than that of every event file there; what exists
   /// is never touched. The first record is on the disk when this returns.
   /// @errors `invalid_argument_error` for a suffix with a slash; else what the file system says.
-  explicit writer(std::string directory, writer_options options = {});
+  explicit writer(std::string directory);
+  explicit writer(std::string directory, writer_options options);
   writer(const writer&) = delete;
   writer& operator=(const writer&) = delete;
   /// `close`; what it would throw is logged. After a `flush` that ran into its deadline it does not wait: the file is
@@ -75,7 +76,8 @@ public:
 
   /// The writer of `directory` in this process: by its canonical path, made at the first call and whenever nobody holds
   /// one or it is closed; closed with its last holder. `options` count only when one is made.
-  [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options = {});
+  [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory);
+  [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options);
 
   /// @cost Well under a microsecond, no allocation (but for the first value of a tag in tensor style).
   template<class Number>

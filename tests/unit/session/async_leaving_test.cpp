@@ -28,27 +28,55 @@ namespace {
 
 constexpr std::int64_t last_step = 4;
 
-/// A start, steps with due checkpoints and a recovery, a run, a checkpoint between, a close; goes on where it was left.
-asio::awaitable<void> everything(async_test_session& session, ending_source& source) {
-  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
-  if (!session.is_started()) { co_await session.async_start(); }
+/// Each way to have steps done.
+enum class stepping { by_next, by_sequence, by_run };
+
+/// One step after the other, as long as `next()` gives one.
+asio::awaitable<void> step_on(async_test_session& session, auto& next) {
   for (;;) {
-    const auto step = co_await session.async_next(source);
+    const auto step = co_await next();
     if (!step) { break; }
     if (step->global_step == 3) { co_await session.async_checkpoint_now(); }
   }
+}
+asio::awaitable<void> steps_by_next(async_test_session& session, ending_source& source) {
+  auto next = [&] { return session.async_next(source); };
+  co_await step_on(session, next);
+}
+asio::awaitable<void> steps_by_sequence(async_test_session& session, ending_source& source) {
+  auto steps = session.async_steps(source);
+  auto next = [&] { return steps.next(); };
+  co_await step_on(session, next);
+}
+asio::awaitable<void> steps_by_run(async_test_session& session) {
+  while (session.global_step() < last_step) {
+    co_await session.async_run(session.global_step() + 1);
+    if (session.global_step() == 3) { co_await session.async_checkpoint_now(); }
+  }
+}
+
+/// A start, steps with due checkpoints and a recovery, a checkpoint between, a close; goes on where it was left.
+asio::awaitable<void> everything(async_test_session& session, ending_source& source, stepping how) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  if (!session.is_started()) { co_await session.async_start(); }
+  switch (how) {
+    case stepping::by_next: co_await steps_by_next(session, source); break;
+    case stepping::by_sequence: co_await steps_by_sequence(session, source); break;
+    case stepping::by_run: co_await steps_by_run(session); break;
+  }
   co_await session.async_close();
 }
-asio::awaitable<void> everything_within(async_rig& rig, asio::any_io_executor steps_on) {
-  sw::async_options how;
-  if (steps_on) { how.steps_on(steps_on); }
-  auto          session = rig.async(2, {}, how);
+/// A run of one batch is repeated with that batch: its checkpoint must be the one just before.
+std::int64_t save_steps(stepping how) { return how == stepping::by_run ? 1 : 2; }
+
+asio::awaitable<void> everything_within(async_rig& rig, stepping how, sw::async_options options) {
+  auto          session = rig.async(save_steps(how), {}, std::move(options));
   ending_source source{last_step};
-  co_await everything(session, source);
+  co_await everything(session, source, how);
 }
 
 /// What is on the disk can be gone on from, to the very end.
-void check_restorable(async_rig& rig) {
+void check_restorable(async_rig& rig, stepping how) {
   rig.settle();
   const auto found = newest_in(rig.directory.path());
   if (found.step > 0) { CHECK(same(found.model, model_after(found.step))); }
@@ -57,17 +85,18 @@ void check_restorable(async_rig& rig) {
   for (int tries = 0; !again; ++tries) {
     REQUIRE(tries < 100);
     try {
-      again.emplace(rig.async(2));
+      again.emplace(rig.async(save_steps(how)));
     } catch (const sw::failed_precondition_error&) { rig.settle(); }  // the directory is held until its last save is done
   }
   ending_source source{last_step};
-  rig.await(whole_life(*again, source));
+  rig.await(everything(*again, source, how));
   CHECK(same(rig.model, model_after(last_step)));
 }
 
 }  // namespace
 
 TEST_CASE("D-27 a session may be abandoned with its event loop after any number of handlers", "[session][async][abandon]") {
+  const auto  how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
   const bool  is_inside = GENERATE(true, false);  // the session in a frame of the loop, or outliving it
   const bool  has_compute = GENERATE(false, true);
   log_capture log;
@@ -76,27 +105,27 @@ TEST_CASE("D-27 a session may be abandoned with its event loop after any number 
     async_rig         rig;
     asio::thread_pool pool(1);
     rig.model.before = failing_batches{{2}};
-    asio::any_io_executor steps_on;
-    sw::async_options     how;
-    if (has_compute) { how.steps_on(steps_on = pool.get_executor()); }
+    sw::async_options options;
+    if (has_compute) { options.steps_on(pool.get_executor()); }
     {
       ending_source                     source{last_step};
       std::optional<async_test_session> outside;
-      if (!is_inside) { outside.emplace(rig.async(2, {}, how)); }
+      if (!is_inside) { outside.emplace(rig.async(save_steps(how), {}, options)); }
       asio::io_context loop;
-      asio::co_spawn(loop, is_inside ? everything_within(rig, steps_on) : everything(*outside, source),
+      asio::co_spawn(loop, is_inside ? everything_within(rig, how, options) : everything(*outside, source, how),
                      [&](const std::exception_ptr& failure) {
                        CHECK_FALSE(failure);
                        has_ended = true;
                      });
       run_handlers(loop, handlers, has_ended);
     }
-    check_restorable(rig);
+    check_restorable(rig, how);
   }
   CHECK(handlers > 10);
 }
 
 TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goes on as if nothing had been", "[session][async][cancel]") {
+  const auto  how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
   const auto  kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
   const bool  has_compute = GENERATE(false, true);
   log_capture log;
@@ -107,14 +136,14 @@ TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goe
     asio::thread_pool pool(1);
     story_type        story;
     rig.model.before = failing_batches{{2}};
-    sw::async_options how;
-    if (has_compute) { how.steps_on(pool.get_executor()); }
-    auto                      session = rig.async(2, {&story}, how);
+    sw::async_options options;
+    if (has_compute) { options.steps_on(pool.get_executor()); }
+    auto                      session = rig.async(save_steps(how), {&story}, options);
     ending_source             source{last_step};
     asio::cancellation_signal cancel;
     std::exception_ptr        failure;
     bool                      is_done = false;
-    asio::co_spawn(rig.io, everything(session, source),
+    asio::co_spawn(rig.io, everything(session, source, how),
                    asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how_it_failed) {
                      failure = how_it_failed;
                      is_done = true;
@@ -127,8 +156,8 @@ TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goe
     if (failure) {
       CHECK(was_aborted(failure));
       ++aborted;
-      CHECK_FALSE((session.is_started() && !session.is_closed() && session.should_stop() && source.peek() != nullptr));
-      if (!session.is_closed()) { rig.await(everything(session, source)); }
+      CHECK_FALSE((how != stepping::by_run && session.is_started() && !session.is_closed() && session.should_stop() && source.peek() != nullptr));
+      if (!session.is_closed()) { rig.await(everything(session, source, how)); }
     }
     CHECK(session.is_closed());
     CHECK(same(rig.model, model_after(last_step)));

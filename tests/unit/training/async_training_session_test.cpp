@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace sw = stepwell;
@@ -27,6 +28,15 @@ asio::awaitable<std::int64_t> last_step_of(auto& session, auto& source) {
   }
   co_await session.async_close();
   co_return last;
+}
+
+/// A session made in a frame of the event loop, that steps until it has done so many.
+asio::awaitable<void> made_and_run(async_rig& rig, std::int64_t last_step) {
+  auto            options = rig.options();
+  counting_source source;
+  options.save_summaries_steps = 1;
+  auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = last_step}});
+  static_cast<void>(co_await last_step_of(session, source));
 }
 
 }  // namespace
@@ -51,4 +61,34 @@ TEST_CASE("an awaited training session saves by its cadence, stops by a signal, 
   CHECK(rig.await(last_step_of(session, source)) == 5);
   CHECK(same(rig.model, model_after(5)));
   CHECK(rig.steps() == "0 2 3 5");  // every second step from the last save on
+}
+
+TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on", "[training][async][abandon][cancel]") {
+  const bool  is_cancelled = GENERATE(false, true);  // or abandoned with its event loop
+  log_capture log;
+  int         handlers = 0;
+  for (bool has_ended = false; !has_ended; ++handlers) {
+    async_rig rig;
+    bool      is_done = false;
+    {
+      asio::io_context          loop;
+      asio::cancellation_signal cancel;
+      asio::co_spawn(loop, made_and_run(rig, 3), asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& failure) {
+        CHECK((!failure || (is_cancelled && was_aborted(failure))));
+        is_done = true;
+      }));
+      run_handlers(loop, handlers, is_done);
+      has_ended = is_done;
+      if (is_cancelled && !is_done) {
+        cancel.emit(asio::cancellation_type::terminal);
+        loop.run();
+        CHECK(is_done);
+      }
+    }
+    rig.settle();  // the directory is held until what was being written is finished
+    rig.model = adding_model();
+    rig.await(made_and_run(rig, 5));
+    CHECK(same(rig.model, model_after(5)));
+  }
+  CHECK(handlers > 10);
 }
