@@ -13,10 +13,12 @@ namespace sw = stepwell;
 
 /// Fits y = slope x + offset to points of y = 3x + 1 by gradient descent.
 struct line {
-  float slope  = 0;
+  float slope = 0;
   float offset = 0;
 
-  struct result { float loss; };
+  struct result {
+    float loss;
+  };
 
   result step() {
     constexpr std::array xs{-1.0F, -0.5F, 0.0F, 0.5F, 1.0F};
@@ -38,8 +40,7 @@ struct line {
 int main() {
   line model;
   auto session = sw::monitored_training_session(
-      model, {},
-      sw::stop_at_step_hook{{.last_step = 1000}},
+      model, {}, sw::stop_at_step_hook{{.last_step = 1000}},
       sw::logging_tensor_hook{{.every_n_iter = 20}, sw::tag("loss", &line::result::loss), sw::tag("slope", &line::slope)});
 
   for (const auto& step : session.steps()) {

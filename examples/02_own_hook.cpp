@@ -11,10 +11,12 @@ namespace sw = stepwell;
 
 /// Looks for the lowest point of (x - 2)^2 in steps of a size that only a hook makes small enough.
 struct valley {
-  float x    = 10;
+  float x = 10;
   float rate = 1.01F;
 
-  struct result { float height; };
+  struct result {
+    float height;
+  };
 
   result step() {
     const float height = (x - 2) * (x - 2);

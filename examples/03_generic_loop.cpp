@@ -26,7 +26,7 @@ sw::stop_reason fit(Session& session, Source& source) {
 
 /// The mean of what it is shown.
 struct mean {
-  double       value = 0;
+  double value = 0;
   std::int64_t count = 0;
 
   void step(double number) { value += (number - value) / static_cast<double>(++count); }
@@ -37,7 +37,9 @@ struct mean {
 struct root {
   double guess = 1;
 
-  struct result { double error; };
+  struct result {
+    double error;
+  };
   result step(double square) {
     guess = (guess + square / guess) / 2;
     return {guess * guess - square};

@@ -16,9 +16,11 @@ namespace sw = stepwell;
 /// A thousand walkers, each going its random way.
 struct walkers {
   std::array<float, 1000> places{};
-  sw::random_stream       random{7};
+  sw::random_stream random{7};
 
-  struct result { float spread; };
+  struct result {
+    float spread;
+  };
 
   result step() {
     float squares = 0;
@@ -45,8 +47,7 @@ bool has_event_file(const char* directory) {
 int main() {
   walkers model;
   auto session = sw::monitored_training_session(
-      model, {},
-      sw::stop_at_step_hook{{.last_step = 500}},
+      model, {}, sw::stop_at_step_hook{{.last_step = 500}},
       sw::summary_saver_hook{{.output_dir = "run", .save_steps = 10},
                              sw::summary::scalar("spread", &walkers::result::spread),
                              sw::summary::scalar("first_walker", [](const walkers& all) { return all.places[0]; }),

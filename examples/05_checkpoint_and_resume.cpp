@@ -13,8 +13,8 @@ namespace sw = stepwell;
 
 /// Estimates pi by throwing darts, with momentum: every state it is in depends on all before.
 struct darts {
-  double            estimate = 0;
-  double            momentum = 0;
+  double estimate = 0;
+  double momentum = 0;
   sw::random_stream random{42};
 
   void step() {
@@ -33,9 +33,9 @@ struct darts {
 /// Trains in `directory` up to `last_step`, from wherever it stands.
 double train(const std::string& directory, std::int64_t last_step) {
   darts model;
-  auto  session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none},
-      sw::stop_at_step_hook{{.last_step = last_step}});
+  auto session =
+      sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none},
+                                     sw::stop_at_step_hook{{.last_step = last_step}});
   const auto first = session.global_step();
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();  // saves the last step, too

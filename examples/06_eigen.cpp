@@ -21,13 +21,13 @@ namespace sw = stepwell;
 struct regression {
   using row_major = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   struct result {
-    double    loss;
+    double loss;
     row_major gradient;
   };
 
-  Eigen::MatrixXd inputs, targets;                                 // data: not saved, in whatever order Eigen likes
-  row_major       weights = row_major::Zero(4, 2);                 // row-major: saved as it lies there
-  Eigen::MatrixXd momentum = Eigen::MatrixXd::Zero(4, 2);          // column-major: saved as what it is to others, [2,4]
+  Eigen::MatrixXd inputs, targets;                         // data: not saved, in whatever order Eigen likes
+  row_major weights = row_major::Zero(4, 2);               // row-major: saved as it lies there
+  Eigen::MatrixXd momentum = Eigen::MatrixXd::Zero(4, 2);  // column-major: saved as what it is to others, [2,4]
 
   regression() {
     sw::random_stream random{1};
@@ -39,7 +39,7 @@ struct regression {
 
   result step() {
     const Eigen::MatrixXd error = inputs * weights - targets;
-    const row_major       gradient = inputs.transpose() * error / 32 + 1e-6 * weights;
+    const row_major gradient = inputs.transpose() * error / 32 + 1e-6 * weights;
     momentum = 0.9 * momentum + gradient;
     weights -= 0.1 * momentum;
     return {error.squaredNorm() / 32, gradient};
@@ -49,10 +49,10 @@ struct regression {
 
 regression::row_major train(const std::string& directory, std::int64_t last_step) {
   regression model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 50},
-                                                sw::stop_at_step_hook{{.last_step = last_step}},
-                                                sw::nan_tensor_hook{&regression::result::gradient},
-                                                sw::logging_tensor_hook{{.every_n_iter = 100}, sw::tag("norm", [](const regression& model) { return model.weights.norm(); })});
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 50}, sw::stop_at_step_hook{{.last_step = last_step}},
+      sw::nan_tensor_hook{&regression::result::gradient},
+      sw::logging_tensor_hook{{.every_n_iter = 100}, sw::tag("norm", [](const regression& model) { return model.weights.norm(); })});
   double loss = 0;
   for (const auto& step : session.steps()) { loss = step.value.loss; }
   session.close();

@@ -33,10 +33,10 @@ asio::awaitable<void> train_and_examine(const options& wanted, asio::any_io_exec
 }
 
 void serve(const options& wanted) {
-  board             news;
+  board news;
   asio::thread_pool compute(1);  // steps; before the loop, for a step that is under way is waited for
-  asio::io_context  loop;        // everything else
-  const auto        web = std::make_shared<server>(loop, wanted.port, [&news](const question& asked) { return answer_to(asked, news); });
+  asio::io_context loop;         // everything else
+  const auto web = std::make_shared<server>(loop, wanted.port, [&news](const question& asked) { return answer_to(asked, news); });
   web->start();
   std::printf("listening on 127.0.0.1:%d\n", web->port());
   std::fflush(stdout);

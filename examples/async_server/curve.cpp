@@ -32,7 +32,7 @@ float curve::error(std::span<const point> points) const {
 }
 
 curve::result curve::step(const std::vector<point>& batch) {
-  const float        loss = error(batch);
+  const float loss = error(batch);
   std::vector<float> slope(heights_.size());
   for (const auto& each : batch) {
     const float off = at(each.x) - each.y;
@@ -44,7 +44,7 @@ curve::result curve::step(const std::vector<point>& batch) {
 
 std::vector<point> noisy_points(std::uint64_t seed, int count) {
   stepwell::random_stream random(seed);
-  std::vector<point>      points;
+  std::vector<point> points;
   for (int i = 0; i < count; ++i) {
     const auto x = static_cast<float>(6 * random.uniform() - 3);
     const auto noise = static_cast<float>(0.2 * (random.uniform() - 0.5));

@@ -11,11 +11,15 @@
 
 namespace async_server {
 
-struct point { float x, y; };
+struct point {
+  float x, y;
+};
 
 class curve {
 public:
-  struct result { float loss; };
+  struct result {
+    float loss;
+  };
 
   /// The curve at `x`.
   [[nodiscard]] float at(float x) const;

@@ -18,11 +18,11 @@ namespace sw = stepwell;
 
 asio::awaitable<void> examine(const options& wanted, board& news) {
   const auto points = noisy_points(2, 1'000);
-  curve      model;  // of its own: the other one is being trained
+  curve model;  // of its own: the other one is being trained
   const auto error_of = [&points](const curve& seen) { return sw::summary::metric_list{{"test/error", seen.error(points)}}; };
 
   asio::steady_timer pause(co_await asio::this_coro::executor);
-  const offer        end_pause(news.when_trained, [&pause] { pause.cancel(); });
+  const offer end_pause(news.when_trained, [&pause] { pause.cancel(); });
   std::int64_t examined_step = -1;
   while (!news.is_trained) {
     pause.expires_after(std::chrono::seconds(1));

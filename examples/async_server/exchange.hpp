@@ -15,7 +15,7 @@ struct question {
 };
 
 struct answer {
-  int         status = 200;
+  int status = 200;
   std::string json;
 };
 

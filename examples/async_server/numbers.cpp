@@ -22,7 +22,7 @@ bool is_all_finite(const std::vector<float>& numbers) {
 /// Where `object` has "x": a number, or a list of numbers.
 std::optional<std::vector<float>> numbers_of(const json& object) {
   if (!object.is_object() || !object.contains("x")) { return std::nullopt; }
-  const json&        x = object["x"];
+  const json& x = object["x"];
   std::vector<float> numbers;
   for (const json& each : x.is_array() ? x : json::array({x})) {
     if (!each.is_number()) { return std::nullopt; }
@@ -37,7 +37,7 @@ std::optional<std::vector<float>> plain_numbers(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
     if (text.empty()) { return numbers; }
     const auto word = text.substr(0, text.find_first_of(blanks));
-    float      number = 0;
+    float number = 0;
     const auto [stopped, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (failure != std::errc() || stopped != word.data() + word.size()) { return std::nullopt; }
     numbers.push_back(number);
@@ -49,7 +49,7 @@ std::optional<std::vector<float>> plain_numbers(std::string_view text) {
 
 std::optional<std::vector<float>> numbers_in(const std::string& body) {
   const bool is_json = body.find('{') != std::string::npos;
-  auto       numbers = is_json ? numbers_of(json::parse(body, nullptr, false)) : plain_numbers(body);
+  auto numbers = is_json ? numbers_of(json::parse(body, nullptr, false)) : plain_numbers(body);
   if (numbers && (numbers->empty() || !is_all_finite(*numbers))) { numbers.reset(); }
   return numbers;
 }

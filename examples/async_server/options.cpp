@@ -10,7 +10,7 @@ namespace {
 template<class Number>
 bool read(std::string_view text, Number& into) {
   const auto* end = text.data() + text.size();
-  const auto  [stopped, failure] = std::from_chars(text.data(), end, into);
+  const auto [stopped, failure] = std::from_chars(text.data(), end, into);
   return failure == std::errc() && stopped == end && into >= 0;
 }
 
@@ -22,10 +22,13 @@ std::optional<options> parse_options(int count, const char* const* arguments) {
     if (i + 1 == count) { return std::nullopt; }
     const std::string_view name = arguments[i];
     const std::string_view value = arguments[i + 1];
-    if (name == "--run-dir" && !value.empty()) { parsed.run_dir = value; }
-    else if (name == "--port" && read(value, parsed.port)) {}
-    else if (name == "--steps" && read(value, parsed.steps)) {}
-    else { return std::nullopt; }
+    if (name == "--run-dir" && !value.empty()) {
+      parsed.run_dir = value;
+    } else if (name == "--port" && read(value, parsed.port)) {
+    } else if (name == "--steps" && read(value, parsed.steps)) {
+    } else {
+      return std::nullopt;
+    }
   }
   return parsed;
 }

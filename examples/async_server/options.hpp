@@ -11,9 +11,9 @@
 namespace async_server {
 
 struct options {
-  std::string   run_dir = "run";
-  std::uint16_t port = 0;  // 0: one that is free
-  std::int64_t  steps = std::numeric_limits<std::int64_t>::max();  // until somebody says stop
+  std::string run_dir = "run";
+  std::uint16_t port = 0;                                         // 0: one that is free
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // until somebody says stop
 };
 
 /// `[--run-dir DIR] [--port N] [--steps N]`; nothing for anything else.

@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_connections = 100;
 constexpr std::size_t most_header = 8 << 10;
 constexpr std::size_t most_body = 16 << 10;
-constexpr auto        patience = 10s;
-constexpr auto        awaited = asio::as_tuple(asio::use_awaitable);  // failures are values
+constexpr auto patience = 10s;
+constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // failures are values
 
 using request = http::request<http::string_body>;
 using response = http::response<http::string_body>;
@@ -57,7 +57,7 @@ public:
 
 private:
   std::set<T*>& all_;
-  T&            one_;
+  T& one_;
 };
 
 /// The status for what came and was no request; 0 where nobody is there to be told.
@@ -71,9 +71,7 @@ int status_of(const beast::error_code& failure) {
 answer answered(const answering& answers, const request& asked) {
   try {
     return answers({std::string(asked.method_string()), std::string(asked.target()), asked.body()});
-  } catch (const std::exception&) {
-    return {500, R"({"error":"this should not have happened"})"};
-  }
+  } catch (const std::exception&) { return {500, R"({"error":"this should not have happened"})"}; }
 }
 
 answer refusal(int status) { return {status, R"({"error":"this is no request that can be answered"})"}; }
@@ -116,8 +114,8 @@ asio::awaitable<void> server::accept_all(std::shared_ptr<server> self) {
 }
 
 asio::awaitable<void> server::talk(std::shared_ptr<server> self, tcp::socket socket) {
-  const counted     one(open_);
-  stream            connection(std::move(socket));
+  const counted one(open_);
+  stream connection(std::move(socket));
   beast::flat_buffer unread(most_header + most_body);
   for (bool goes_on = true; goes_on && !is_stopping_;) { goes_on = co_await answer_one(connection, unread); }
   static_cast<void>(self);
@@ -126,13 +124,11 @@ asio::awaitable<void> server::talk(std::shared_ptr<server> self, tcp::socket soc
 /// Whoever is still sending would lose the answer with the connection: let him finish, but not for ever.
 asio::awaitable<void> server::let_finish(stream& connection) {
   const listed<stream> waits(waiting_, connection);
-  beast::error_code    failure;
+  beast::error_code failure;
   connection.socket().shutdown(tcp::socket::shutdown_send, failure);
   connection.expires_after(1s);
   std::array<char, 4096> rest;
-  while (!failure && !is_stopping_) {
-    std::tie(failure, std::ignore) = co_await connection.async_read_some(asio::buffer(rest), awaited);
-  }
+  while (!failure && !is_stopping_) { std::tie(failure, std::ignore) = co_await connection.async_read_some(asio::buffer(rest), awaited); }
 }
 
 /// Whether there may be another.

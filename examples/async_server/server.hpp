@@ -44,10 +44,10 @@ private:
   boost::asio::awaitable<void> let_finish(stream& connection);
 
   boost::asio::ip::tcp::acceptor acceptor_;
-  answering                      answers_;
-  std::size_t                    open_ = 0;
-  std::set<stream*>              waiting_;  // for a question, or its rest
-  bool                           is_stopping_ = false;
+  answering answers_;
+  std::size_t open_ = 0;
+  std::set<stream*> waiting_;  // for a question, or its rest
+  bool is_stopping_ = false;
 };
 
 }  // namespace async_server

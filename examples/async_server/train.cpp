@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 class pace {
 public:
   explicit pace(std::int64_t step) : step_(step) {}
-  [[nodiscard]] bool   is_due() const { return steady_clock::now() - since_ >= std::chrono::milliseconds(200); }
+  [[nodiscard]] bool is_due() const { return steady_clock::now() - since_ >= std::chrono::milliseconds(200); }
   [[nodiscard]] double steps_per_second(std::int64_t step) {
     const auto now = steady_clock::now();
     const std::chrono::duration<double> seconds = now - std::exchange(since_, now);
@@ -27,7 +27,7 @@ public:
   }
 
 private:
-  std::int64_t             step_;
+  std::int64_t step_;
   steady_clock::time_point since_ = steady_clock::now();
 };
 
@@ -41,9 +41,9 @@ void publish(sw::snapshot taken, board& news) {
 }  // namespace
 
 asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute, board& news) {
-  curve      model;
+  curve model;
   const auto points = noisy_points(1, 10'000);
-  auto       batches = sw::data::shuffled_batches(points, {.batch_size = 64, .seed = 1});
+  auto batches = sw::data::shuffled_batches(points, {.batch_size = 64, .seed = 1});
 
   sw::training_options<curve> how{.checkpoint_dir = wanted.run_dir,  // named first: g++ 12 destroys an aggregate twice that is
                                   .save_checkpoint_secs = 30,        // made inside an awaited expression

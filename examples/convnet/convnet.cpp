@@ -21,24 +21,24 @@
 namespace sw = stepwell;
 
 int main(int count, char** arguments) {
-  const std::string  run_dir = count > 1 ? arguments[1] : "convnet-run";
+  const std::string run_dir = count > 1 ? arguments[1] : "convnet-run";
   const std::int64_t last_step = count > 2 ? std::stoll(arguments[2]) : 150;
   const std::int64_t killed_at = count > 3 ? std::stoll(arguments[3]) : -1;
 
   torch::set_num_threads(1);  // sums in one order
   torch::manual_seed(1);      // the first weights
   const convnet::drawings to_learn(1, 2000), to_test(2, 500);
-  convnet::trainee        model;
-  auto                    batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
+  convnet::trainee model;
+  auto batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
 
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 20},
-      sw::stop_at_step_hook{{.last_step = last_step}},
+      model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 20}, sw::stop_at_step_hook{{.last_step = last_step}},
       sw::nan_tensor_hook{&convnet::trainee::result::scores},
       sw::logging_tensor_hook{{.every_n_iter = 50}, sw::tag("loss", &convnet::trainee::result::loss)},
-      sw::summary_saver_hook{{.output_dir = run_dir, .save_steps = 50},
-                             sw::summary::scalar("loss", &convnet::trainee::result::loss),
-                             sw::summary::histogram("scores/weight", [](const convnet::trainee& now) { return now.network.scores->weight; })});
+      sw::summary_saver_hook{
+          {.output_dir = run_dir, .save_steps = 50},
+          sw::summary::scalar("loss", &convnet::trainee::result::loss),
+          sw::summary::histogram("scores/weight", [](const convnet::trainee& now) { return now.network.scores->weight; })});
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {
     if (session.global_step() == killed_at) { std::raise(SIGKILL); }
   }

@@ -43,8 +43,7 @@ struct batch {
 /// So many drawn digits, in memory.
 class drawings {
 public:
-  drawings(std::uint64_t seed, std::int64_t count)
-      : all_{torch::empty({count, 1, 28, 28}), torch::empty({count}, torch::kLong)} {
+  drawings(std::uint64_t seed, std::int64_t count) : all_{torch::empty({count, 1, 28, 28}), torch::empty({count}, torch::kLong)} {
     auto* pixels = all_.images.data_ptr<float>();
     for (std::int64_t i = 0; i < count; ++i) {
       const auto drawn = digits::render(seed, static_cast<std::uint64_t>(i));
@@ -67,17 +66,17 @@ private:
 /// What a session trains.
 struct trainee {
   struct result {
-    double        loss;
+    double loss;
     torch::Tensor scores;
   };
 
-  network_impl       network;
+  network_impl network;
   torch::optim::Adam optimizer{network.parameters(), torch::optim::AdamOptions(2e-3)};
 
   result step(const batch& seen) {
     optimizer.zero_grad();
     const auto scores = network.forward(seen.images);
-    auto       loss = torch::nll_loss(torch::log_softmax(scores, 1), seen.labels);
+    auto loss = torch::nll_loss(torch::log_softmax(scores, 1), seen.labels);
     loss.backward();
     optimizer.step();
     return {loss.item<double>(), scores.detach()};

@@ -10,9 +10,9 @@ namespace digits {
 /// What Adam knows besides the slots. The powers are part of a checkpoint; the rates are the user's.
 struct adam {
   float learning_rate = 1e-3F;
-  float beta1         = 0.9F;
-  float beta2         = 0.999F;
-  float epsilon       = 1e-8F;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
 
   float beta1_power = beta1;  // beta1 to the power of the step to come, counted from one
   float beta2_power = beta2;

@@ -26,11 +26,11 @@ float softmax(std::span<float> row) {
 score cross_entropy(matrix& logits, const xt::xtensor<std::int32_t, 1>& labels) {
   const std::size_t rows = logits.shape(0);
   const std::size_t classes = logits.shape(1);
-  double      loss = 0;
+  double loss = 0;
   std::size_t right = 0;
   for (std::size_t i = 0; i < rows; ++i) {
-    const auto  row = std::span(logits.data(), logits.size()).subspan(i * classes, classes);
-    const auto  label = static_cast<std::size_t>(labels(i));
+    const auto row = std::span(logits.data(), logits.size()).subspan(i * classes, classes);
+    const auto label = static_cast<std::size_t>(labels(i));
     const float wanted = row[label];
     right += static_cast<std::size_t>(std::ranges::max_element(row) - row.begin()) == label ? 1 : 0;
     loss += static_cast<double>(softmax(row) - wanted);

@@ -11,7 +11,7 @@ namespace digits {
 
 /// Means over a batch.
 struct score {
-  float loss     = 0;
+  float loss = 0;
   float accuracy = 0;  // how many have their largest logit at the label
 };
 

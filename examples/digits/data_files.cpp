@@ -26,8 +26,7 @@ bool exist(sw::io::file_system& files, const pair_of_files& names) {
 }
 
 /// Renders images `first` to `first + count` into the two files.
-void render_into(sw::io::file_system& files, const pair_of_files& names, std::uint64_t seed, std::uint32_t first,
-                 std::uint32_t count) {
+void render_into(sw::io::file_system& files, const pair_of_files& names, std::uint64_t seed, std::uint32_t first, std::uint32_t count) {
   idx_array pictures{{count, image_side, image_side}, {}};
   idx_array meanings{{count}, {}};
   pictures.elements.reserve(count * image_pixels);
@@ -50,7 +49,7 @@ void sweep(sw::io::file_system& files, const std::string& directory) {
 }  // namespace
 
 void make_data_files(sw::io::file_system& files, const std::string& directory, const rendering& wanted) {
-  const auto          inside = [&](const char* name) { return sw::io::join_path(directory, name); };
+  const auto inside = [&](const char* name) { return sw::io::join_path(directory, name); };
   const pair_of_files train{inside(train_images), inside(train_labels)};
   const pair_of_files test{inside(test_images), inside(test_labels)};
   if (exist(files, train) && exist(files, test)) { return; }

@@ -17,7 +17,7 @@ namespace digits {
 
 /// Some examples: one image a row, pixels from 0 (paper) to 1 (ink), and what each shows.
 struct batch {
-  xt::xtensor<float, 2>        images;
+  xt::xtensor<float, 2> images;
   xt::xtensor<std::int32_t, 1> labels;
 };
 

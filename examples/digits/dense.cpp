@@ -8,7 +8,9 @@ namespace digits {
 namespace {
 
 template<class Tensor>
-auto elements(Tensor& tensor) { return std::span(tensor.data(), tensor.size()); }
+auto elements(Tensor& tensor) {
+  return std::span(tensor.data(), tensor.size());
+}
 
 std::span<float> row_of(matrix& values, std::size_t index) {
   return std::span(values.data(), values.size()).subspan(index * values.shape(1), values.shape(1));

@@ -18,7 +18,7 @@
 namespace {
 
 constexpr int exit_failure = 1;
-constexpr int exit_usage   = 2;
+constexpr int exit_usage = 2;
 
 digits::datasets data_for(const digits::options& wanted) {
   const auto files = stepwell::io::posix_file_system();
@@ -30,13 +30,12 @@ digits::datasets data_for(const digits::options& wanted) {
 
 void run(const digits::options& wanted) {
   digits::set_matrix_threads(wanted.threads);
-  const auto      data = data_for(wanted);
+  const auto data = data_for(wanted);
   digits::network model(wanted.hidden, wanted.seed);
-  const auto      step = digits::train(model, data, wanted);
-  const auto      score = digits::evaluate(model, data.test);
-  std::printf("final step=%lld loss=%.6f accuracy=%.4f fingerprint=%s\n", static_cast<long long>(step),
-              static_cast<double>(score.loss), static_cast<double>(score.accuracy),
-              digits::fingerprint(model.variables()).c_str());
+  const auto step = digits::train(model, data, wanted);
+  const auto score = digits::evaluate(model, data.test);
+  std::printf("final step=%lld loss=%.6f accuracy=%.4f fingerprint=%s\n", static_cast<long long>(step), static_cast<double>(score.loss),
+              static_cast<double>(score.accuracy), digits::fingerprint(model.variables()).c_str());
 }
 
 }  // namespace

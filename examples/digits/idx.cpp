@@ -12,7 +12,7 @@ namespace {
 
 namespace sw = stepwell;
 
-constexpr std::byte   unsigned_bytes{0x08};  // the element type, third byte of the magic number
+constexpr std::byte unsigned_bytes{0x08};  // the element type, third byte of the magic number
 constexpr std::size_t magic_size = 4;
 constexpr std::size_t max_rank = 3;
 
@@ -35,9 +35,7 @@ std::uint64_t product_up_to(std::span<const std::uint32_t> sizes, std::uint64_t 
   return product;
 }
 
-sw::status damaged(std::string what) {
-  return {sw::errc::data_loss, std::move(what) + "; give MNIST's own files, unpacked, or remove it"};
-}
+sw::status damaged(std::string what) { return {sw::errc::data_loss, std::move(what) + "; give MNIST's own files, unpacked, or remove it"}; }
 
 sw::status at(sw::status failure, const std::string& path) {
   failure.place = path;
@@ -54,7 +52,7 @@ sw::result<idx_array> read_array(sw::io::file& in, std::size_t rank) {
   auto sizes = decode_idx_header(std::span(head).first(*head_bytes), rank, *file_bytes);
   if (!sizes) { return std::move(sizes).error(); }
 
-  idx_array  array{std::move(sizes).value(), std::vector<std::uint8_t>(*file_bytes - header_size(rank))};
+  idx_array array{std::move(sizes).value(), std::vector<std::uint8_t>(*file_bytes - header_size(rank))};
   const auto element_bytes = in.read_at(header_size(rank), std::as_writable_bytes(std::span(array.elements)));
   if (!element_bytes) { return element_bytes.error(); }
   if (*element_bytes != array.elements.size()) { return damaged("became shorter while it was read"); }
@@ -63,8 +61,7 @@ sw::result<idx_array> read_array(sw::io::file& in, std::size_t rank) {
 
 }  // namespace
 
-sw::result<std::vector<std::uint32_t>> decode_idx_header(std::span<const std::byte> head, std::size_t rank,
-                                                         std::uint64_t file_bytes) {
+sw::result<std::vector<std::uint32_t>> decode_idx_header(std::span<const std::byte> head, std::size_t rank, std::uint64_t file_bytes) {
   if (rank == 0 || rank > max_rank) { return sw::status(sw::errc::invalid_argument, "an IDX file has 1 to 3 dimensions here"); }
   if (head.size() < header_size(rank)) { return damaged("too short for the header of an IDX file"); }
   if (big_endian(head) != (std::to_integer<std::uint32_t>(unsigned_bytes) << 8 | rank)) {

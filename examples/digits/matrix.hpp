@@ -9,7 +9,7 @@
 namespace digits {
 
 using matrix = xt::xtensor<float, 2>;
-using row    = xt::xtensor<float, 1>;
+using row = xt::xtensor<float, 1>;
 
 /// c = a b. @pre The shapes fit; `c` has the shape of the product.
 void multiply(const matrix& a, const matrix& b, matrix& c);

@@ -25,9 +25,7 @@ void rectify(matrix& values) {
 
 /// Lets the gradient through where the unit was on.
 void rectify_gradient(matrix& gradient, const matrix& activations) {
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    gradient.data()[i] = activations.data()[i] > 0 ? gradient.data()[i] : 0;
-  }
+  for (std::size_t i = 0; i < gradient.size(); ++i) { gradient.data()[i] = activations.data()[i] > 0 ? gradient.data()[i] : 0; }
 }
 
 }  // namespace
@@ -74,7 +72,7 @@ score evaluate(const network& model, const dataset& examples) {
   constexpr std::uint64_t at_once = 500;
   double loss = 0;
   double accuracy = 0;
-  batch  some;
+  batch some;
   std::vector<std::uint64_t> indices;
   for (std::uint64_t first = 0; first < examples.size(); first += at_once) {
     indices.resize(std::min(at_once, examples.size() - first));

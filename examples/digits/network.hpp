@@ -20,7 +20,7 @@ namespace digits {
 struct network {
   dense hidden;
   dense output;
-  adam  optimizer{.learning_rate = 3e-4F};
+  adam optimizer{.learning_rate = 3e-4F};
 
   /// What a step tells of the batch it learnt from, as it was before learning.
   using result = score;
@@ -40,9 +40,9 @@ struct network {
 private:
   void predict(const matrix& images, matrix& activations, matrix& logits) const;
 
-  matrix activations_;           // of the hidden layer
+  matrix activations_;  // of the hidden layer
   matrix activation_gradient_;
-  matrix logits_;                // after scoring: their gradient
+  matrix logits_;  // after scoring: their gradient
 };
 
 /// How well `model` does on all of `examples`.

@@ -16,8 +16,8 @@ namespace po = boost::program_options;
 /// A whole number that refuses what Boost would let through: signs where none make sense, and values out of range.
 template<class Integer>
 struct number {
-  std::string  name;
-  Integer&     target;
+  std::string name;
+  Integer& target;
   std::int64_t low;
   std::int64_t high;
 
@@ -25,8 +25,8 @@ struct number {
     std::int64_t value = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (failed != std::errc{} || end != text.data() + text.size() || value < low || value > high) {
-      throw usage_error("--" + name + " must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) +
-                        ", not '" + text + "'");
+      throw usage_error("--" + name + " must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
+                        text + "'");
     }
     target = static_cast<Integer>(value);
   }
@@ -48,14 +48,16 @@ po::options_description description(options& into) {
   const auto add = [](po::options_description& all, const char* name, const po::value_semantic* value, const std::string& text) {
     all.add_options()(name, value, text.c_str());
   };
-  po::options_description all("digits: learns to read handwritten digits, and goes on where it was stopped\n\nOptions, with their defaults");
+  po::options_description all(
+      "digits: learns to read handwritten digits, and goes on where it was stopped\n\nOptions, with their defaults");
   add(all, "run-dir", po::value(&into.run_dir)->value_name("DIR"), with_default("where checkpoints and events go", into.run_dir));
   add(all, "steps", whole("steps", into.steps, 1, any), with_default("the step to stop at", into.steps));
   add(all, "data", po::value(&into.data)->value_name("DIR"), "MNIST's four files, unpacked (rendered into RUN-DIR/data)");
   add(all, "batch-size", whole("batch-size", into.batch_size, 1, 100'000), with_default("examples a step", into.batch_size));
   add(all, "hidden", whole("hidden", into.hidden, 1, 100'000), with_default("units of the hidden layer", into.hidden));
   add(all, "seed", whole("seed", into.seed, 0, any), with_default("of the first weights and the order of examples", into.seed));
-  add(all, "save-steps", whole("save-steps", into.save_steps, 0, any), with_default("steps between checkpoints, 0 for none", into.save_steps));
+  add(all, "save-steps", whole("save-steps", into.save_steps, 0, any),
+      with_default("steps between checkpoints, 0 for none", into.save_steps));
   add(all, "threads", whole("threads", into.threads, 1, 1024), with_default("threads of a matrix product", into.threads));
   all.add_options()("help", "this text");
   return all;
@@ -64,8 +66,8 @@ po::options_description description(options& into) {
 }  // namespace
 
 std::optional<options> parse_options(int count, const char* const* arguments) {
-  options           parsed;
-  const auto        known = description(parsed);
+  options parsed;
+  const auto known = description(parsed);
   po::variables_map found;
   try {
     constexpr auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
@@ -73,15 +75,13 @@ std::optional<options> parse_options(int count, const char* const* arguments) {
     po::store(po::command_line_parser(count, arguments).options(known).style(style).positional(nothing_bare).run(), found);
     if (found.count("help") != 0) { return std::nullopt; }
     po::notify(found);
-  } catch (const po::error& wrong) {
-    throw usage_error(wrong.what());
-  }
+  } catch (const po::error& wrong) { throw usage_error(wrong.what()); }
   if (parsed.run_dir.empty()) { throw usage_error("--run-dir must name a directory"); }
   return parsed;
 }
 
 std::string help_text() {
-  options            defaults;
+  options defaults;
   std::ostringstream text;
   text << description(defaults);
   return text.str();

@@ -12,14 +12,14 @@
 namespace digits {
 
 struct options {
-  std::string   run_dir    = "run";
-  std::string   data;                  // empty: rendered into run_dir/data
-  std::int64_t  steps      = 30'000;
-  std::size_t   batch_size = 128;
-  std::size_t   hidden     = 128;
-  std::uint64_t seed       = 1;
-  std::int64_t  save_steps = 500;
-  int           threads    = 1;
+  std::string run_dir = "run";
+  std::string data;  // empty: rendered into run_dir/data
+  std::int64_t steps = 30'000;
+  std::size_t batch_size = 128;
+  std::size_t hidden = 128;
+  std::uint64_t seed = 1;
+  std::int64_t save_steps = 500;
+  int threads = 1;
 };
 
 /// A command line that cannot be followed; `what()` says why, for people.

@@ -15,9 +15,7 @@ namespace {
 using stepwell::random_stream;
 
 /// Between -1 and 1, the middle likelier than the ends: a sum of three uniform numbers.
-double bell(random_stream& random) {
-  return (random.uniform() + random.uniform() + random.uniform()) * (2.0 / 3.0) - 1.0;
-}
+double bell(random_stream& random) { return (random.uniform() + random.uniform() + random.uniform()) * (2.0 / 3.0) - 1.0; }
 
 double between(random_stream& random, double low, double high) { return low + (high - low) * random.uniform(); }
 
@@ -105,11 +103,10 @@ private:
   static int last(double edge) { return std::min(static_cast<int>(image_side), static_cast<int>(edge + 1.0)); }
 
   static double distance_to(point pixel, point from, point to) {
-    const point  along{to.x - from.x, to.y - from.y};
-    const point  off{pixel.x - from.x, pixel.y - from.y};
+    const point along{to.x - from.x, to.y - from.y};
+    const point off{pixel.x - from.x, pixel.y - from.y};
     const double length_squared = along.x * along.x + along.y * along.y;
-    const double nearest =
-        length_squared > 0 ? std::clamp((off.x * along.x + off.y * along.y) / length_squared, 0.0, 1.0) : 0.0;
+    const double nearest = length_squared > 0 ? std::clamp((off.x * along.x + off.y * along.y) / length_squared, 0.0, 1.0) : 0.0;
     const point left{off.x - nearest * along.x, off.y - nearest * along.y};
     return std::sqrt(left.x * left.x + left.y * left.y);
   }
@@ -135,17 +132,15 @@ std::uint8_t developed(double ink, const handwriting& hand, random_stream& rando
 
 drawing render(std::uint64_t seed, std::uint64_t index) {
   random_stream random(seed, index);
-  drawing       made;
+  drawing made;
   made.digit = static_cast<std::uint8_t>(random() % 10);
-  const auto  ways = glyphs_of(made.digit);
+  const auto ways = glyphs_of(made.digit);
   const auto& way = ways[random() % ways.size()];
-  const auto  hand = some_hand(random);
+  const auto hand = some_hand(random);
 
   paper sheet;
   for (const auto& original : way) { write(sheet, flattened(wobbled(original, hand.wobble, random)), hand); }
-  for (std::size_t pixel = 0; pixel < image_pixels; ++pixel) {
-    made.pixels[pixel] = developed(sheet[pixel], hand, random);
-  }
+  for (std::size_t pixel = 0; pixel < image_pixels; ++pixel) { made.pixels[pixel] = developed(sheet[pixel], hand, random); }
   return made;
 }
 

@@ -36,10 +36,11 @@ auto frequent_summaries(const network& model, const options& wanted) {
 
 /// What costs a little, now and then.
 auto rare_summaries(const dataset& test, const options& wanted) {
-  return sw::summary_saver_hook{{.output_dir = wanted.run_dir, .save_steps = 1000},
-                                sw::summary::scalar("test/accuracy", [&test](const network& now) { return evaluate(now, test).accuracy; }),
-                                sw::summary::histogram("hidden/kernel", [](const network& now) -> const auto& { return now.hidden.kernel.value; }),
-                                sw::summary::image("hidden/features", [](const network& now) { return features(now, 3); })};
+  return sw::summary_saver_hook{
+      {.output_dir = wanted.run_dir, .save_steps = 1000},
+      sw::summary::scalar("test/accuracy", [&test](const network& now) { return evaluate(now, test).accuracy; }),
+      sw::summary::histogram("hidden/kernel", [](const network& now) -> const auto& { return now.hidden.kernel.value; }),
+      sw::summary::image("hidden/features", [](const network& now) { return features(now, 3); })};
 }
 
 }  // namespace
@@ -53,10 +54,8 @@ std::int64_t train(network& model, const datasets& data, const options& wanted) 
 
   auto session = sw::monitored_training_session(
       model, {.checkpoint_dir = wanted.run_dir, .save_checkpoint_steps = wanted.save_steps, .log_step_count_steps = 5000},
-      sw::stop_at_step_hook{{.last_step = wanted.steps}},
-      sw::nan_tensor_hook{&network::result::loss},
-      sw::progress_hook{{.last_step = wanted.steps}, &network::result::loss},
-      frequent_summaries(model, wanted),
+      sw::stop_at_step_hook{{.last_step = wanted.steps}}, sw::nan_tensor_hook{&network::result::loss},
+      sw::progress_hook{{.last_step = wanted.steps}, &network::result::loss}, frequent_summaries(model, wanted),
       rare_summaries(data.test, wanted));
 
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/axis.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 #include <utility>
 

@@ -11,8 +11,8 @@
 namespace stepwell::tool {
 
 struct tick {
-  double      value = 0;
-  double      place = 0;  ///< 0 at the low end, 1 at the high one.
+  double value = 0;
+  double place = 0;  ///< 0 at the low end, 1 at the high one.
   std::string text;
 };
 
@@ -23,7 +23,7 @@ public:
   axis(range values, std::size_t wanted, bool is_round, bool is_logarithmic = false);
 
   /// Where a value lies: 0 to 1 inside.
-  [[nodiscard]] double                   place_of(double value) const noexcept;
+  [[nodiscard]] double place_of(double value) const noexcept;
   [[nodiscard]] const std::vector<tick>& ticks() const noexcept { return ticks_; }
 
 private:
@@ -31,9 +31,9 @@ private:
   void make_logarithmic(range values, std::size_t wanted);
   void add_tick(double value, std::string text);
 
-  bool              is_logarithmic_;
-  double            low_ = 0;  // of the logarithm, if that is what counts
-  double            high_ = 1;
+  bool is_logarithmic_;
+  double low_ = 0;  // of the logarithm, if that is what counts
+  double high_ = 1;
   std::vector<tick> ticks_;
 };
 

@@ -48,9 +48,7 @@ public:
     std::ranges::reverse(arguments);  // as CLI11 wants them
     try {
       app_.parse(std::move(arguments));
-    } catch (const CLI::ParseError& refused) {
-      return app_.exit(refused, to_.out, to_.err) == 0 ? outcome::good : outcome::usage;
-    }
+    } catch (const CLI::ParseError& refused) { return app_.exit(refused, to_.out, to_.err) == 0 ? outcome::good : outcome::usage; }
     return chosen_();
   }
 
@@ -69,8 +67,11 @@ private:
     command.add_flag("--stats", inspect_.stats, "count, min, max, mean, stddev, NaN and infinities of each tensor (reads all of it)");
     auto* print = command.add_option("--print", inspect_.print, "the values of this tensor")->type_name("NAME");
     command.add_option("--limit", inspect_.limit, "at most so many values, 0: all")->capture_default_str()->needs(print);
-    auto* diff = command.add_option("--diff", inspect_.diff, "what differs from this other checkpoint; exit code 1 if anything does")->type_name("TARGET");
-    command.add_option("--tolerance", inspect_.tolerance, "absolute differences up to this do not count")->needs(diff)->check(CLI::NonNegativeNumber);
+    auto* diff = command.add_option("--diff", inspect_.diff, "what differs from this other checkpoint; exit code 1 if anything does")
+                     ->type_name("TARGET");
+    command.add_option("--tolerance", inspect_.tolerance, "absolute differences up to this do not count")
+        ->needs(diff)
+        ->check(CLI::NonNegativeNumber);
     command.add_flag("--json", inspect_.json, is_json);
   }
 
@@ -95,11 +96,11 @@ private:
     follow->excludes(summary);
     command.add_flag("-r,--recursive", events_.recursive, "directories below, too")->excludes(follow);
     command.parse_complete_callback([this] {
-      events_.form = as_csv_                         ? events_form::csv
-                     : as_summary_                   ? events_form::summary_json
-                     : as_json_                      ? events_form::json
+      events_.form = as_csv_                       ? events_form::csv
+                     : as_summary_                 ? events_form::summary_json
+                     : as_json_                    ? events_form::json
                      : as_lines_ || events_.follow ? events_form::lines
-                                                     : events_form::summary;
+                                                   : events_form::summary;
     });
   }
 
@@ -117,13 +118,21 @@ private:
   }
 
   void add_prune() {
-    auto& command = add("prune", "Delete the checkpoints that a saver with these rules would delete; only says so without --yes", prune_, &prune);
+    auto& command =
+        add("prune", "Delete the checkpoints that a saver with these rules would delete; only says so without --yes", prune_, &prune);
     command.add_option("DIRECTORY", prune_.directory, "a directory of checkpoints")->required();
-    command.add_option("--max-to-keep", prune_.max_to_keep, "the newest so many stay, 0: all")->capture_default_str()->check(CLI::NonNegativeNumber);
-    command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others one every so often stays for good")->type_name("HOURS");
-    command.add_option("--keep-best", prune_.keep_best, "so many with the best metric that was reported to the saver stay")->type_name("COUNT");
+    command.add_option("--max-to-keep", prune_.max_to_keep, "the newest so many stay, 0: all")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others one every so often stays for good")
+        ->type_name("HOURS");
+    command.add_option("--keep-best", prune_.keep_best, "so many with the best metric that was reported to the saver stay")
+        ->type_name("COUNT");
     command.add_flag("--higher-is-better", prune_.higher_is_better, "of that metric")->needs("--keep-best");
-    command.add_option("--pin", prune_.pinned, "never delete this one; may be given again")->type_name("CHECKPOINT")->expected(1)->take_all();
+    command.add_option("--pin", prune_.pinned, "never delete this one; may be given again")
+        ->type_name("CHECKPOINT")
+        ->expected(1)
+        ->take_all();
     command.add_option("--basename", prune_.basename, "what the checkpoints are called before \"-STEP\"")->capture_default_str();
     auto* yes = command.add_flag("--yes", prune_.yes, "do it");
     command.add_flag("-n,--dry-run", only_says_, "only say what would be deleted (the default)")->excludes(yes);
@@ -170,21 +179,21 @@ private:
     return all;
   }
 
-  console&                 to_;
-  CLI::App                 app_{"Looks at, checks and tidies what training runs of stepwell and TensorFlow leave behind.", "stepwell"};
-  inspect_options          inspect_;
-  verify_options           verify_;
-  events_options           events_;
-  plot_options             plot_;
-  prune_options            prune_;
-  export_options           export_;
-  run_stats_options        stats_;
-  std::string              shell_;
-  bool                     as_lines_ = false;
-  bool                     as_csv_ = false;
-  bool                     as_json_ = false;
-  bool                     as_summary_ = false;
-  bool                     only_says_ = false;
+  console& to_;
+  CLI::App app_{"Looks at, checks and tidies what training runs of stepwell and TensorFlow leave behind.", "stepwell"};
+  inspect_options inspect_;
+  verify_options verify_;
+  events_options events_;
+  plot_options plot_;
+  prune_options prune_;
+  export_options export_;
+  run_stats_options stats_;
+  std::string shell_;
+  bool as_lines_ = false;
+  bool as_csv_ = false;
+  bool as_json_ = false;
+  bool as_summary_ = false;
+  bool only_says_ = false;
   std::function<outcome()> chosen_;
 };
 
@@ -205,7 +214,8 @@ private:
 
 outcome outcome_of(errc kind) noexcept {
   switch (kind) {
-    case errc::data_loss: case errc::truncated: return outcome::damaged;
+    case errc::data_loss:
+    case errc::truncated: return outcome::damaged;
     case errc::invalid_argument: return outcome::usage;
     case errc::failed_precondition: return outcome::held;
     default: return outcome::unreadable;
@@ -216,7 +226,7 @@ outcome outcome_of(errc kind) noexcept {
 
 outcome run(std::vector<std::string> arguments, console& to) noexcept {
   const log_to logged(to.err);
-  const auto   fail = [&](std::string_view what, outcome how) {
+  const auto fail = [&](std::string_view what, outcome how) {
     to.out.flush();
     to.err << "stepwell: " << printable(what) << '\n';
     return how;
@@ -225,13 +235,9 @@ outcome run(std::vector<std::string> arguments, console& to) noexcept {
     const auto how = command_line(to).run(std::move(arguments));
     if (!to.out.flush()) { return fail("could not write all of the output", outcome::unreadable); }
     return how;
-  } catch (const error& failure) {
-    return fail(failure.what(), outcome_of(failure.kind()));
-  } catch (const std::bad_alloc&) {
+  } catch (const error& failure) { return fail(failure.what(), outcome_of(failure.kind())); } catch (const std::bad_alloc&) {
     return fail("out of memory", outcome::unreadable);
-  } catch (const std::exception& failure) {
-    return fail(failure.what(), outcome::unreadable);
-  }
+  } catch (const std::exception& failure) { return fail(failure.what(), outcome::unreadable); }
 }
 
 }  // namespace stepwell::tool

@@ -74,8 +74,9 @@ void write_zsh(const std::vector<described_command>& commands, std::ostream& out
     for (const auto& option : command.options) {
       out << fmt::format(" \\\n      '{}[{}]{}'", option.name, quoted(option.what, true), option.takes_value ? ":value:_files" : "");
     }
-    out << (command.words.empty() ? " \\\n      '*:path:_files' ;;\n"
-                                  : fmt::format(" \\\n      '*:word:({})' ;;\n", joined(command.words, [](const auto& one) { return one; })));
+    out << (command.words.empty()
+                ? " \\\n      '*:path:_files' ;;\n"
+                : fmt::format(" \\\n      '*:word:({})' ;;\n", joined(command.words, [](const auto& one) { return one; })));
   }
   out << "  esac\n"
          "}\n"

@@ -13,14 +13,14 @@ namespace stepwell::tool {
 struct described_option {
   std::string name;  ///< With its dashes.
   std::string what;
-  bool        takes_value = false;
+  bool takes_value = false;
 };
 
 struct described_command {
-  std::string                   name;
-  std::string                   what;
+  std::string name;
+  std::string what;
   std::vector<described_option> options;
-  std::vector<std::string>      words = {};  ///< That its argument may be; none: files and directories.
+  std::vector<std::string> words = {};  ///< That its argument may be; none: files and directories.
 };
 
 /// Writes the script of a shell. @errors `invalid_argument_error` for another shell than bash, zsh and fish.

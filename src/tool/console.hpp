@@ -15,23 +15,23 @@
 namespace stepwell::tool {
 
 struct console {
-  std::ostream&                    out;
-  std::ostream&                    err;
-  int                              width   = 80;     ///< Columns of the terminal.
-  bool                             colours = false;  ///< Whether `out` shows them.
-  std::shared_ptr<io::file_system> files   = io::posix_file_system();
-  std::shared_ptr<stepwell::clock> time    = system_clock();
-  std::stop_token                  stop    = {};  ///< Ends what would go on for ever.
+  std::ostream& out;
+  std::ostream& err;
+  int width = 80;        ///< Columns of the terminal.
+  bool colours = false;  ///< Whether `out` shows them.
+  std::shared_ptr<io::file_system> files = io::posix_file_system();
+  std::shared_ptr<stepwell::clock> time = system_clock();
+  std::stop_token stop = {};  ///< Ends what would go on for ever.
 };
 
 /// How a command ended; the exit code of the process. Documented in docs/how_to/tool.md: never renumber.
 enum class outcome : int {
-  good        = 0,  ///< Done, and nothing to complain about.
-  differs     = 1,  ///< `inspect --diff`: the checkpoints are not the same.
-  usage       = 2,  ///< The command line makes no sense.
-  damaged     = 3,  ///< Bytes are damaged, missing or cut short.
-  unreadable  = 4,  ///< Not there, or the system refuses; nothing is known of the bytes.
-  held        = 5,  ///< Somebody else holds the directory.
+  good = 0,        ///< Done, and nothing to complain about.
+  differs = 1,     ///< `inspect --diff`: the checkpoints are not the same.
+  usage = 2,       ///< The command line makes no sense.
+  damaged = 3,     ///< Bytes are damaged, missing or cut short.
+  unreadable = 4,  ///< Not there, or the system refuses; nothing is known of the bytes.
+  held = 5,        ///< Somebody else holds the directory.
 };
 
 /// The worse of two: for commands that look at many things.

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/elements.hpp"
 
-#include <cmath>
 #include <fmt/format.h>
+#include <cmath>
 #include <limits>
 
 namespace stepwell::tool {
 
 float to_float(half_bits value) noexcept {
-  const int   exponent = (value.bits >> 10) & 0x1f;
-  const int   fraction = value.bits & 0x3ff;
+  const int exponent = (value.bits >> 10) & 0x1f;
+  const int fraction = value.bits & 0x3ff;
   const float sign = (value.bits & 0x8000) != 0 ? -1.0f : 1.0f;
   if (exponent == 0x1f) {
     return sign * (fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN());
   }
-  return sign * (exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                               : std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25));
+  return sign *
+         (exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25));
 }
 
 template<class T>

@@ -37,12 +37,17 @@ bool with_element_type(dtype type, Act&& act) {
   switch (type) {
     case dtype::float32: act(std::type_identity<float>{}); return true;
     case dtype::float64: act(std::type_identity<double>{}); return true;
-    case dtype::int8: case dtype::qint8: act(std::type_identity<std::int8_t>{}); return true;
-    case dtype::int16: case dtype::qint16: act(std::type_identity<std::int16_t>{}); return true;
-    case dtype::int32: case dtype::qint32: act(std::type_identity<std::int32_t>{}); return true;
+    case dtype::int8:
+    case dtype::qint8: act(std::type_identity<std::int8_t>{}); return true;
+    case dtype::int16:
+    case dtype::qint16: act(std::type_identity<std::int16_t>{}); return true;
+    case dtype::int32:
+    case dtype::qint32: act(std::type_identity<std::int32_t>{}); return true;
     case dtype::int64: act(std::type_identity<std::int64_t>{}); return true;
-    case dtype::uint8: case dtype::quint8: act(std::type_identity<std::uint8_t>{}); return true;
-    case dtype::uint16: case dtype::quint16: act(std::type_identity<std::uint16_t>{}); return true;
+    case dtype::uint8:
+    case dtype::quint8: act(std::type_identity<std::uint8_t>{}); return true;
+    case dtype::uint16:
+    case dtype::quint16: act(std::type_identity<std::uint16_t>{}); return true;
     case dtype::uint32: act(std::type_identity<std::uint32_t>{}); return true;
     case dtype::uint64: act(std::type_identity<std::uint64_t>{}); return true;
     case dtype::boolean: act(std::type_identity<bool>{}); return true;

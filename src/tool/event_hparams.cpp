@@ -3,8 +3,8 @@
 
 #include "tool/text.hpp"
 
-#include <array>
 #include <fmt/format.h>
+#include <array>
 #include <span>
 #include <type_traits>
 #include <variant>
@@ -23,13 +23,15 @@ std::string_view status_name(format::hparams_status status) {
 }
 
 std::string setting_text(const format::hparam_value& setting) {
-  return std::visit([](const auto& held) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(held)>, std::string>) {
-      return printable(held);
-    } else {
-      return fmt::format("{}", held);
-    }
-  }, setting.get());
+  return std::visit(
+      [](const auto& held) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(held)>, std::string>) {
+          return printable(held);
+        } else {
+          return fmt::format("{}", held);
+        }
+      },
+      setting.get());
 }
 
 void write_start(json_writer& json, const hparams_start& start) {

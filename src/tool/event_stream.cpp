@@ -33,9 +33,7 @@ std::optional<format::event> event_stream::next() {
       continue;
     }
     auto happened = record ? format::decode_event(*record) : result<format::event>(record.error());
-    if (!happened) {
-      throw data_loss_error(fmt::format("record {} at byte {}: {}", records_, begin, happened.error().message), path());
-    }
+    if (!happened) { throw data_loss_error(fmt::format("record {} at byte {}: {}", records_, begin, happened.error().message), path()); }
     ++records_;
     return std::move(happened).value();
   }

@@ -37,10 +37,10 @@ private:
   [[nodiscard]] bool read_more();
 
   std::unique_ptr<io::file> file_;
-  format::record_decoder    decoder_;
-  std::vector<std::byte>    chunk_;
-  std::uint64_t             read_ = 0;
-  std::uint64_t             records_ = 0;
+  format::record_decoder decoder_;
+  std::vector<std::byte> chunk_;
+  std::uint64_t read_ = 0;
+  std::uint64_t records_ = 0;
 };
 
 }  // namespace stepwell::tool

@@ -6,9 +6,9 @@
 #include "tool/event_hparams.hpp"
 #include "tool/text.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <numeric>
 #include <type_traits>
 #include <variant>
@@ -17,7 +17,7 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::size_t most_elements = 1000;
-constexpr std::size_t most_letters  = 60;
+constexpr std::size_t most_letters = 60;
 
 template<class... Actions>
 struct overloaded : Actions... {
@@ -55,7 +55,9 @@ std::string excerpt(std::string_view text) {
 std::string tensor_text(const tensor& value) {
   if (value.dtype() == dtype::string && value.strings().size() == 1) { return excerpt(value.strings().front()); }
   std::string text;
-  if (element_count(value.shape()) == 1) { each_element(value, 1, [&](auto element) { text = element_text(element); }); }
+  if (element_count(value.shape()) == 1) {
+    each_element(value, 1, [&](auto element) { text = element_text(element); });
+  }
   if (!text.empty()) { return text; }
   return dtype_text(value.dtype()) + " " + to_string(value.shape()) +
          (value.dtype() == dtype::string ? ", " + size_text(string_bytes(value)) : "");
@@ -160,7 +162,7 @@ std::string value_kinds::of(const format::summary_value& value) {
 
 std::optional<double> scalar_of(const format::summary_value& value) {
   if (const auto* simple = std::get_if<float>(&value.value)) { return static_cast<double>(*simple); }
-  const auto*           held = std::get_if<tensor>(&value.value);
+  const auto* held = std::get_if<tensor>(&value.value);
   std::optional<double> number;
   if (held != nullptr && element_count(held->shape()) == 1) {
     each_element(*held, 1, [&]<class T>(T element) {
@@ -172,48 +174,45 @@ std::optional<double> scalar_of(const format::summary_value& value) {
 
 std::string value_text(const format::summary_value& value) {
   if (const auto record = hparams_of(value)) { return hparams_text(*record); }
-  return std::visit(overloaded{[](std::monostate) { return std::string(); },
-                               [](float number) { return fmt::format("{}", number); },
-                               [](const format::histogram_value& h) {
-                                 return fmt::format("{} to {} ({} values)", number_text(h.min), number_text(h.max), number_text(h.num));
-                               },
-                               [](const format::image_value& image) {
-                                 return fmt::format("{}x{}, {}", image.width, image.height, size_text(image.encoded.size()));
-                               },
-                               [](const format::audio_value& sound) {
-                                 return fmt::format("{} frames, {}", sound.length_frames, size_text(sound.encoded.size()));
-                               },
-                               [](const tensor& held) { return tensor_text(held); },
-                               [](const auto& other) { return size_text(other.bytes.size()); }},
-                    value.value);
+  return std::visit(
+      overloaded{[](std::monostate) { return std::string(); }, [](float number) { return fmt::format("{}", number); },
+                 [](const format::histogram_value& h) {
+                   return fmt::format("{} to {} ({} values)", number_text(h.min), number_text(h.max), number_text(h.num));
+                 },
+                 [](const format::image_value& image) {
+                   return fmt::format("{}x{}, {}", image.width, image.height, size_text(image.encoded.size()));
+                 },
+                 [](const format::audio_value& sound) {
+                   return fmt::format("{} frames, {}", sound.length_frames, size_text(sound.encoded.size()));
+                 },
+                 [](const tensor& held) { return tensor_text(held); }, [](const auto& other) { return size_text(other.bytes.size()); }},
+      value.value);
 }
 
 std::string event_text(const format::event& happened) {
   constexpr std::array<std::string_view, 4> statuses = {"UNSPECIFIED", "START", "STOP", "CHECKPOINT"};
-  return std::visit(overloaded{[](std::monostate) { return std::string(); },
-                               [](const format::file_version& version) { return excerpt(version.text); },
-                               [](const format::summary& values) { return count_text(values.values.size(), "value"); },
-                               [](const format::log_message& said) { return excerpt(said.message); },
-                               [&](const format::session_log& log) {
-                                 const auto number = static_cast<std::uint32_t>(log.status);
-                                 return std::string(number < statuses.size() ? statuses[number] : "?") +
-                                        (log.checkpoint_path.empty() ? "" : " " + excerpt(log.checkpoint_path)) +
-                                        (log.message.empty() ? "" : " " + excerpt(log.message));
-                               },
-                               [](const format::tagged_run_metadata& run) { return size_text(run.run_metadata.size()); },
-                               [](const auto& graph) { return size_text(graph.bytes.size()); }},
-                    happened.what);
+  return std::visit(
+      overloaded{[](std::monostate) { return std::string(); }, [](const format::file_version& version) { return excerpt(version.text); },
+                 [](const format::summary& values) { return count_text(values.values.size(), "value"); },
+                 [](const format::log_message& said) { return excerpt(said.message); },
+                 [&](const format::session_log& log) {
+                   const auto number = static_cast<std::uint32_t>(log.status);
+                   return std::string(number < statuses.size() ? statuses[number] : "?") +
+                          (log.checkpoint_path.empty() ? "" : " " + excerpt(log.checkpoint_path)) +
+                          (log.message.empty() ? "" : " " + excerpt(log.message));
+                 },
+                 [](const format::tagged_run_metadata& run) { return size_text(run.run_metadata.size()); },
+                 [](const auto& graph) { return size_text(graph.bytes.size()); }},
+      happened.what);
 }
 
 void write_value(json_writer& json, const format::summary_value& value) {
   if (const auto record = hparams_of(value)) { return write_hparams(json, *record); }
-  std::visit(overloaded{[&](std::monostate) { json.null(); },
-                        [&](float number) { json.value(number); },
+  std::visit(overloaded{[&](std::monostate) { json.null(); }, [&](float number) { json.value(number); },
                         [&](const format::histogram_value& histogram) { write_histogram(json, histogram); },
                         [&](const format::image_value& image) { write_image(json, image); },
                         [&](const format::audio_value& sound) { write_audio(json, sound); },
-                        [&](const tensor& held) { write_tensor(json, held); },
-                        [&](const auto& other) { write_bytes(json, other.bytes); }},
+                        [&](const tensor& held) { write_tensor(json, held); }, [&](const auto& other) { write_bytes(json, other.bytes); }},
              value.value);
 }
 

@@ -6,10 +6,10 @@
 #include "tool/target.hpp"
 #include "tool/text.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <fmt/format.h>
 #include <mutex>
 #include <optional>
 
@@ -35,7 +35,7 @@ outcome show(const std::vector<std::string>& files, event_sink& sink, console& t
   outcome how = outcome::good;
   for (const auto& path : files) {
     event_stream stream(*to.files, path);
-    auto         seen = drain(stream, sink, to);
+    auto seen = drain(stream, sink, to);
     sink.end_file(path, stream.records(), stream.bytes());
     if (seen == outcome::good && stream.cut_short() != 0) {
       complain(to, fmt::format("{}: the last record is cut short, {} of it are there; does somebody still write it?", path,
@@ -49,14 +49,14 @@ outcome show(const std::vector<std::string>& files, event_sink& sink, console& t
 
 /// Waits a moment; whether to go on.
 bool pause(console& to) {
-  std::mutex               mutex;
-  std::condition_variable  stopped;
+  std::mutex mutex;
+  std::condition_variable stopped;
   const std::stop_callback wake(to.stop, [&] {
     { const std::lock_guard held(mutex); }
     stopped.notify_all();
   });
   std::unique_lock lock(mutex);
-  const auto       when = to.time->now() + between_looks;
+  const auto when = to.time->now() + between_looks;
   to.time->wait_until(lock, stopped, when, [&] { return to.stop.stop_requested() || to.time->now() >= when; });
   return !to.stop.stop_requested();
 }
@@ -82,8 +82,7 @@ private:
       is_damaged_ = how != outcome::good;
       how_ = worse(how_, how);
     }
-    const auto files = is_directory(to_, options_.target) ? event_files_in(to_, options_.target)
-                                                          : std::vector{options_.target};
+    const auto files = is_directory(to_, options_.target) ? event_files_in(to_, options_.target) : std::vector{options_.target};
     const auto later = std::ranges::find_if(files, [&](const auto& path) { return !stream_ || path > stream_->path(); });
     if (later == files.end()) { return false; }
     stream_.emplace(*to_.files, *later);
@@ -91,12 +90,12 @@ private:
     return true;
   }
 
-  const events_options&       options_;
-  event_sink&                 sink_;
-  console&                    to_;
+  const events_options& options_;
+  event_sink& sink_;
+  console& to_;
   std::optional<event_stream> stream_;
-  bool                        is_damaged_ = false;
-  outcome                     how_ = outcome::good;
+  bool is_damaged_ = false;
+  outcome how_ = outcome::good;
 };
 
 }  // namespace

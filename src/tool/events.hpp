@@ -22,11 +22,11 @@ enum class events_form {
 };
 
 struct events_options {
-  std::string              target;  ///< An event file, or a directory of them.
+  std::string target;                  ///< An event file, or a directory of them.
   std::vector<std::string> tags = {};  ///< Only these; none: all.
-  events_form              form = events_form::summary;
-  bool                     recursive = false;
-  bool                     follow = false;  ///< Go on with what is written later; `form` is then not a summary.
+  events_form form = events_form::summary;
+  bool recursive = false;
+  bool follow = false;  ///< Go on with what is written later; `form` is then not a summary.
 };
 
 /// Shows events in the order of the files. A damaged file is told of, what stands before the damage is shown, and the next

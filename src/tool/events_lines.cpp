@@ -6,8 +6,8 @@
 #include "tool/json_writer.hpp"
 #include "tool/text.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <variant>
 
 namespace stepwell::tool {
@@ -15,10 +15,10 @@ namespace {
 
 /// One row; what is no summary has no tag.
 struct row {
-  std::string_view             file;
-  const format::event*         happened = nullptr;
-  std::string_view             tag;
-  std::string                  kind;
+  std::string_view file;
+  const format::event* happened = nullptr;
+  std::string_view tag;
+  std::string kind;
   const format::summary_value* value = nullptr;
 
   [[nodiscard]] std::string text() const { return value != nullptr ? value_text(*value) : event_text(*happened); }
@@ -62,8 +62,8 @@ private:
   }
   void show_line(const row& one) {
     to_.out << paint(to_, ink::dim, time_text(one.happened->wall_time)) << "  " << one.happened->step << "  "
-            << (one.tag.empty() ? paint(to_, ink::yellow, one.kind) : paint(to_, ink::cyan, printable(one.tag))) << "  "
-            << one.text() << '\n';
+            << (one.tag.empty() ? paint(to_, ink::yellow, one.kind) : paint(to_, ink::cyan, printable(one.tag))) << "  " << one.text()
+            << '\n';
   }
   void show_csv(const row& one) {
     to_.out << csv_field(printable(one.file)) << ',' << fmt::format("{}", one.happened->wall_time) << ',' << one.happened->step << ','
@@ -88,14 +88,12 @@ private:
   }
 
   const events_options& options_;
-  console&              to_;
-  value_kinds           kinds_;
+  console& to_;
+  value_kinds kinds_;
 };
 
 }  // namespace
 
-std::unique_ptr<event_sink> make_line_sink(const events_options& options, console& to) {
-  return std::make_unique<line_sink>(options, to);
-}
+std::unique_ptr<event_sink> make_line_sink(const events_options& options, console& to) { return std::make_unique<line_sink>(options, to); }
 
 }  // namespace stepwell::tool

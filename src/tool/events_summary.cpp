@@ -7,8 +7,8 @@
 #include "tool/text.hpp"
 #include "tool/text_table.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <variant>
@@ -19,11 +19,11 @@ namespace {
 /// Of the events of one kind, or the values of one tag.
 struct extent {
   std::uint64_t count = 0;
-  std::int64_t  first_step = 0;
-  std::int64_t  last_step = 0;
-  double        begin = 0;  ///< Seconds since 1970.
-  double        end = 0;
-  std::string   last;  ///< The last value.
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  double begin = 0;  ///< Seconds since 1970.
+  double end = 0;
+  std::string last;  ///< The last value.
 
   void add(const format::event& happened, std::string text) {
     first_step = count == 0 ? happened.step : std::min(first_step, happened.step);
@@ -36,7 +36,7 @@ struct extent {
 };
 
 struct read_file {
-  std::string   path;
+  std::string path;
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
 };
@@ -66,15 +66,20 @@ public:
 private:
   void print_text() {
     for (const auto& file : files_) {
-      to_.out << paint(to_, ink::bold, printable(file.path)) << ": " << count_text(file.records, "record") << ", "
-              << size_text(file.bytes) << '\n';
+      to_.out << paint(to_, ink::bold, printable(file.path)) << ": " << count_text(file.records, "record") << ", " << size_text(file.bytes)
+              << '\n';
     }
     text_table table({"TAG", "KIND", ">COUNT", "STEPS", "TIME (UTC)", "LAST VALUE"});
     for (const auto& [key, of] : extents_) {
-      const auto steps = of.first_step == of.last_step ? std::to_string(of.last_step) : fmt::format("{} to {}", of.first_step, of.last_step);
+      const auto steps =
+          of.first_step == of.last_step ? std::to_string(of.last_step) : fmt::format("{} to {}", of.first_step, of.last_step);
       const auto length = of.end > of.begin ? " + " + duration_text(of.end - of.begin) : "";
-      table.add({{key.first.empty() ? "-" : printable(key.first), ink::cyan}, key.second, std::to_string(of.count), steps,
-                 {time_text(of.begin) + length, ink::dim}, of.last});
+      table.add({{key.first.empty() ? "-" : printable(key.first), ink::cyan},
+                 key.second,
+                 std::to_string(of.count),
+                 steps,
+                 {time_text(of.begin) + length, ink::dim},
+                 of.last});
     }
     if (table.empty()) { return; }
     to_.out << '\n';
@@ -106,10 +111,10 @@ private:
     to_.out << '\n';
   }
 
-  const events_options&                                  options_;
-  console&                                               to_;
-  value_kinds                                            kinds_;
-  std::vector<read_file>                                 files_;
+  const events_options& options_;
+  console& to_;
+  value_kinds kinds_;
+  std::vector<read_file> files_;
   std::map<std::pair<std::string, std::string>, extent> extents_;  // by tag and kind
 };
 

@@ -10,9 +10,9 @@
 #include "tool/text.hpp"
 #include "tool/zip_writer.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
-#include <fmt/format.h>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -27,15 +27,21 @@ constexpr std::uint64_t most_padded_bytes = std::uint64_t{1} << 30;  // of strin
 /// NumPy's letter and width; empty for what it has none for.
 std::string_view numpy_type(dtype type) {
   switch (type) {
-    case dtype::float32: case dtype::bfloat16: return "f4";
+    case dtype::float32:
+    case dtype::bfloat16: return "f4";
     case dtype::float64: return "f8";
     case dtype::half: return "f2";
-    case dtype::int8: case dtype::qint8: return "i1";
-    case dtype::int16: case dtype::qint16: return "i2";
-    case dtype::int32: case dtype::qint32: return "i4";
+    case dtype::int8:
+    case dtype::qint8: return "i1";
+    case dtype::int16:
+    case dtype::qint16: return "i2";
+    case dtype::int32:
+    case dtype::qint32: return "i4";
     case dtype::int64: return "i8";
-    case dtype::uint8: case dtype::quint8: return "u1";
-    case dtype::uint16: case dtype::quint16: return "u2";
+    case dtype::uint8:
+    case dtype::quint8: return "u1";
+    case dtype::uint16:
+    case dtype::quint16: return "u2";
     case dtype::uint32: return "u4";
     case dtype::uint64: return "u8";
     case dtype::boolean: return "b1";
@@ -51,7 +57,7 @@ std::string npy_header(std::string_view descr, const tensor_shape& shape) {
   for (const auto size : shape) { sizes += fmt::format("{}, ", size); }
   if (shape.size() > 1) { sizes.resize(sizes.size() - 2); }
   if (shape.size() == 1) { sizes.resize(sizes.size() - 1); }
-  auto       text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
+  auto text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
   const bool is_long = text.size() > 60000;
   const auto begin = std::size_t{is_long ? 12u : 10u};
   text.append(63 - (begin + text.size()) % 64, ' ').push_back('\n');
@@ -64,9 +70,9 @@ std::string npy_header(std::string_view descr, const tensor_shape& shape) {
 
 /// One array to be, or why not.
 struct array_plan {
-  std::string                header;
-  std::uint64_t              size = 0;  ///< of its elements, in bytes
-  std::size_t                width = 0;  ///< of a string
+  std::string header;
+  std::uint64_t size = 0;  ///< of its elements, in bytes
+  std::size_t width = 0;   ///< of a string
   std::optional<std::string> refusal = {};
 };
 
@@ -90,9 +96,9 @@ array_plan plan(const checkpoint_reader& reader, const checkpoint_entry& entry) 
   if (entry.dtype == dtype::string) { return plan_strings(reader, entry); }
   const auto type = numpy_type(entry.dtype);
   if (type.empty()) { return {.header = {}, .refusal = "NumPy has no array of " + dtype_text(entry.dtype)}; }
-  const bool       is_single = type.ends_with('1') ;
-  constexpr char   order = std::endian::native == std::endian::little ? '<' : '>';
-  const bool       is_wider = entry.dtype == dtype::bfloat16;
+  const bool is_single = type.ends_with('1');
+  constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
+  const bool is_wider = entry.dtype == dtype::bfloat16;
   return {.header = npy_header(fmt::format("{}{}", is_single ? '|' : order, type), entry.shape),
           .size = entry.size_bytes * (is_wider ? 2 : 1)};
 }
@@ -108,7 +114,7 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
     return;
   }
   std::vector<float> widened;
-  const auto         show = [&](std::span<const std::byte> piece) {
+  const auto show = [&](std::span<const std::byte> piece) {
     if (entry.dtype != dtype::bfloat16) { return visit(piece); }
     widened.resize(piece.size() / sizeof(bfloat16_bits));
     for (std::size_t i = 0; i < widened.size(); ++i) { widened[i] = to_float(element_at<bfloat16_bits>(piece, i)); }
@@ -120,9 +126,9 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
 
 /// What came into the archive, and what did not.
 struct export_report {
-  std::vector<std::string>                         written;
+  std::vector<std::string> written;
   std::vector<std::pair<std::string, std::string>> left_out;  ///< with the reason
-  std::uint64_t                                    bytes = 0;
+  std::uint64_t bytes = 0;
 };
 
 class npz_writer {
@@ -150,8 +156,8 @@ public:
 
 private:
   const checkpoint_reader& reader_;
-  zip_writer               zip_;
-  export_report            report_;
+  zip_writer zip_;
+  export_report report_;
 };
 
 void print_report(const export_report& report, const export_options& options, console& to) {
@@ -159,7 +165,8 @@ void print_report(const export_report& report, const export_options& options, co
     if (!options.json) { to.err << "stepwell: left out " << printable(name) << ": " << why << '\n'; }
   }
   if (!options.json) {
-    to.out << "wrote " << printable(options.npz) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes) << '\n';
+    to.out << "wrote " << printable(options.npz) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
+           << '\n';
     return;
   }
   json_writer json(to.out);

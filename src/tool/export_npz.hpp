@@ -11,10 +11,10 @@
 namespace stepwell::tool {
 
 struct export_options {
-  std::string              target;  ///< A prefix, or a directory: its newest.
-  std::string              npz;     ///< The file to write; one that is there is replaced once the new one is whole.
+  std::string target;                     ///< A prefix, or a directory: its newest.
+  std::string npz;                        ///< The file to write; one that is there is replaced once the new one is whole.
   std::vector<std::string> tensors = {};  ///< Only these; none: all.
-  bool                     json = false;
+  bool json = false;
 };
 
 /// Writes each tensor as an array of its name. bfloat16, which NumPy does not know, becomes float32, which holds each of its

@@ -43,16 +43,14 @@ public:
 
 private:
   const checkpoint_reader& reader_;
-  console&                 to_;
-  outcome                  seen_ = outcome::good;
+  console& to_;
+  outcome seen_ = outcome::good;
 };
 
 void add_stats(std::vector<cell>& row, const std::optional<tensor_stats>& stats) {
   const bool has_finite = stats && stats->finite() != 0;
   const auto number = [&](double value) { return has_finite ? number_text(value) : std::string("-"); };
-  const auto bad = [&](std::uint64_t count) {
-    return cell(stats ? std::to_string(count) : "-", count != 0 ? ink::red : ink::plain);
-  };
+  const auto bad = [&](std::uint64_t count) { return cell(stats ? std::to_string(count) : "-", count != 0 ? ink::red : ink::plain); };
   row.emplace_back(stats ? std::to_string(stats->count) : "-");
   const auto known = stats.value_or(tensor_stats{});
   for (const double value : {known.min, known.max, known.mean, known.stddev()}) { row.emplace_back(number(value)); }
@@ -67,11 +65,14 @@ outcome inspect_as_text(const checkpoint_reader& reader, bool with_stats, consol
          << (step ? fmt::format(", step {}", *step) : "") << "\n\n";
   std::vector<std::string> headings{"NAME", "DTYPE", "SHAPE", ">SIZE", "CRC32C"};
   if (with_stats) { headings.insert(headings.end(), {">COUNT", ">MIN", ">MAX", ">MEAN", ">STDDEV", ">NAN", ">INF"}); }
-  text_table  table(std::move(headings));
+  text_table table(std::move(headings));
   stats_taker taker(reader, to);
   for (const auto& entry : reader.entries()) {
-    std::vector<cell> row{{printable(entry.name), ink::cyan}, dtype_text(entry.dtype), to_string(entry.shape),
-                          size_text(entry.size_bytes), {checksum_text(entry), ink::dim}};
+    std::vector<cell> row{{printable(entry.name), ink::cyan},
+                          dtype_text(entry.dtype),
+                          to_string(entry.shape),
+                          size_text(entry.size_bytes),
+                          {checksum_text(entry), ink::dim}};
     if (with_stats) { add_stats(row, taker.of(entry)); }
     table.add(std::move(row));
   }

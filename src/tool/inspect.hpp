@@ -11,13 +11,13 @@
 namespace stepwell::tool {
 
 struct inspect_options {
-  std::string   target;            ///< A prefix, or a directory: its newest.
-  bool          stats = false;
-  std::string   print = {};        ///< A tensor whose values to show.
-  std::string   diff = {};         ///< Another target to compare with.
-  double        tolerance = 0;     ///< Differences up to here do not count.
-  std::uint64_t limit = 1000;      ///< Values shown at most; 0: all.
-  bool          json = false;
+  std::string target;  ///< A prefix, or a directory: its newest.
+  bool stats = false;
+  std::string print = {};      ///< A tensor whose values to show.
+  std::string diff = {};       ///< Another target to compare with.
+  double tolerance = 0;        ///< Differences up to here do not count.
+  std::uint64_t limit = 1000;  ///< Values shown at most; 0: all.
+  bool json = false;
 };
 
 /// Tensors with shapes, dtypes, sizes and stored checksums; with `stats`, their values summed up; or the values of one

@@ -10,10 +10,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <fmt/format.h>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -24,9 +24,9 @@ namespace {
 
 /// Of the values of two tensors of one dtype and shape.
 struct value_difference {
-  std::uint64_t                count = 0;     ///< Elements that are not the same bits, or further apart than the tolerance.
-  double                       greatest = 0;  ///< The greatest distance; infinite where one is no number and the other is.
-  std::optional<std::uint64_t> first;         ///< The place of the first of them, row-major.
+  std::uint64_t count = 0;             ///< Elements that are not the same bits, or further apart than the tolerance.
+  double greatest = 0;                 ///< The greatest distance; infinite where one is no number and the other is.
+  std::optional<std::uint64_t> first;  ///< The place of the first of them, row-major.
 };
 
 /// How far apart: 0 for two that are no number, or of equal value.
@@ -72,8 +72,8 @@ public:
   [[nodiscard]] const value_difference& found() const noexcept { return found_; }
 
 private:
-  double           tolerance_;
-  std::uint64_t    at_ = 0;
+  double tolerance_;
+  std::uint64_t at_ = 0;
   value_difference found_;
 };
 
@@ -91,7 +91,7 @@ value_difference compare_values(const checkpoint_reader& a, const checkpoint_rea
   }
   const auto ours = a.pieces(left.name);  // of one size: so are their pieces
   const auto theirs = b.pieces(right.name);
-  auto       other = theirs.begin();
+  auto other = theirs.begin();
   for (const auto piece : ours) {
     compared.add(left.dtype, piece, *other);
     ++other;
@@ -102,10 +102,10 @@ value_difference compare_values(const checkpoint_reader& a, const checkpoint_rea
 
 /// One tensor that is not the same in both.
 struct difference {
-  std::string                     name;
-  std::string                     what;  ///< "only in a", "only in b", "dtype", "shape", "values", "damaged", "not read"
-  std::string                     a;
-  std::string                     b;
+  std::string name;
+  std::string what;  ///< "only in a", "only in b", "dtype", "shape", "values", "damaged", "not read"
+  std::string a;
+  std::string b;
   std::optional<value_difference> values = {};
 };
 
@@ -124,9 +124,7 @@ std::optional<difference> compare(const checkpoint_reader& a, const checkpoint_r
     return made;
   } catch (const data_loss_error& damage) {
     return difference{left.name, "damaged", printable(damage.what()), ""};
-  } catch (const unimplemented_error& unread) {
-    return difference{left.name, "not read", printable(unread.what()), ""};
-  }
+  } catch (const unimplemented_error& unread) { return difference{left.name, "not read", printable(unread.what()), ""}; }
 }
 
 std::vector<difference> differences_of(const checkpoint_reader& a, const checkpoint_reader& b, double tolerance) {
@@ -155,8 +153,12 @@ void print_as_text(const std::vector<difference>& found, const checkpoint_reader
   text_table table({"NAME", "DIFFERS IN", "A", "B", ">ELEMENTS", ">MAX |A-B|", ">FIRST AT"});
   for (const auto& one : found) {
     const auto& values = one.values;
-    table.add({{printable(one.name), ink::cyan}, {one.what, ink::yellow}, one.a, one.b,
-               values ? std::to_string(values->count) : "", values ? number_text(values->greatest) : "",
+    table.add({{printable(one.name), ink::cyan},
+               {one.what, ink::yellow},
+               one.a,
+               one.b,
+               values ? std::to_string(values->count) : "",
+               values ? number_text(values->greatest) : "",
                values ? std::to_string(*values->first) : ""});
   }
   table.print(to);
@@ -188,7 +190,7 @@ void print_as_json(const std::vector<difference>& found, const checkpoint_reader
 outcome diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to) {
   const checkpoint_reader left(a, to.files);
   const checkpoint_reader right(b, to.files);
-  const auto              found = differences_of(left, right, options.tolerance);
+  const auto found = differences_of(left, right, options.tolerance);
   (options.json ? print_as_json : print_as_text)(found, left, right, to);
   bool is_damaged = false;
   for (const auto& one : found) {

@@ -39,9 +39,9 @@ private:
     return found;
   }
 
-  std::ostream&              out_;
+  std::ostream& out_;
   std::vector<std::uint64_t> sizes_;  // elements between the brackets, innermost first
-  std::uint64_t              count_ = 0;
+  std::uint64_t count_ = 0;
 };
 
 using element_visitor = std::function<void(const std::string& text)>;
@@ -49,7 +49,7 @@ using element_visitor = std::function<void(const std::string& text)>;
 /// Hands the first `most` elements to `visit`, as texts. The whole tensor is read all the same: its checksum is at the end.
 void visit_elements(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, const element_visitor& visit) {
   std::uint64_t shown = 0;
-  const auto    show_piece = [&](std::span<const std::byte> bytes) {
+  const auto show_piece = [&](std::span<const std::byte> bytes) {
     with_element_type(entry.dtype, [&]<class T>(std::type_identity<T>) {
       for (std::size_t i = 0; i < bytes.size() / sizeof(T) && shown < most; ++i, ++shown) { visit(element_text(element_at<T>(bytes, i))); }
     });
@@ -96,9 +96,8 @@ void print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entr
   const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
   if (count == 0) { to.out << "[]"; }
   bracket_printer brackets(to.out, entry.shape);
-  visit_elements(reader, entry, most, [&](const std::string& text) {
-    brackets.add(entry.dtype == dtype::string ? '"' + printable(text) + '"' : text);
-  });
+  visit_elements(reader, entry, most,
+                 [&](const std::string& text) { brackets.add(entry.dtype == dtype::string ? '"' + printable(text) + '"' : text); });
   to.out << '\n';
   if (count > most) { to.out << fmt::format("... and {} more; --limit 0 shows all\n", count - most); }
 }
@@ -107,7 +106,7 @@ void print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entr
 
 outcome print_tensor(const inspect_options& options, const std::string& prefix, console& to) {
   const checkpoint_reader reader(prefix, to.files);
-  const auto*             entry = reader.find(options.print);
+  const auto* entry = reader.find(options.print);
   if (entry == nullptr) {
     throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"; `stepwell inspect` lists them", options.print), prefix);
   }

@@ -3,8 +3,8 @@
 
 #include "stepwell/format/utf8.hpp"
 
-#include <cmath>
 #include <fmt/format.h>
+#include <cmath>
 #include <string>
 
 namespace stepwell::tool {

@@ -50,9 +50,9 @@ private:
   void close(char bracket);
   void text(std::string_view content);
 
-  std::ostream&     out_;
-  std::vector<bool> has_one_;           // of each open bracket: something stands in it
-  bool              after_key_ = false;
+  std::ostream& out_;
+  std::vector<bool> has_one_;  // of each open bracket: something stands in it
+  bool after_key_ = false;
 };
 
 /// Writes all of a range of numbers or texts.

@@ -3,11 +3,11 @@
 // The program `stepwell`: a terminal, and the command line.
 #include "tool/command_line.hpp"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace {
 
@@ -16,7 +16,7 @@ int width_of_terminal() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) { return size.ws_col; }
   const char* columns = std::getenv("COLUMNS");
-  const int   number = columns != nullptr ? std::atoi(columns) : 0;
+  const int number = columns != nullptr ? std::atoi(columns) : 0;
   return number > 0 && number < 10000 ? number : 80;
 }
 
@@ -24,7 +24,8 @@ int width_of_terminal() {
 bool wants_colours() {
   const char* refused = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') && terminal != nullptr && std::string_view(terminal) != "dumb";
+  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
 }
 
 }  // namespace

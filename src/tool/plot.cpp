@@ -9,8 +9,8 @@
 #include "tool/target.hpp"
 #include "tool/text.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <variant>
@@ -31,9 +31,9 @@ public:
     for (const auto& path : require_event_files(to, target)) { read(path); }
   }
 
-  [[nodiscard]] std::vector<series>&          lines() noexcept { return lines_; }
-  [[nodiscard]] const std::set<std::string>&  scalars() const noexcept { return scalars_; }
-  [[nodiscard]] outcome                       how() const noexcept { return how_; }
+  [[nodiscard]] std::vector<series>& lines() noexcept { return lines_; }
+  [[nodiscard]] const std::set<std::string>& scalars() const noexcept { return scalars_; }
+  [[nodiscard]] outcome how() const noexcept { return how_; }
 
 private:
   void read(const std::string& path) {
@@ -58,18 +58,19 @@ private:
       if (!number) { continue; }
       if (scalars_.size() < 1000) { scalars_.insert(value.tag); }
       const auto tag = std::ranges::find(options_.tags, value.tag);
-      const bool is_inside = happened.step >= options_.from_step.value_or(INT64_MIN) && happened.step <= options_.to_step.value_or(INT64_MAX);
+      const bool is_inside =
+          happened.step >= options_.from_step.value_or(INT64_MIN) && happened.step <= options_.to_step.value_or(INT64_MAX);
       if (tag != options_.tags.end() && is_inside) {
         lines_[static_cast<std::size_t>(tag - options_.tags.begin())].add(static_cast<double>(happened.step), *number);
       }
     }
   }
 
-  const plot_options&   options_;
-  console&              to_;
-  std::vector<series>   lines_;
+  const plot_options& options_;
+  console& to_;
+  std::vector<series> lines_;
   std::set<std::string> scalars_;
-  outcome               how_ = outcome::good;
+  outcome how_ = outcome::good;
 };
 
 std::string joined(const auto& names) {
@@ -82,7 +83,8 @@ void check_drawable(const std::vector<series>& lines, const plot_options& option
   const bool is_empty = std::ranges::all_of(lines, [](const auto& line) { return line.groups().empty(); });
   if (is_empty) {
     throw not_found_error(fmt::format("no finite scalar of {} to draw; scalars are there of {}", joined(options.tags),
-                                      scalars.empty() ? "no tag" : joined(scalars)), options.targets.front());
+                                      scalars.empty() ? "no tag" : joined(scalars)),
+                          options.targets.front());
   }
   if (options.log_scale && y_range(lines).low <= 0) {
     throw invalid_argument_error("a logarithmic axis has no place for values of 0 and below; leave --log out");
@@ -92,10 +94,10 @@ void check_drawable(const std::vector<series>& lines, const plot_options& option
 }  // namespace
 
 outcome plot(const plot_options& options, console& to) {
-  const bool            is_svg = !options.svg.empty();
-  chart                 drawn{.lines = {}, .title = joined(options.tags), .log_scale = options.log_scale};
+  const bool is_svg = !options.svg.empty();
+  chart drawn{.lines = {}, .title = joined(options.tags), .log_scale = options.log_scale};
   std::set<std::string> scalars;
-  outcome               how = outcome::good;
+  outcome how = outcome::good;
   for (const auto& target : options.targets) {
     line_reader reader(options, target, to);
     std::ranges::move(reader.lines(), std::back_inserter(drawn.lines));

@@ -16,11 +16,11 @@ namespace stepwell::tool {
 struct plot_options {
   std::vector<std::string> targets;  ///< Directories of event files, or event files.
   std::vector<std::string> tags;
-  std::string              svg = {};     ///< A file to write, instead of the terminal.
-  int                      width = 0;    ///< Columns (SVG: pixels); 0: that of the terminal (SVG: 860).
-  int                      height = 0;   ///< Lines; 0: 20 (SVG: 480).
-  bool                     log_scale = false;
-  bool                     ascii = false;
+  std::string svg = {};  ///< A file to write, instead of the terminal.
+  int width = 0;         ///< Columns (SVG: pixels); 0: that of the terminal (SVG: 860).
+  int height = 0;        ///< Lines; 0: 20 (SVG: 480).
+  bool log_scale = false;
+  bool ascii = false;
   std::optional<std::int64_t> from_step = {};
   std::optional<std::int64_t> to_step = {};
 };
@@ -32,10 +32,10 @@ struct plot_options {
 /// What both kinds of charts draw.
 struct chart {
   std::vector<series> lines;
-  std::string         title;
-  int                 width = 80;
-  int                 height = 20;
-  bool                log_scale = false;
+  std::string title;
+  int width = 80;
+  int height = 20;
+  bool log_scale = false;
 };
 
 /// Braille dots (`ascii`: stars), with numbers at the axes. Several lines need colours to be told apart: without, each

@@ -5,16 +5,17 @@
 #include "tool/plot.hpp"
 #include "tool/text.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <iterator>
 #include <string_view>
 
 namespace stepwell::tool {
 namespace {
 
-constexpr std::array<std::string_view, 6> palette = {"#0b6fb8", "#d95f02", "#1b9e77", "#a6358c", "#b8860b", "#5b5bd6"};  // told apart by all eyes
+constexpr std::array<std::string_view, 6> palette = {"#0b6fb8", "#d95f02", "#1b9e77",
+                                                     "#a6358c", "#b8860b", "#5b5bd6"};  // told apart by all eyes
 constexpr std::string_view ink_of_text = "#333";
 constexpr std::string_view ink_of_grid = "#e4e4e4";
 
@@ -47,7 +48,8 @@ public:
 
   std::string write() {
     add(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="{2}">)"
-        "\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n", drawn_.width, drawn_.height, ink_of_text);
+        "\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+        drawn_.width, drawn_.height, ink_of_text);
     add("<text x=\"{:.1f}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{}</text>\n", inside_.left, escaped(drawn_.title));
     add_grid();
     for (std::size_t i = 0; i < drawn_.lines.size(); ++i) { add_line(drawn_.lines[i], palette[i % palette.size()]); }
@@ -86,9 +88,7 @@ private:
     for (const auto& group : line.groups()) {
       const bool goes_on = before != nullptr && before->last_x <= group.first_x;
       add("{}{:.1f} {:.1f}", goes_on ? 'L' : 'M', x_of(group.first_x), y_of(group.first));
-      if (group.count > 1) {
-        add("V{:.1f}V{:.1f}L{:.1f} {:.1f}", y_of(group.max), y_of(group.min), x_of(group.last_x), y_of(group.last));
-      }
+      if (group.count > 1) { add("V{:.1f}V{:.1f}L{:.1f} {:.1f}", y_of(group.max), y_of(group.min), x_of(group.last_x), y_of(group.last)); }
       before = &group;
     }
     text_ += "\"/>\n";
@@ -104,8 +104,8 @@ private:
     double widest = 0;
     for (const auto& line : drawn_.lines) { widest = std::max(widest, static_cast<double>(columns_of(line.name())) * 7); }
     const double x = std::max(inside_.left, inside_.left + inside_.width - widest - 40);
-    add("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"white\" fill-opacity=\"0.85\"/>\n", x - 6, y - 14, widest + 40,
-        18 * drawn_.lines.size() + 6);
+    add("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"white\" fill-opacity=\"0.85\"/>\n", x - 6, y - 14,
+        widest + 40, 18 * drawn_.lines.size() + 6);
     for (std::size_t i = 0; i < drawn_.lines.size(); ++i, y += 18) {
       add("<path d=\"M{:.1f} {:.1f}h20\" stroke=\"{}\" stroke-width=\"2.4\"/>\n", x, y - 4, palette[i % palette.size()]);
       add("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y, escaped(drawn_.lines[i].name()));
@@ -114,14 +114,14 @@ private:
 
   const chart& drawn_;
   const frame& inside_;
-  const axis&  x_axis_;
-  const axis&  y_axis_;
-  std::string  text_;
+  const axis& x_axis_;
+  const axis& y_axis_;
+  std::string text_;
 };
 
 /// At most two groups a pixel: what a screen can show.
 chart thinned(const chart& drawn) {
-  auto       made = drawn;
+  auto made = drawn;
   const auto most = static_cast<std::size_t>(drawn.width) * 2;
   for (auto& line : made.lines) {
     if (line.groups().size() <= most) { continue; }
@@ -146,12 +146,12 @@ std::string svg_of(const chart& whole) {
   drawn.width = std::clamp(drawn.width, 200, 20000);
   drawn.height = std::clamp(drawn.height, 150, 20000);
   const double height = drawn.height - 100.0;
-  const axis   y_axis(y_range(drawn.lines), static_cast<std::size_t>(height / 60) + 2, true, drawn.log_scale);
-  std::size_t  widest = 0;
+  const axis y_axis(y_range(drawn.lines), static_cast<std::size_t>(height / 60) + 2, true, drawn.log_scale);
+  std::size_t widest = 0;
   for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
   const double left = 24 + 7.0 * static_cast<double>(widest);
-  const frame  inside{left, 44, drawn.width - left - 30, height};
-  const axis   x_axis(x_range(drawn.lines), static_cast<std::size_t>(inside.width / 110) + 2, false);
+  const frame inside{left, 44, drawn.width - left - 30, height};
+  const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(inside.width / 110) + 2, false);
   return svg_writer(drawn, inside, x_axis, y_axis).write();
 }
 

@@ -5,11 +5,11 @@
 #include "tool/plot.hpp"
 #include "tool/text.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <fmt/format.h>
 
 namespace stepwell::tool {
 namespace {
@@ -35,7 +35,8 @@ public:
   void line(int x0, int y0, int x1, int y1, ink colour) {
     const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
     for (int i = 0; i <= steps; ++i) {
-      dot(x0 + static_cast<int>(std::lround(double(x1 - x0) * i / steps)), y0 + static_cast<int>(std::lround(double(y1 - y0) * i / steps)), colour);
+      dot(x0 + static_cast<int>(std::lround(double(x1 - x0) * i / steps)), y0 + static_cast<int>(std::lround(double(y1 - y0) * i / steps)),
+          colour);
     }
   }
   [[nodiscard]] std::string row(int y, const console& to) {
@@ -51,17 +52,19 @@ public:
 private:
   struct letter {
     unsigned dots = 0;
-    ink      colour = ink::plain;
+    ink colour = ink::plain;
   };
-  [[nodiscard]] letter& at(int x, int y) { return cells_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(x)]; }
+  [[nodiscard]] letter& at(int x, int y) {
+    return cells_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(x)];
+  }
   /// U+2800 and up, as UTF-8.
   static std::string braille(unsigned dots) {
     return {'\xe2', static_cast<char>(0xa0 | dots >> 6), static_cast<char>(0x80 | (dots & 0x3f))};
   }
 
-  int                 columns_;
-  int                 rows_;
-  bool                ascii_;
+  int columns_;
+  int rows_;
+  bool ascii_;
   std::vector<letter> cells_;
 };
 
@@ -86,7 +89,7 @@ std::string x_labels(const axis& x_axis, int margin, int columns) {
   for (const auto& tick : x_axis.ticks()) {
     const auto length = tick.text.size();
     const auto middle = static_cast<double>(margin) + tick.place * (columns - 1);
-    auto       from = static_cast<std::size_t>(std::max(0.0, std::round(middle - static_cast<double>(length - 1) / 2)));
+    auto from = static_cast<std::size_t>(std::max(0.0, std::round(middle - static_cast<double>(length - 1) / 2)));
     from = std::min(from, text.size() - std::min(text.size(), length));
     if (from < free_from) { continue; }
     text.replace(from, length, tick.text);
@@ -111,8 +114,9 @@ void print_legend(const std::vector<series>& lines, console& to) {
     to.out << "  " << paint(to, palette[i % palette.size()], "──") << ' ' << line.name();
     if (!line.groups().empty()) {
       const auto values = y_range({line});
-      to.out << fmt::format("  last {} at step {:.0f}, from {} to {}, {}", number_text(line.groups().back().last), line.groups().back().last_x,
-                            number_text(values.low), number_text(values.high), count_text(line.points(), "point"));
+      to.out << fmt::format("  last {} at step {:.0f}, from {} to {}, {}", number_text(line.groups().back().last),
+                            line.groups().back().last_x, number_text(values.low), number_text(values.high),
+                            count_text(line.points(), "point"));
     }
     if (line.not_finite() != 0) { to.out << paint(to, ink::red, fmt::format(", and {} not finite", line.not_finite())); }
     to.out << '\n';
@@ -120,14 +124,14 @@ void print_legend(const std::vector<series>& lines, console& to) {
 }
 
 void draw_one(const chart& drawn, bool ascii, console& to) {
-  const int   rows = std::clamp(drawn.height, 3, 1000);
-  const axis  y_axis(y_range(drawn.lines), static_cast<std::size_t>(std::max(2, rows / 4 + 1)), true, drawn.log_scale);
+  const int rows = std::clamp(drawn.height, 3, 1000);
+  const axis y_axis(y_range(drawn.lines), static_cast<std::size_t>(std::max(2, rows / 4 + 1)), true, drawn.log_scale);
   std::size_t widest = 0;
   for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
-  const int  margin = static_cast<int>(widest) + 2;
-  const int  columns = std::clamp(drawn.width - margin - 1, 10, 10000);
+  const int margin = static_cast<int>(widest) + 2;
+  const int columns = std::clamp(drawn.width - margin - 1, 10, 10000);
   const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(std::max(2, columns / 12)), false);
-  canvas     on(columns, rows, ascii);
+  canvas on(columns, rows, ascii);
   for (std::size_t i = 0; i < drawn.lines.size(); ++i) { draw(on, drawn.lines[i], x_axis, y_axis, palette[i % palette.size()]); }
 
   to.out << std::string(static_cast<std::size_t>(margin), ' ') << paint(to, ink::bold, drawn.title) << '\n';

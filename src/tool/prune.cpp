@@ -21,18 +21,18 @@ using detail::directory_access;
 
 /// What becomes of one checkpoint.
 struct verdict {
-  std::string      name;
-  std::int64_t     step = 0;
-  double           time = 0;
-  std::uint64_t    bytes = 0;
+  std::string name;
+  std::int64_t step = 0;
+  double time = 0;
+  std::uint64_t bytes = 0;
   std::string_view what;  ///< "keep", "delete", "forget": it stays for good, and is not listed any more
   std::string_view why;
 };
 
 struct decision {
-  std::vector<verdict>     verdicts;
+  std::vector<verdict> verdicts;
   std::vector<std::string> leftovers;
-  std::uint64_t            freed = 0;  ///< Bytes.
+  std::uint64_t freed = 0;  ///< Bytes.
 };
 
 saver_options rules_of(const prune_options& options) {
@@ -41,7 +41,8 @@ saver_options rules_of(const prune_options& options) {
   rules.max_to_keep = options.max_to_keep;
   if (options.keep_every_n_hours) { rules.keep_every_n_hours = *options.keep_every_n_hours; }
   if (options.keep_best != 0) {
-    rules.keep_best = keep_best{.metric = "", .count = options.keep_best, .direction = options.higher_is_better ? better::higher : better::lower};
+    rules.keep_best =
+        keep_best{.metric = "", .count = options.keep_best, .direction = options.higher_is_better ? better::higher : better::lower};
   }
   rules.pinned = options.pinned;
   return rules;
@@ -49,11 +50,13 @@ saver_options rules_of(const prune_options& options) {
 
 decision decide(const checkpoint_directory& directory, const prune_options& options, const console& to) {
   const auto plan = directory.plan();
-  decision   made{.verdicts = {}, .leftovers = directory.leftovers()};
-  const auto is_in = [](const auto& list, const std::string& name) { return std::ranges::find(list, name, &detail::listed_checkpoint::name) != list.end(); };
+  decision made{.verdicts = {}, .leftovers = directory.leftovers()};
+  const auto is_in = [](const auto& list, const std::string& name) {
+    return std::ranges::find(list, name, &detail::listed_checkpoint::name) != list.end();
+  };
   for (const auto& one : directory.listed()) {
     const auto prefix = one.name.starts_with('/') ? one.name : io::join_path(options.directory, one.name);
-    verdict    seen{one.name, one.step, one.time, size_on_disk(to, prefix), "keep", ""};
+    verdict seen{one.name, one.step, one.time, size_on_disk(to, prefix), "keep", ""};
     if (is_in(plan.deleted, one.name)) {
       seen.what = "delete";
       made.freed += seen.bytes;
@@ -71,11 +74,17 @@ decision decide(const checkpoint_directory& directory, const prune_options& opti
 void print_as_text(const decision& made, const prune_options& options, console& to) {
   text_table table({"CHECKPOINT", ">STEP", "WRITTEN (UTC)", ">SIZE", "WHAT", "WHY"});
   for (const auto& one : made.verdicts) {
-    table.add({{printable(one.name), ink::cyan}, std::to_string(one.step), time_text(one.time), size_text(one.bytes),
-               {std::string(one.what), one.what == "delete" ? ink::red : ink::green}, {std::string(one.why), ink::dim}});
+    table.add({{printable(one.name), ink::cyan},
+               std::to_string(one.step),
+               time_text(one.time),
+               size_text(one.bytes),
+               {std::string(one.what), one.what == "delete" ? ink::red : ink::green},
+               {std::string(one.why), ink::dim}});
   }
   table.print(to);
-  for (const auto& name : made.leftovers) { to.out << printable(name) << ": left by a killed save, " << (options.yes ? "deleted" : "would go, too") << '\n'; }
+  for (const auto& name : made.leftovers) {
+    to.out << printable(name) << ": left by a killed save, " << (options.yes ? "deleted" : "would go, too") << '\n';
+  }
   const auto count = static_cast<std::uint64_t>(std::ranges::count(made.verdicts, "delete", &verdict::what));
   to.out << '\n' << count_text(count, "checkpoint") << ", " << size_text(made.freed) << (options.yes ? " deleted\n" : " would be deleted");
   if (!options.yes) { to.out << (count == 0 && made.leftovers.empty() ? "\n" : "; nothing was: --yes does it\n"); }

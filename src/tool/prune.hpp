@@ -13,15 +13,15 @@
 namespace stepwell::tool {
 
 struct prune_options {
-  std::string              directory;
-  std::string              basename = "model.ckpt";
-  int                      max_to_keep = 5;  ///< 0: all.
-  std::optional<double>    keep_every_n_hours = {};
-  std::size_t              keep_best = 0;  ///< So many with the best reported metric; 0: the metric has no say.
-  bool                     higher_is_better = false;
+  std::string directory;
+  std::string basename = "model.ckpt";
+  int max_to_keep = 5;  ///< 0: all.
+  std::optional<double> keep_every_n_hours = {};
+  std::size_t keep_best = 0;  ///< So many with the best reported metric; 0: the metric has no say.
+  bool higher_is_better = false;
   std::vector<std::string> pinned = {};  ///< Prefixes or names never to delete.
-  bool                     yes = false;   ///< Do it; else only say it.
-  bool                     json = false;
+  bool yes = false;                      ///< Do it; else only say it.
+  bool json = false;
 };
 
 /// Says what becomes of each checkpoint, and with `yes` deletes what is past keeping. The newest whole one stays whatever

@@ -12,11 +12,11 @@
 #include "tool/text.hpp"
 #include "tool/text_table.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -27,27 +27,27 @@ namespace {
 constexpr std::size_t bars = 40;
 
 struct checkpoint_line {
-  std::string                 prefix;
+  std::string prefix;
   std::optional<std::int64_t> step;
-  double                      time = 0;
-  std::uint64_t               bytes = 0;
+  double time = 0;
+  std::uint64_t bytes = 0;
 };
 struct event_line {
-  std::string                 path;
-  std::uint64_t               records = 0;
-  std::uint64_t               bytes = 0;
+  std::string path;
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
   std::optional<std::int64_t> last_step = {};
 };
 
 /// Everything that is known of a run.
 struct run_facts {
   std::vector<checkpoint_line> checkpoints = {};
-  std::vector<event_line>      event_files = {};
-  series                       progress = series("step", 8192);  ///< Steps over seconds since 1970.
-  std::optional<std::int64_t>  last_step = {};
-  std::uint64_t                bytes = 0;
-  std::uint64_t                files = 0;
-  outcome                      how = outcome::good;
+  std::vector<event_line> event_files = {};
+  series progress = series("step", 8192);  ///< Steps over seconds since 1970.
+  std::optional<std::int64_t> last_step = {};
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 0;
+  outcome how = outcome::good;
 
   void saw(std::int64_t step) { last_step = std::max(last_step.value_or(step), step); }
 };
@@ -78,7 +78,7 @@ void add_checkpoints(const console& to, const std::string& directory, run_facts&
 /// Only values tell of steps that were made: a START names one that is still to come.
 void add_event_file(console& to, const std::string& path, run_facts& facts) {
   event_stream stream(*to.files, path);
-  event_line   line{.path = path};
+  event_line line{.path = path};
   try {
     while (const auto happened = stream.next()) {
       if (!std::holds_alternative<format::summary>(happened->what)) { continue; }
@@ -108,7 +108,7 @@ double step_at(const std::vector<point_group>& known, double when) {
 
 /// Steps a second, in equal parts of the time; none where all happened at one moment.
 std::vector<double> rates_of(const series& progress) {
-  const auto&         known = progress.groups();
+  const auto& known = progress.groups();
   std::vector<double> rates;
   if (known.empty() || !(known.back().last_x > known.front().first_x)) { return rates; }
   const double begin = known.front().first_x;
@@ -127,11 +127,13 @@ std::uint64_t bytes_of(const auto& lines) {
 }
 
 void print_checkpoints(const run_facts& facts, console& to) {
-  text_table             table({"CHECKPOINT", ">STEP", "WRITTEN (UTC)", ">SIZE", ">STEPS/S"});
+  text_table table({"CHECKPOINT", ">STEP", "WRITTEN (UTC)", ">SIZE", ">STEPS/S"});
   const checkpoint_line* before = nullptr;
   for (const auto& one : facts.checkpoints) {
     const bool has_rate = before != nullptr && one.step && before->step && one.time > before->time;
-    table.add({{printable(io::base_name(one.prefix)), ink::cyan}, one.step ? std::to_string(*one.step) : "-", time_text(one.time),
+    table.add({{printable(io::base_name(one.prefix)), ink::cyan},
+               one.step ? std::to_string(*one.step) : "-",
+               time_text(one.time),
                size_text(one.bytes),
                has_rate ? number_text(static_cast<double>(*one.step - *before->step) / (one.time - before->time)) : "-"});
     before = &one;
@@ -145,7 +147,9 @@ void print_checkpoints(const run_facts& facts, console& to) {
 void print_event_files(const run_facts& facts, console& to) {
   text_table table({"EVENT FILE", ">RECORDS", ">SIZE", ">LAST STEP"});
   for (const auto& one : facts.event_files) {
-    table.add({{printable(io::base_name(one.path)), ink::cyan}, std::to_string(one.records), size_text(one.bytes),
+    table.add({{printable(io::base_name(one.path)), ink::cyan},
+               std::to_string(one.records),
+               size_text(one.bytes),
                one.last_step ? std::to_string(*one.last_step) : "-"});
   }
   if (!table.empty()) {
@@ -157,7 +161,7 @@ void print_event_files(const run_facts& facts, console& to) {
 void print_rates(const run_facts& facts, console& to) {
   const auto rates = rates_of(facts.progress);
   if (rates.empty()) { return; }
-  const auto&  known = facts.progress.groups();
+  const auto& known = facts.progress.groups();
   const double seconds = known.back().last_x - known.front().first_x;
   to.out << "\nsteps/s  " << paint(to, ink::green, spark_line(rates)) << "  up to " << number_text(std::ranges::max(rates)) << ", last "
          << number_text(rates.back()) << ", over " << duration_text(seconds) << " from " << time_text(known.front().first_x) << '\n';
@@ -166,8 +170,8 @@ void print_rates(const run_facts& facts, console& to) {
 void print_as_text(const run_facts& facts, const std::string& directory, console& to) {
   to.out << paint(to, ink::bold, printable(directory)) << ": "
          << (facts.last_step ? fmt::format("last step {}", *facts.last_step) : std::string("no step known")) << ", "
-         << size_text(facts.bytes) << " in " << count_text(facts.files, "file") << " (checkpoints " << size_text(bytes_of(facts.checkpoints))
-         << ", event files " << size_text(bytes_of(facts.event_files)) << ")\n";
+         << size_text(facts.bytes) << " in " << count_text(facts.files, "file") << " (checkpoints "
+         << size_text(bytes_of(facts.checkpoints)) << ", event files " << size_text(bytes_of(facts.event_files)) << ")\n";
   print_checkpoints(facts, to);
   print_event_files(facts, to);
   print_rates(facts, to);
@@ -209,7 +213,7 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
 std::string spark_line(const std::vector<double>& values) {
   constexpr std::array<std::string_view, 9> letters = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const double greatest = values.empty() ? 0 : std::ranges::max(values);
-  std::string  line;
+  std::string line;
   for (const double value : values) {
     const double part = greatest > 0 ? std::clamp(value / greatest, 0.0, 1.0) : 0;
     line += letters[static_cast<std::size_t>(std::ceil(part * 8))];

@@ -12,7 +12,7 @@ namespace stepwell::tool {
 
 struct run_stats_options {
   std::string directory;
-  bool        json = false;
+  bool json = false;
 };
 
 /// Checkpoints with steps, sizes and times; event files; the last step; steps a second over time; bytes on the disk.

@@ -13,13 +13,13 @@ namespace stepwell::tool {
 
 /// Neighbouring points taken together: a line through all of them goes through here.
 struct point_group {
-  double        first_x = 0;
-  double        last_x  = 0;
-  double        first   = 0;
-  double        last    = 0;
-  double        min     = 0;
-  double        max     = 0;
-  std::uint64_t count   = 0;
+  double first_x = 0;
+  double last_x = 0;
+  double first = 0;
+  double last = 0;
+  double min = 0;
+  double max = 0;
+  std::uint64_t count = 0;
 };
 
 /// Points in the order in which they were written. Values that are not finite are counted and left out.
@@ -32,28 +32,28 @@ public:
   /// Forgets what is at `x` or beyond: a run that went back and wrote it anew. Of groups to the nearest point.
   void cut_from(double x);
 
-  [[nodiscard]] const std::string&              name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::vector<point_group>& groups() const noexcept { return groups_; }
-  [[nodiscard]] std::uint64_t                   points() const noexcept;
-  [[nodiscard]] std::uint64_t                   not_finite() const noexcept { return not_finite_; }
+  [[nodiscard]] std::uint64_t points() const noexcept;
+  [[nodiscard]] std::uint64_t not_finite() const noexcept { return not_finite_; }
 
 private:
   void halve();
 
-  std::string              name_;
-  std::size_t              most_;
-  std::uint64_t            per_group_ = 1;
+  std::string name_;
+  std::size_t most_;
+  std::uint64_t per_group_ = 1;
   std::vector<point_group> groups_;
-  std::uint64_t            not_finite_ = 0;
+  std::uint64_t not_finite_ = 0;
 };
 
 /// From the least to the greatest of something.
 struct range {
-  double low  = std::numeric_limits<double>::infinity();
+  double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 
   [[nodiscard]] bool empty() const noexcept { return !(low <= high); }
-  void               add(double value) noexcept;
+  void add(double value) noexcept;
 };
 [[nodiscard]] range x_range(const std::vector<series>& lines) noexcept;
 [[nodiscard]] range y_range(const std::vector<series>& lines) noexcept;

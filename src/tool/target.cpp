@@ -6,8 +6,8 @@
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/io/path.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -15,14 +15,14 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::string_view index_suffix = ".index";
-constexpr int              deepest      = 16;  // of directories in directories: a link may lead back
+constexpr int deepest = 16;  // of directories in directories: a link may lead back
 
 bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
 
 void find_event_files(const console& to, const std::string& directory, int depth, std::vector<std::string>& found) {
   std::vector<std::string> below;
   for (const auto& name : value_or_throw(to.files->list(directory))) {
-    auto       path = io::join_path(directory, name);
+    auto path = io::join_path(directory, name);
     const auto info = to.files->stat(path);
     if (!info) { continue; }  // gone, or a link that leads nowhere
     if (info->is_directory) {
@@ -44,9 +44,7 @@ bool is_directory(const console& to, const std::string& path) {
 
 std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path) {
   if (value_or_throw(to.files->exists(format::index_name(path)))) { return path; }
-  if (path.ends_with(index_suffix) && value_or_throw(to.files->exists(path))) {
-    return path.substr(0, path.size() - index_suffix.size());
-  }
+  if (path.ends_with(index_suffix) && value_or_throw(to.files->exists(path))) { return path.substr(0, path.size() - index_suffix.size()); }
   return std::nullopt;
 }
 
@@ -64,8 +62,10 @@ std::vector<std::string> indexes_in(const console& to, const std::string& direct
 std::string require_checkpoint(const console& to, const std::string& path) {
   if (const auto prefix = checkpoint_prefix(to, path)) { return *prefix; }
   if (!is_directory(to, path)) {
-    throw not_found_error("there is no such checkpoint and no such directory; give a prefix like \"run/model.ckpt-500\", or the "
-                          "directory", path);
+    throw not_found_error(
+        "there is no such checkpoint and no such directory; give a prefix like \"run/model.ckpt-500\", or the "
+        "directory",
+        path);
   }
   if (const auto newest = latest_checkpoint(path, to.files)) { return *newest; }
   const auto ours = list_checkpoints(path, default_checkpoint_basename, to.files);
@@ -73,8 +73,8 @@ std::string require_checkpoint(const console& to, const std::string& path) {
   const auto all = indexes_in(to, path);
   if (all.size() == 1) { return all.front(); }
   if (all.empty()) { throw not_found_error("there is no checkpoint in this directory", path); }
-  throw not_found_error(fmt::format("no state file says which of its {} checkpoints is the newest; give one of them, e.g. {}",
-                                    all.size(), all.back()), path);
+  throw not_found_error(
+      fmt::format("no state file says which of its {} checkpoints is the newest; give one of them, e.g. {}", all.size(), all.back()), path);
 }
 
 std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive) {
@@ -88,14 +88,15 @@ std::vector<std::string> require_event_files(const console& to, const std::strin
   auto found = event_files_in(to, path, recursive);
   if (found.empty()) {
     throw not_found_error(recursive ? "there are no event files in this directory or below it"
-                                    : "there are no event files in this directory; --recursive looks below it, too", path);
+                                    : "there are no event files in this directory; --recursive looks below it, too",
+                          path);
   }
   return found;
 }
 
 std::uint64_t size_on_disk(const console& to, const std::string& prefix) {
-  const auto    directory = io::parent_directory(prefix);
-  const auto    begin = io::base_name(prefix) + ".";
+  const auto directory = io::parent_directory(prefix);
+  const auto begin = io::base_name(prefix) + ".";
   std::uint64_t bytes = 0;
   for (const auto& name : value_or_throw(to.files->list(directory))) {
     const auto rest = name.starts_with(begin) ? std::string_view(name).substr(begin.size()) : std::string_view();

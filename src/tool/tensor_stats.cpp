@@ -55,9 +55,7 @@ void merge(tensor_stats& into, const tensor_stats& more) {
 
 }  // namespace
 
-double tensor_stats::stddev() const noexcept {
-  return finite() == 0 ? 0 : std::sqrt(spread / static_cast<double>(finite()));
-}
+double tensor_stats::stddev() const noexcept { return finite() == 0 ? 0 : std::sqrt(spread / static_cast<double>(finite())); }
 
 void tensor_stats::add(dtype type, std::span<const std::byte> elements) {
   with_element_type(type, [&]<class T>(std::type_identity<T>) {

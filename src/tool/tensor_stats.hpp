@@ -16,13 +16,13 @@ namespace stepwell::tool {
 
 /// All but the counts are of the finite values, and mean nothing without one.
 struct tensor_stats {
-  std::uint64_t count      = 0;
-  std::uint64_t nans       = 0;
+  std::uint64_t count = 0;
+  std::uint64_t nans = 0;
   std::uint64_t infinities = 0;
-  double        min        = 0;
-  double        max        = 0;
-  double        mean       = 0;
-  double        spread     = 0;  ///< The sum of squared distances from the mean.
+  double min = 0;
+  double max = 0;
+  double mean = 0;
+  double spread = 0;  ///< The sum of squared distances from the mean.
 
   [[nodiscard]] std::uint64_t finite() const noexcept { return count - nans - infinities; }
   /// Standard deviation of these values, not an estimate for others: divided by their number.

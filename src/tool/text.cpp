@@ -4,10 +4,10 @@
 #include "stepwell/format/utf8.hpp"
 #include "tool/console.hpp"
 
+#include <fmt/format.h>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
 #include <iterator>
 
 namespace stepwell::tool {
@@ -59,7 +59,7 @@ std::size_t columns_of(std::string_view text) noexcept {
 std::string size_text(std::uint64_t bytes) {
   constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) { return fmt::format("{} B", bytes); }
-  double      value = static_cast<double>(bytes) / 1024;
+  double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
   while (value >= 1023.95 && unit + 1 < units.size()) {
     value /= 1024;
@@ -68,9 +68,7 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
-std::string count_text(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
+std::string count_text(std::uint64_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
 std::string number_text(double value) { return fmt::format("{:.6g}", value); }
 
@@ -78,12 +76,12 @@ std::string time_text(double seconds) {
   constexpr double last = 253402300799.0;  // the end of the year 9999
   if (!(seconds >= 0 && seconds <= last)) { return "-"; }
   namespace chrono = std::chrono;
-  const auto                whole = static_cast<std::int64_t>(seconds);
-  const chrono::sys_days    day{chrono::days(whole / 86400)};
+  const auto whole = static_cast<std::int64_t>(seconds);
+  const chrono::sys_days day{chrono::days(whole / 86400)};
   const chrono::year_month_day date(day);
-  const auto                in_day = whole % 86400;
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", int(date.year()), unsigned(date.month()), unsigned(date.day()),
-                     in_day / 3600, in_day / 60 % 60, in_day % 60);
+  const auto in_day = whole % 86400;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", int(date.year()), unsigned(date.month()), unsigned(date.day()), in_day / 3600,
+                     in_day / 60 % 60, in_day % 60);
 }
 
 std::string duration_text(double seconds) {
@@ -97,9 +95,8 @@ std::string duration_text(double seconds) {
 
 std::string dtype_text(dtype type) {
   constexpr std::array<std::string_view, 24> names = {
-      "invalid", "float32", "float64", "int32", "uint8", "int16", "int8", "string", "complex64", "int64", "bool", "qint8",
-      "quint8", "qint32", "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource", "variant",
-      "uint32", "uint64"};
+      "invalid", "float32", "float64",  "int32",  "uint8",   "int16",  "int8",       "string",  "complex64", "int64",   "bool",   "qint8",
+      "quint8",  "qint32",  "bfloat16", "qint16", "quint16", "uint16", "complex128", "float16", "resource",  "variant", "uint32", "uint64"};
   const auto number = static_cast<std::int32_t>(type);
   if (number < 0 || static_cast<std::size_t>(number) >= names.size()) { return fmt::format("dtype {}", number); }
   return std::string(names[static_cast<std::size_t>(number)]);

@@ -29,7 +29,7 @@ void text_table::print_row(console& to, const std::vector<cell>& row, const std:
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::string gap(widths[i] - columns_of(row[i].text), ' ');
-    const bool        is_last = i + 1 == row.size();
+    const bool is_last = i + 1 == row.size();
     if (is_right_[i]) { line += gap; }
     line += paint(to, row[i].colour, row[i].text);
     if (!is_right_[i] && !is_last) { line += gap; }

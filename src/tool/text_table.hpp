@@ -16,7 +16,7 @@ struct cell {
   cell(std::string text_, ink colour_ = ink::plain) : text(std::move(text_)), colour(colour_) {}
   cell(const char* text_) : text(text_) {}
   std::string text;
-  ink         colour = ink::plain;
+  ink colour = ink::plain;
 };
 
 class text_table {
@@ -32,8 +32,8 @@ private:
   [[nodiscard]] std::vector<std::size_t> widths() const;
   void print_row(console& to, const std::vector<cell>& row, const std::vector<std::size_t>& widths) const;
 
-  std::vector<cell>              headings_;
-  std::vector<bool>              is_right_;
+  std::vector<cell> headings_;
+  std::vector<bool> is_right_;
   std::vector<std::vector<cell>> rows_;
 };
 

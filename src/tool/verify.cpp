@@ -13,8 +13,8 @@
 #include "tool/target.hpp"
 #include "tool/text.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -23,12 +23,12 @@ namespace {
 
 /// What became of one checkpoint.
 struct verified {
-  std::string              prefix;
-  std::size_t              tensors = 0;
-  std::uint64_t            bytes = 0;
-  std::uint64_t            uncovered = 0;  ///< Bytes of the data files that no tensor, and so no checksum, covers.
+  std::string prefix;
+  std::size_t tensors = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t uncovered = 0;  ///< Bytes of the data files that no tensor, and so no checksum, covers.
   std::vector<std::string> damages;
-  outcome                  how = outcome::good;
+  outcome how = outcome::good;
 };
 
 void note(verified& one, const error& failure) {
@@ -54,22 +54,18 @@ verified verify_one(const console& to, std::string prefix) {
       one.bytes += entry.size_bytes;
       try {
         reader.verify(entry.name);
-      } catch (const error& failure) {
-        note(one, failure);
-      }
+      } catch (const error& failure) { note(one, failure); }
     }
     const auto all = data_bytes(to, reader);
     one.uncovered = all > one.bytes ? all - one.bytes : 0;
-  } catch (const error& failure) {
-    note(one, failure);
-  }
+  } catch (const error& failure) { note(one, failure); }
   return one;
 }
 
 /// Prefixes to look at, those of the state file first.
 std::vector<verified> claims_of(const console& to, const std::string& directory) {
   std::vector<verified> claims;
-  const auto            add = [&](const std::string& prefix) {
+  const auto add = [&](const std::string& prefix) {
     if (std::ranges::find(claims, prefix, &verified::prefix) == claims.end()) { claims.push_back({.prefix = prefix, .damages = {}}); }
   };
   if (const auto state = detail::read_state_file(*to.files, directory)) {
@@ -81,7 +77,7 @@ std::vector<verified> claims_of(const console& to, const std::string& directory)
 
 /// Data files without an index, and files that were being written aside.
 std::vector<std::string> orphans_in(const console& to, const std::string& directory) {
-  const auto               names = value_or_throw(to.files->list(directory));
+  const auto names = value_or_throw(to.files->list(directory));
   std::vector<std::string> orphans;
   for (const auto& name : names) {
     const auto data = detail::parse_data_name(name);
@@ -140,12 +136,12 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
 }  // namespace
 
 outcome verify(const verify_options& options, console& to) {
-  const auto               single = checkpoint_prefix(to, options.target);
-  const bool               is_in_directory = !single && is_directory(to, options.target);
-  std::vector<verified>    seen = is_in_directory ? claims_of(to, options.target)
-                                                  : std::vector{verified{.prefix = require_checkpoint(to, options.target), .damages = {}}};
+  const auto single = checkpoint_prefix(to, options.target);
+  const bool is_in_directory = !single && is_directory(to, options.target);
+  std::vector<verified> seen = is_in_directory ? claims_of(to, options.target)
+                                               : std::vector{verified{.prefix = require_checkpoint(to, options.target), .damages = {}}};
   std::vector<std::string> orphans;
-  outcome                  how = outcome::good;
+  outcome how = outcome::good;
   for (auto& one : seen) {
     one = verify_one(to, std::move(one.prefix));
     how = worse(how, one.how);

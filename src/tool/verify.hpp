@@ -11,7 +11,7 @@ namespace stepwell::tool {
 
 struct verify_options {
   std::string target;  ///< A prefix, or a directory: all checkpoints that its state file lists or that are on its disk.
-  bool        json = false;
+  bool json = false;
 };
 
 /// Reads every tensor of every checkpoint and checks its checksum; one damaged tensor does not hide the next. Files of a

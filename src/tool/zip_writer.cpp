@@ -5,16 +5,16 @@
 #include "stepwell/format/utf8.hpp"
 #include "stepwell/format/varint.hpp"
 
+#include <zlib.h>
 #include <algorithm>
 #include <string_view>
-#include <zlib.h>
 
 namespace stepwell::tool {
 namespace {
 
 using format::append_fixed;
 
-constexpr std::size_t   buffer_size = std::size_t{1} << 20;
+constexpr std::size_t buffer_size = std::size_t{1} << 20;
 constexpr std::uint32_t in_zip64 = 0xffffffff;  // the number stands in the ZIP64 field
 constexpr std::uint16_t first_of_january_1980 = 0x21;
 
@@ -65,7 +65,7 @@ void zip_writer::append(std::span<const std::byte> bytes) {
 void zip_writer::begin(const std::string& name, std::uint64_t size, std::uint32_t crc32) {
   if (name.size() > 0xffff) { throw invalid_argument_error("a name is too long for a ZIP archive", target_.final_path()); }
   members_.push_back({name, size, crc32, target_.size() + buffer_.size()});
-  const auto  extra = is_large(size) ? zip64_field({size, size}) : "";
+  const auto extra = is_large(size) ? zip64_field({size, size}) : "";
   std::string header = "PK\x03\x04";
   append_common(header, name, size, crc32, is_large(size));
   append_fixed(header, static_cast<std::uint16_t>(extra.size()));
@@ -75,7 +75,7 @@ void zip_writer::begin(const std::string& name, std::uint64_t size, std::uint32_
 void zip_writer::finish() {
   const std::uint64_t begin = target_.size() + buffer_.size();
   for (const auto& [name, size, crc32, offset] : members_) {
-    const auto  extra = is_large(size) ? zip64_field({size, size, offset}) : is_large(offset) ? zip64_field({offset}) : "";
+    const auto extra = is_large(size) ? zip64_field({size, size, offset}) : is_large(offset) ? zip64_field({offset}) : "";
     std::string header = "PK\x01\x02";
     append_fixed<std::uint16_t>(header, 45);
     append_common(header, name, size, crc32, !extra.empty());
@@ -89,7 +89,7 @@ void zip_writer::finish() {
   }
   const std::uint64_t end = target_.size() + buffer_.size();
   const std::uint64_t count = members_.size();
-  std::string         closing;
+  std::string closing;
   if (count >= 0xffff || is_large(end)) {
     closing += "PK\x06\x06";
     append_fixed<std::uint64_t>(closing, 44);

@@ -28,16 +28,16 @@ public:
 
 private:
   struct member {
-    std::string   name;
+    std::string name;
     std::uint64_t size = 0;
     std::uint32_t crc32 = 0;
     std::uint64_t offset = 0;
   };
   void flush();
 
-  io::atomic_file        target_;
+  io::atomic_file target_;
   std::vector<std::byte> buffer_;  // small pieces on their way to the file
-  std::vector<member>    members_;
+  std::vector<member> members_;
 };
 
 /// Goes on with a CRC-32 (0 at first).

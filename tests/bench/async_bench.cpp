@@ -65,22 +65,23 @@ asio::awaitable<void> many_steps(auto& session, auto& source, int count) {
 template<class Model>
 auto awaited_session(Model& model) {
   using raw = sw::model_session<Model>;
-  return sw::async_monitored_session<raw, sw::stop_at_step_hook>(sw::session_settings{}, model, sw::stop_at_step_hook{{.last_step = sw::test::far_away}});
+  return sw::async_monitored_session<raw, sw::stop_at_step_hook>(sw::session_settings{}, model,
+                                                                 sw::stop_at_step_hook{{.last_step = sw::test::far_away}});
 }
 
 /// A million awaited steps and a million runs, in turns.
 void awaited_against_run(benchmark::State& state) {
-  constexpr int              steps = 1'000'000;
-  asio::io_context           loop;
-  sw::test::tiny_model       awaited_model;
-  sw::test::tiny_model       model;
+  constexpr int steps = 1'000'000;
+  asio::io_context loop;
+  sw::test::tiny_model awaited_model;
+  sw::test::tiny_model model;
   sw::test::repeating_source source;
-  auto                       awaited = awaited_session(awaited_model);
-  sw::monitored_session      session(model, sw::stop_at_step_hook{{.last_step = sw::test::far_away}});
+  auto awaited = awaited_session(awaited_model);
+  sw::monitored_session session(model, sw::stop_at_step_hook{{.last_step = sw::test::far_away}});
   await(loop, awaited.async_start());
   await(loop, many_steps(awaited, source, 1000));
   std::int64_t allocated = 0;
-  const auto   times = sw::bench::run_pairs(
+  const auto times = sw::bench::run_pairs(
       state, "run",
       [&] {
         const auto before = allocations.load();
@@ -88,7 +89,11 @@ void awaited_against_run(benchmark::State& state) {
         allocated = allocations.load() - before;
         return took;
       },
-      [&] { return sw::bench::seconds_of([&] { for (int i = 0; i < steps; ++i) { benchmark::DoNotOptimize(session.run(0.5f)); } }); });
+      [&] {
+        return sw::bench::seconds_of([&] {
+          for (int i = 0; i < steps; ++i) { benchmark::DoNotOptimize(session.run(0.5f)); }
+        });
+      });
   state.counters["over_ns"] = (times.ours - times.theirs) * 1e9 / steps;
   state.counters["allocations_a_step"] = static_cast<double>(allocated) / steps;
 }
@@ -110,7 +115,7 @@ struct big_model {
 
 /// The worst of `count` ticks of 1 ms, in seconds.
 asio::awaitable<double> worst_lateness(int count) {
-  double             worst = 0;
+  double worst = 0;
   asio::steady_timer timer(co_await asio::this_coro::executor);
   for (int i = 0; i < count; ++i) {
     timer.expires_after(1ms);
@@ -127,21 +132,21 @@ asio::awaitable<void> train_until(auto& session, const bool& is_over) {
 }
 
 struct lateness {
-  double       worst;
+  double worst;
   std::int64_t saves;
 };
 lateness worst_beside_training(asio::io_context& loop, std::int64_t mebibytes, int ticks) {
   sw::test::temporary_directory directory;
-  asio::thread_pool             pool(1);
-  big_model                     model(mebibytes);
-  const auto                    files = std::make_shared<sw::test::fault_file_system>();
+  asio::thread_pool pool(1);
+  big_model model(mebibytes);
+  const auto files = std::make_shared<sw::test::fault_file_system>();
   files->before_each([](const sw::test::event& what) {
     if (what.kind == sw::test::operation::write) { std::this_thread::sleep_for(2ms); }
   });
   sw::training_options<big_model> options{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 20, .saver = {.file_system = files}};
-  auto   session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(pool.get_executor())), model, options);
-  bool   is_over = false;
-  auto   trained = asio::co_spawn(loop, train_until(session, is_over), asio::use_future);
+  auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(pool.get_executor())), model, options);
+  bool is_over = false;
+  auto trained = asio::co_spawn(loop, train_until(session, is_over), asio::use_future);
   double worst = 0;
   asio::co_spawn(loop, worst_lateness(ticks), [&](const std::exception_ptr&, double found) { worst = found, is_over = true; });
   loop.restart();
@@ -152,10 +157,10 @@ lateness worst_beside_training(asio::io_context& loop, std::int64_t mebibytes, i
 
 /// `state.range(0)`: MiB of the model; `state.range(1)`: ticks of the timer.
 void worst_lateness_of_a_timer(benchmark::State& state) {
-  const auto       ticks = static_cast<int>(state.range(1));
+  const auto ticks = static_cast<int>(state.range(1));
   asio::io_context loop;
-  std::int64_t     saves = 0;
-  const auto       alone = [&] {
+  std::int64_t saves = 0;
+  const auto alone = [&] {
     auto worst = asio::co_spawn(loop, worst_lateness(ticks), asio::use_future);
     loop.restart();
     loop.run();

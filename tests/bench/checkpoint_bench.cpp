@@ -10,13 +10,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <span>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace sw = stepwell;
@@ -30,7 +30,7 @@ namespace {
 /// A model of this many bytes in eight variables.
 struct model {
   std::vector<std::vector<float>> layers;
-  std::vector<float>              flat;  // the same bytes in one piece
+  std::vector<float> flat;  // the same bytes in one piece
 
   explicit model(std::size_t bytes) : layers(8, std::vector<float>(bytes / 8 / sizeof(float))), flat(bytes / sizeof(float)) {
     float value = 0;
@@ -60,13 +60,13 @@ void write_plainly(const std::string& path, std::span<const float> values) {
 // The whole save: checksums, data, index, state file, each synced, until it is durable. Deleting the older checkpoint
 // comes after that, and is not in the ratio, as that of the plain file is not; `deleting_ms` tells it.
 void save_against_write_and_fsync(benchmark::State& state) {
-  const auto                bytes = static_cast<std::size_t>(state.range(0)) << 20;
+  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
   const temporary_directory directory;
-  model                     trained(bytes);
-  sw::snapshot_pool         pool(sw::snapshot_size(trained.list()), 1);
-  sw::saver                 saver(directory / "run", {.max_to_keep = 1});
-  std::int64_t              step = 0;
-  std::vector<double>       deleting;
+  model trained(bytes);
+  sw::snapshot_pool pool(sw::snapshot_size(trained.list()), 1);
+  sw::saver saver(directory / "run", {.max_to_keep = 1});
+  std::int64_t step = 0;
+  std::vector<double> deleting;
   const auto save = [&] {
     auto taken = sw::snapshot::capture(pool.acquire(), trained.list(), ++step);
     const double saving = seconds_of([&] { saver.save_and_wait(std::move(taken)); });
@@ -84,14 +84,13 @@ void save_against_write_and_fsync(benchmark::State& state) {
   state.counters["ratio"] = times.theirs / times.ours;  // of the rates
   state.counters["deleting_ms"] = median(deleting) * 1e3;
 }
-BENCHMARK(save_against_write_and_fsync)->ArgName("MiB")->Arg(256)->Arg(16)
-    ->Iterations(9)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(save_against_write_and_fsync)->ArgName("MiB")->Arg(256)->Arg(16)->Iterations(9)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 // What the step waits for when a save is due and a buffer is free.
 void stall_against_memcpy(benchmark::State& state) {
-  const auto        bytes = static_cast<std::size_t>(state.range(0)) << 20;
-  model             trained(bytes);
-  const auto        list = trained.list();
+  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
+  model trained(bytes);
+  const auto list = trained.list();
   sw::snapshot_pool pool(sw::snapshot_size(list), 2);
   std::vector<float> touched(trained.flat);
   const auto capture = [&] {
@@ -109,17 +108,16 @@ void stall_against_memcpy(benchmark::State& state) {
   const auto times = run_pairs(state, "memcpy", capture, copy);
   state.counters["ratio"] = times.ours / times.theirs;
 }
-BENCHMARK(stall_against_memcpy)->ArgName("MiB")->Arg(16)->Arg(64)->Arg(256)
-    ->Iterations(31)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(stall_against_memcpy)->ArgName("MiB")->Arg(16)->Arg(64)->Arg(256)->Iterations(31)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 // Reading back: verify and restore, everything in the page cache.
 void restore_newest(benchmark::State& state) {
-  const auto                bytes = static_cast<std::size_t>(state.range(0)) << 20;
+  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
   const temporary_directory directory;
-  model                     trained(bytes);
-  const auto                list = trained.list();
-  sw::saver                 saver(directory.path());
-  sw::snapshot_pool         pool(sw::snapshot_size(list), 1);
+  model trained(bytes);
+  const auto list = trained.list();
+  sw::saver saver(directory.path());
+  sw::snapshot_pool pool(sw::snapshot_size(list), 1);
   saver.save_and_wait(sw::snapshot::capture(pool.acquire(), list, 1));
   for ([[maybe_unused]] auto _ : state) { benchmark::DoNotOptimize(sw::restore(list, *saver.restore_newest())); }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));

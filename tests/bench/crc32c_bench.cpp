@@ -43,7 +43,11 @@ void run(benchmark::State& state, Checksum checksum) {
 template<class Checksum>
 void with_sizes(const std::string& name, Checksum checksum) {
   benchmark::RegisterBenchmark(name.c_str(), [checksum](benchmark::State& state) { run(state, checksum); })
-      ->Arg(48)->Arg(512)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 << 20);
+      ->Arg(48)
+      ->Arg(512)
+      ->Arg(4 << 10)
+      ->Arg(64 << 10)
+      ->Arg(1 << 20);
 }
 
 const bool is_registered = [] {
@@ -61,7 +65,8 @@ void best_path_against_one_byte_table(benchmark::State& state) {
   const auto time_of = [&](const auto& checksum, int rounds) {
     return stepwell::bench::seconds_of([&] {
              for (int i = 0; i < rounds; ++i) { benchmark::DoNotOptimize(checksum(std::span<const std::byte>(bytes))); }
-           }) / rounds;
+           }) /
+           rounds;
   };
   const auto times = stepwell::bench::run_pairs(
       state, "table", [&] { return time_of([](std::span<const std::byte> all) { return kernel::crc32c(all); }, 200); },

@@ -23,8 +23,8 @@ namespace sw = stepwell;
 template<class Session>
 std::vector<double> times_of(Session& session, sw::test::failing_model& model, std::size_t recoveries) {
   sw::test::recovering_source source;
-  std::vector<double>         seconds;
-  auto                        start = std::chrono::steady_clock::now();
+  std::vector<double> seconds;
+  auto start = std::chrono::steady_clock::now();
   for ([[maybe_unused]] const auto& step : session.steps(source)) {
     const auto now = std::chrono::steady_clock::now();
     seconds.push_back(std::chrono::duration<double>(now - start).count());
@@ -36,7 +36,7 @@ std::vector<double> times_of(Session& session, sw::test::failing_model& model, s
 }
 
 void report(benchmark::State& state, const std::vector<double>& seconds) {
-  const auto                tenth = static_cast<std::ptrdiff_t>(seconds.size() / 10);
+  const auto tenth = static_cast<std::ptrdiff_t>(seconds.size() / 10);
   const std::vector<double> first(seconds.begin() + 1, seconds.begin() + 1 + tenth);
   const std::vector<double> last(seconds.end() - tenth, seconds.end());
   state.counters["first_" + std::to_string(tenth) + "_us"] = sw::bench::median(first) * 1e6;
@@ -47,7 +47,7 @@ void report(benchmark::State& state, const std::vector<double>& seconds) {
 void recoveries_of_a_session(benchmark::State& state) {
   for (auto _ : state) {
     sw::test::failing_model model;
-    sw::monitored_session   session(sw::session_settings{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
+    sw::monitored_session session(sw::session_settings{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
     report(state, times_of(session, model, 10'000));
     session.close();
   }
@@ -58,7 +58,7 @@ BENCHMARK(recoveries_of_a_session)->Iterations(1)->Unit(benchmark::kMillisecond)
 void recoveries_from_checkpoints(benchmark::State& state) {
   for (auto _ : state) {
     const sw::test::temporary_directory directory;
-    sw::test::failing_model             model;
+    sw::test::failing_model model;
     sw::training_options<sw::test::failing_model> options{
         .checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none};
     options.saver.sync = false;

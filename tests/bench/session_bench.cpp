@@ -19,7 +19,7 @@ void bare_loop(benchmark::State& state) {
 BENCHMARK(bare_loop);
 
 void run_without_hooks(benchmark::State& state) {
-  sw::test::tiny_model  model;
+  sw::test::tiny_model model;
   sw::monitored_session session(model);
   for (auto _ : state) { benchmark::DoNotOptimize(session.run(0.5f)); }
 }
@@ -27,17 +27,17 @@ BENCHMARK(run_without_hooks);
 
 void run_with_six_idle_hooks(benchmark::State& state) {
   sw::test::tiny_model model;
-  auto                 session = sw::test::session_with_six_idle_hooks(model);
+  auto session = sw::test::session_with_six_idle_hooks(model);
   for (auto _ : state) { benchmark::DoNotOptimize(session.run(0.5f)); }
 }
 BENCHMARK(run_with_six_idle_hooks);
 
 void steps_with_six_idle_hooks(benchmark::State& state) {
-  sw::test::tiny_model       model;
-  auto                       session = sw::test::session_with_six_idle_hooks(model);
+  sw::test::tiny_model model;
+  auto session = sw::test::session_with_six_idle_hooks(model);
   sw::test::repeating_source source;
-  auto                       steps = session.steps(source);
-  auto                       next = steps.begin();
+  auto steps = session.steps(source);
+  auto next = steps.begin();
   for (auto _ : state) {
     benchmark::DoNotOptimize(&*next);
     ++next;
@@ -47,14 +47,22 @@ BENCHMARK(steps_with_six_idle_hooks);
 
 /// A million runs through six idle hooks and a million bare steps, in turns.
 void six_idle_hooks_against_bare_loop(benchmark::State& state) {
-  constexpr int        steps = 1'000'000;
+  constexpr int steps = 1'000'000;
   sw::test::tiny_model model;
   sw::test::tiny_model bare;
-  auto                 session = sw::test::session_with_six_idle_hooks(model);
-  const auto           times = sw::bench::run_pairs(
+  auto session = sw::test::session_with_six_idle_hooks(model);
+  const auto times = sw::bench::run_pairs(
       state, "bare",
-      [&] { return sw::bench::seconds_of([&] { for (int i = 0; i < steps; ++i) { benchmark::DoNotOptimize(session.run(0.5f)); } }); },
-      [&] { return sw::bench::seconds_of([&] { for (int i = 0; i < steps; ++i) { benchmark::DoNotOptimize(bare.step(0.5f)); } }); });
+      [&] {
+        return sw::bench::seconds_of([&] {
+          for (int i = 0; i < steps; ++i) { benchmark::DoNotOptimize(session.run(0.5f)); }
+        });
+      },
+      [&] {
+        return sw::bench::seconds_of([&] {
+          for (int i = 0; i < steps; ++i) { benchmark::DoNotOptimize(bare.step(0.5f)); }
+        });
+      });
   state.counters["ratio"] = times.ours / times.theirs;
   state.counters["over_ns"] = (times.ours - times.theirs) * 1e9 / steps;
 }

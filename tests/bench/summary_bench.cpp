@@ -46,8 +46,7 @@ void scalars_reach_the_file(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * many);
   label(state);
 }
-BENCHMARK(scalars_reach_the_file)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->UseRealTime()
-    ->MeasureProcessCPUTime();
+BENCHMARK(scalars_reach_the_file)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
 
 // One scalar as a step sees it.
 void one_scalar(benchmark::State& state) {

@@ -37,17 +37,17 @@ double processor_seconds_of(const std::function<void()>& action) {
 void monitored_convnet_against_bare_loop(benchmark::State& state) {
   torch::set_num_threads(1);
   torch::manual_seed(1);
-  const convnet::drawings            to_learn(1, 2000);
+  const convnet::drawings to_learn(1, 2000);
   const sw::test::temporary_directory directory;
-  convnet::trainee                   watched, bare;
+  convnet::trainee watched, bare;
   auto batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
   auto same_batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
 
-  auto session = sw::monitored_training_session(
-      watched, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 10},
-      sw::stop_at_step_hook{{.last_step = 1'000'000}},
-      sw::nan_tensor_hook{&convnet::trainee::result::loss},
-      sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 100}, sw::summary::scalar("loss", &convnet::trainee::result::loss)});
+  auto session =
+      sw::monitored_training_session(watched, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 10},
+                                     sw::stop_at_step_hook{{.last_step = 1'000'000}}, sw::nan_tensor_hook{&convnet::trainee::result::loss},
+                                     sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 100},
+                                                            sw::summary::scalar("loss", &convnet::trainee::result::loss)});
   auto all = session.steps(batches);
   auto next = all.begin();  // the first step, and with it what is made once
   bare.step(*same_batches.peek());

@@ -40,7 +40,7 @@ struct save_of {
 };
 
 sw::snapshot snapshot_of(const save_of& what) {
-  auto              toy = toy_at(what.content);
+  auto toy = toy_at(what.content);
   sw::snapshot_pool pool(sw::snapshot_size(toy.list()), 1);
   return sw::snapshot::capture(pool.acquire(), toy.list(), what.step);
 }
@@ -62,15 +62,12 @@ bool try_to_save(const std::string& directory, const std::shared_ptr<sw::io::fil
     sw::saver saver(directory, options_with(files, max_to_keep, shards));
     for (const auto& what : saves) { save_and_settle(saver, snapshot_of(what)); }
     return true;
-  } catch (const sw::error&) {
-    return false;
-  }
+  } catch (const sw::error&) { return false; }
 }
 
 /// What stands between two runs: whole, listed and swept.
-void check_after_restart(const std::string& directory, const std::set<std::int64_t>& acceptable, int max_to_keep,
-                         std::int64_t next) {
-  sw::saver  saver(directory, options_with(sw::test::fast_faulty_files(), max_to_keep));
+void check_after_restart(const std::string& directory, const std::set<std::int64_t>& acceptable, int max_to_keep, std::int64_t next) {
+  sw::saver saver(directory, options_with(sw::test::fast_faulty_files(), max_to_keep));
   const auto newest = saver.restore_newest();
   const auto content = newest ? toy_in(*newest).global_step : -1;
   CHECK(acceptable.contains(content));
@@ -83,11 +80,11 @@ void check_after_restart(const std::string& directory, const std::set<std::int64
 }
 
 struct scenario {
-  std::vector<save_of>   before;       // saved in peace
-  std::vector<save_of>   under_way;    // saved until the end
-  int                    max_to_keep;
-  std::set<std::int64_t> acceptable;   // what may be restored afterwards; -1: nothing
-  int                    shards = 1;
+  std::vector<save_of> before;     // saved in peace
+  std::vector<save_of> under_way;  // saved until the end
+  int max_to_keep;
+  std::set<std::int64_t> acceptable;  // what may be restored afterwards; -1: nothing
+  int shards = 1;
 };
 
 /// Runs a scenario with the end at every operation; the number of operations it takes.
@@ -115,8 +112,8 @@ std::string flipped(std::string bytes, std::size_t bit) {
 /// Steps 1 and 2 saved; what restores, or -1 for data loss.
 struct pair_of_checkpoints {
   temporary_directory directory;
-  std::string         data = directory / "model.ckpt-2.data-00000-of-00001";
-  std::string         index = directory / "model.ckpt-2.index";
+  std::string data = directory / "model.ckpt-2.data-00000-of-00001";
+  std::string index = directory / "model.ckpt-2.index";
 
   pair_of_checkpoints() { REQUIRE(try_to_save(directory.path(), sw::test::fast_faulty_files(), 5, {1, 2})); }
 
@@ -125,9 +122,7 @@ struct pair_of_checkpoints {
       const auto reader = sw::find_newest_whole(directory.path());
       const auto toy = toy_in(*reader);
       return toy == toy_at(toy.global_step) ? toy.global_step : -2;
-    } catch (const sw::data_loss_error&) {
-      return -1;
-    }
+    } catch (const sw::data_loss_error&) { return -1; }
   }
 };
 
@@ -135,46 +130,44 @@ struct pair_of_checkpoints {
 
 TEST_CASE("a kill or a power cut at any operation of the first save leaves nothing or all of it", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto            how = GENERATE(end::crash, end::power_cut);
+  const auto how = GENERATE(end::crash, end::power_cut);
   CHECK(sweep({.before = {}, .under_way = {1}, .max_to_keep = 2, .acceptable = {-1, 1}}, how) > 20);
 }
 
 TEST_CASE("a kill or a power cut at any operation of a save that deletes an older one loses nothing", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto            how = GENERATE(end::crash, end::power_cut);
+  const auto how = GENERATE(end::crash, end::power_cut);
   CHECK(sweep({.before = {1, 2}, .under_way = {3}, .max_to_keep = 2, .acceptable = {2, 3}}, how) > 30);
 }
 
 TEST_CASE("a kill or a power cut with one checkpoint kept leaves that one or the new one", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto            how = GENERATE(end::crash, end::power_cut);
+  const auto how = GENERATE(end::crash, end::power_cut);
   sweep({.before = {1}, .under_way = {2, 3}, .max_to_keep = 1, .acceptable = {1, 2, 3}}, how);
 }
 
 TEST_CASE("a kill or a power cut while a step is saved again leaves the only checkpoint whole", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto            how = GENERATE(end::crash, end::power_cut);
-  const auto            shards = GENERATE(1, 2);
+  const auto how = GENERATE(end::crash, end::power_cut);
+  const auto shards = GENERATE(1, 2);
   sweep({.before = {7}, .under_way = {{7, 70}, {7, 700}}, .max_to_keep = 1, .acceptable = {7, 70, 700}, .shards = shards}, how);
 }
 
 TEST_CASE("any operation that fails fails the save or is made up for, and the next save is good", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto            errno_value = GENERATE(ENOSPC, EIO, EACCES);
+  const auto errno_value = GENERATE(ENOSPC, EIO, EACCES);
   for (std::uint64_t number = 1;; ++number) {
     CAPTURE(number, errno_value);
     const temporary_directory directory;
-    const auto                files = sw::test::fast_faulty_files();
-    sw::saver                 saver(directory.path(), options_with(files, 1));
+    const auto files = sw::test::fast_faulty_files();
+    sw::saver saver(directory.path(), options_with(files, 1));
     save_and_settle(saver, toy_snapshot(1));
     const auto before = files->operations();
     files->inject({.nth = number, .errno_value = errno_value, .bytes_written = 7});
     bool has_failed = false;
     try {
       save_and_settle(saver, toy_snapshot(2));
-    } catch (const sw::error&) {
-      has_failed = true;
-    }
+    } catch (const sw::error&) { has_failed = true; }
     if (files->operations() - before < number) {
       CHECK_FALSE(has_failed);
       break;
@@ -220,7 +213,7 @@ TEST_CASE("the newest checkpoint cut at any length is found damaged, and the old
 }
 
 TEST_CASE("when all are damaged it is data loss, wherever the damage", "[fault][reader]") {
-  pair_of_checkpoints   files;
+  pair_of_checkpoints files;
   sw::test::log_capture log;
   std::filesystem::resize_file(files.directory / "model.ckpt-1.data-00000-of-00001", 100);
   for (const auto& name : {files.data, files.index}) {
@@ -237,8 +230,8 @@ TEST_CASE("when all are damaged it is data loss, wherever the damage", "[fault][
 
 TEST_CASE("a state file damaged at any bit or length never hides a checkpoint", "[fault][reader]") {
   pair_of_checkpoints files;
-  const auto          path = files.directory / "checkpoint";
-  const auto          whole = sw::test::file_text(path);
+  const auto path = files.directory / "checkpoint";
+  const auto whole = sw::test::file_text(path);
   for (std::size_t bit = 0; bit < 8 * whole.size(); bit += 3) {
     sw::test::log_capture log;
     sw::test::write_file_text(path, flipped(whole, bit));

@@ -64,20 +64,20 @@ const std::vector<row> matrix = {
 
 /// One cell: what fails, how, where.
 struct cell {
-  row                what;
+  row what;
   std::exception_ptr failure;
-  std::string        expected;
-  bool               recovers;
-  bool               is_loop;
-  bool               in_recovery;  // what makes a session fails when it is made anew
+  std::string expected;
+  bool recovers;
+  bool is_loop;
+  bool in_recovery;  // what makes a session fails when it is made anew
 };
 
 /// Throws once it is armed, at its place, once.
 struct trap {
-  std::string        place;
+  std::string place;
   std::exception_ptr failure;
-  bool               is_armed = false;
-  int                passed = 0;
+  bool is_armed = false;
+  int passed = 0;
 
   void pass(const std::string& here) {
     if (!is_armed || here != place || passed++ > 0) { return; }
@@ -87,9 +87,9 @@ struct trap {
 
 struct matrix_hook {
   static constexpr auto state_name = "matrix";
-  trap*            armed;
+  trap* armed;
   sw::coordinator* threads = nullptr;
-  std::int64_t     state = 0;
+  std::int64_t state = 0;
 
   void begin() { armed->pass("a hook's `begin`"); }
   void after_create_session(auto&, sw::coordinator& given) {
@@ -126,10 +126,10 @@ struct matrix_source : counting_source {
 
 struct matrix_queue {
   trap* armed;
-  bool  is_closed = false;
+  bool is_closed = false;
   std::string name() const { return "matrix"; }
-  bool        close(bool) { return !std::exchange(is_closed, true); }
-  void        reopen() {
+  bool close(bool) { return !std::exchange(is_closed, true); }
+  void reopen() {
     armed->pass("starting a queue runner");
     is_closed = false;
   }
@@ -143,14 +143,13 @@ struct matrix_raw : sw::model_session<adding_model> {
 
 struct matrix_creator {
   adding_model* model;
-  trap*         armed;
+  trap* armed;
 
   matrix_raw create_session(sw::session_creation& creation) const {
     const auto op = [this](const std::string& name) { return [here = armed, name](auto&) { here->pass(name); }; };
     armed->pass("a session creator");
     matrix_raw raw(*model, armed);
-    const sw::session_manager<matrix_raw> manager({.local_init_op = op("`local_init_op`"),
-                                                   .ready_op = [here = armed](const adding_model&) {
+    const sw::session_manager<matrix_raw> manager({.local_init_op = op("`local_init_op`"), .ready_op = [here = armed](const adding_model&) {
                                                      here->pass("`ready_op`");
                                                      return std::vector<std::string>{};
                                                    }});
@@ -164,11 +163,11 @@ constexpr std::int64_t steps_to_do = 4;
 
 /// What became of one session.
 struct ending {
-  std::string        out_of;  // which call threw; empty: none
+  std::string out_of;  // which call threw; empty: none
   std::exception_ptr failure;
-  bool               is_done = false;
-  sw::stop_reason    why;
-  std::int64_t       recoveries = 0;
+  bool is_done = false;
+  sw::stop_reason why;
+  std::int64_t recoveries = 0;
 };
 
 /// One session, from its construction to its close.
@@ -213,8 +212,11 @@ private:
   void train(auto& session) {
     const auto last = session.global_step() + steps_to_do;
     try {
-      if (given_.is_loop) { loop_to(session, last); }
-      else { run_to(session, last); }
+      if (given_.is_loop) {
+        loop_to(session, last);
+      } else {
+        run_to(session, last);
+      }
     } catch (...) { end(run); }
     ending_.is_done = session.global_step() == last;
     ending_.why = session.stop_reason();
@@ -261,30 +263,30 @@ public:
   }
 
 private:
-  cell                               given_;
-  std::string                        found_in_;
-  trap                               trap_;
-  adding_model                       model_;
-  matrix_queue                       queue_{&trap_};
-  std::shared_ptr<sw::queue_runner>  runner_ = std::make_shared<sw::queue_runner>(
+  cell given_;
+  std::string found_in_;
+  trap trap_;
+  adding_model model_;
+  matrix_queue queue_{&trap_};
+  std::shared_ptr<sw::queue_runner> runner_ = std::make_shared<sw::queue_runner>(
       queue_, std::vector{sw::enqueue_op{"wait", [](const std::stop_token& stop) {
-                                           std::promise<void>       asked;
+                                           std::promise<void> asked;
                                            const std::stop_callback tell(stop, [&] { asked.set_value(); });
                                            asked.get_future().wait();
                                          }}});
   std::optional<temporary_directory> saved_in_;
-  ending                             ending_;
+  ending ending_;
 };
 
 /// A directory with one checkpoint to find.
 std::string directory_with_checkpoint(const temporary_directory& directory) {
   adding_model model;
-  matrix_hook  hook{nullptr};
+  matrix_hook hook{nullptr};
   std::int64_t step = saved_step;
-  auto         all = model.variables();
+  auto all = model.variables();
   all.emplace_back("global_step", step);
   all.emplace_back("stepwell/hook/matrix/state", hook.state);
-  sw::saver         saver(directory.path(), {.sync = false});
+  sw::saver saver(directory.path(), {.sync = false});
   sw::snapshot_pool pool(sw::snapshot_size(all));
   saver.save_and_wait(sw::snapshot::capture(pool.acquire(), all, step));
   return directory.path();
@@ -294,8 +296,8 @@ void check(const cell& given, const std::string& found_in) {
   INFO(given.what.what << (given.recovers ? ", recovering" : ", not recovering") << (given.is_loop ? ", in a loop" : ", in runs")
                        << (given.in_recovery ? ", made anew" : "") << ": " << given.expected);
   log_capture log;
-  const auto  seen = experiment(given, found_in).conduct();
-  const bool  needs_first = given.in_recovery || given.what.what.ends_with("in a recovery");
+  const auto seen = experiment(given, found_in).conduct();
+  const bool needs_first = given.in_recovery || given.what.what.ends_with("in a recovery");
   CHECK((seen.failure == nullptr || seen.failure == given.failure || given.what.what == "a hook's `on_error`"));
   if (given.expected == again) {
     CHECK(seen.out_of.empty());
@@ -320,7 +322,7 @@ void check(const cell& given, const std::string& found_in) {
 
 /// The lines of the table on the page.
 std::vector<row> table_of(const std::string& page) {
-  std::vector<row>  found;
+  std::vector<row> found;
   std::stringstream text(page);
   for (std::string line; std::getline(text, line);) {
     if (!line.starts_with("| ") || line.starts_with("| what fails")) { continue; }
@@ -337,20 +339,20 @@ std::vector<row> table_of(const std::string& page) {
 
 TEST_CASE("REC-3 CLOSE-2 CLOSE-5 D-18 whatever fails, in whatever way: what happens is what the table says", "[fault][matrix]") {
   const temporary_directory directory;
-  const auto                found_in = directory_with_checkpoint(directory);
-  const auto                what = GENERATE(from_range(matrix));
-  const bool                makes_sessions = what.out_of == ctor && what.what != "a hook's `begin`";
-  const bool                is_of_source = what.what.starts_with("a source's");
-  const bool                only_anew = what.what == "starting a queue runner";
+  const auto found_in = directory_with_checkpoint(directory);
+  const auto what = GENERATE(from_range(matrix));
+  const bool makes_sessions = what.out_of == ctor && what.what != "a hook's `begin`";
+  const bool is_of_source = what.what.starts_with("a source's");
+  const bool only_anew = what.what == "starting a queue runner";
   struct kind {
     std::exception_ptr failure;
-    std::string        recovered, unrecovered;
+    std::string recovered, unrecovered;
   };
-  for (const auto& [failure, recovered, unrecovered] : std::vector<kind>{
-           {std::make_exception_ptr(sw::aborted_error("the fault")), what.passing, what.unrecovered},
-           {std::make_exception_ptr(sw::unavailable_error("the fault")), what.passing, what.unrecovered},
-           {std::make_exception_ptr(sw::out_of_range_error("the fault")), what.end_of_data, what.end_of_data},
-           {std::make_exception_ptr(sw::unknown_error("the fault")), what.other, what.other}}) {
+  for (const auto& [failure, recovered, unrecovered] :
+       std::vector<kind>{{std::make_exception_ptr(sw::aborted_error("the fault")), what.passing, what.unrecovered},
+                         {std::make_exception_ptr(sw::unavailable_error("the fault")), what.passing, what.unrecovered},
+                         {std::make_exception_ptr(sw::out_of_range_error("the fault")), what.end_of_data, what.end_of_data},
+                         {std::make_exception_ptr(sw::unknown_error("the fault")), what.other, what.other}}) {
     for (const bool is_loop : {false, true}) {
       if (is_of_source && !is_loop) { continue; }  // runs know no source
       for (const bool recovers : {true, false}) {

@@ -4,25 +4,25 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
-#include <poll.h>
 #include <random>
-#include <spawn.h>
 #include <sstream>
 #include <string>
-#include <sys/inotify.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 extern char** environ;
@@ -36,8 +36,8 @@ using stepwell::test::temporary_directory;
 class digits_process {
 public:
   digits_process(const std::string& data, const std::string& run_dir) : output_(run_dir + ".out") {
-    std::vector<std::string> words = {STEPWELL_DIGITS, "--run-dir",    run_dir, "--steps",      "2000",
-                                      "--hidden",      "32",           "--batch-size", "32", "--save-steps", "20"};
+    std::vector<std::string> words = {STEPWELL_DIGITS, "--run-dir", run_dir,        "--steps", "2000", "--hidden", "32",
+                                      "--batch-size",  "32",        "--save-steps", "20"};
     if (!data.empty()) { words.insert(words.end(), {"--data", data}); }
     std::vector<char*> arguments;
     for (const auto& word : words) { arguments.push_back(const_cast<char*>(word.c_str())); }
@@ -63,8 +63,8 @@ public:
     INFO(log());
     REQUIRE(WEXITSTATUS(how) == 0);
     std::ifstream in(output_);
-    std::string   line;
-    std::string   last;
+    std::string line;
+    std::string last;
     while (std::getline(in, line)) { last = line; }
     return last;
   }
@@ -77,12 +77,12 @@ private:
   }
 
   std::string output_;
-  pid_t       id_ = 0;
+  pid_t id_ = 0;
 };
 
 std::uint64_t seed_of_this_run() {
   const char* said = std::getenv("STEPWELL_KILL_SEED");
-  const auto  seed = said != nullptr ? std::strtoull(said, nullptr, 10) : std::random_device{}();
+  const auto seed = said != nullptr ? std::strtoull(said, nullptr, 10) : std::random_device{}();
   std::cout << "STEPWELL_KILL_SEED=" << seed << std::endl;
   return seed;
 }
@@ -111,9 +111,7 @@ bool wait_for_file_events(int watch, int count) {
 }
 
 void no_temporary_files(const std::string& run_dir) {
-  for (const auto& entry : fs::directory_iterator(run_dir)) {
-    CHECK(entry.path().filename().string().find("tmp") == std::string::npos);
-  }
+  for (const auto& entry : fs::directory_iterator(run_dir)) { CHECK(entry.path().filename().string().find("tmp") == std::string::npos); }
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
-#include <csignal>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
+#include <string>
 
 namespace sw = stepwell;
 using sw::test::child_process;
@@ -21,7 +21,7 @@ using sw::test::temporary_directory;
 
 TEST_CASE("a directory another process trains in is refused, naming that process, until it ends", "[fault][session][lock]") {
   const temporary_directory directory;
-  child_process             other({STEPWELL_HOLD_DIRECTORY, directory.path()});
+  child_process other({STEPWELL_HOLD_DIRECTORY, directory.path()});
   REQUIRE(other.line() == "holding");
   counting_model model;
   try {
@@ -35,7 +35,7 @@ TEST_CASE("a directory another process trains in is refused, naming that process
     CHECK(text.find("stop that one first") != std::string::npos);
   }
   const bool is_killed = GENERATE(false, true);
-  const int  how = other.end(is_killed ? SIGKILL : 0);
+  const int how = other.end(is_killed ? SIGKILL : 0);
   CHECK((is_killed ? WIFSIGNALED(how) : WIFEXITED(how) && WEXITSTATUS(how) == 0));
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
   session.close();
@@ -43,9 +43,9 @@ TEST_CASE("a directory another process trains in is refused, naming that process
 
 TEST_CASE("a directory this process trains in is refused to another one", "[fault][session][lock]") {
   const temporary_directory directory;
-  counting_model            model;
-  auto                      session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
-  child_process             other({STEPWELL_HOLD_DIRECTORY, directory.path()});
+  counting_model model;
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
+  child_process other({STEPWELL_HOLD_DIRECTORY, directory.path()});
   CHECK(other.line().find("process " + std::to_string(::getpid()) + " ") != std::string::npos);
   const int how = other.end(0);
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 3));

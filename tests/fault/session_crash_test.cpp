@@ -37,8 +37,7 @@ std::int64_t run_and_see(session_rig& rig) {
     sw::test::counting_source source;
     for ([[maybe_unused]] const auto& step : session.steps(source)) {}
     session.close();
-  } catch (const sw::error&) {
-  }
+  } catch (const sw::error&) {}
   return heard->newest;
 }
 
@@ -51,8 +50,8 @@ bool same_bits(const adding_model& a, const adding_model& b) {
 
 TEST_CASE("stopped at any operation, a run goes on and ends as one never disturbed", "[fault][session][crash]") {
   sw::test::log_capture log;
-  const bool            loses_power = GENERATE(false, true);
-  session_rig           whole;
+  const bool loses_power = GENERATE(false, true);
+  session_rig whole;
   REQUIRE(run_and_see(whole) == last_step);
   std::uint64_t number = 1;
   for (;; ++number) {

@@ -24,13 +24,13 @@ using sw::test::write_file_text;
 namespace {
 
 struct damage {
-  std::string                             name;
+  std::string name;
   std::function<void(const std::string&)> inflict;  // on a prefix
 };
 
 std::function<void(const std::string&)> flip(std::string ending, double where, int bit = 3) {
   return [=](const std::string& prefix) {
-    auto       bytes = file_text(prefix + ending);
+    auto bytes = file_text(prefix + ending);
     const auto at = where < 0 ? bytes.size() - static_cast<std::size_t>(-where) : static_cast<std::size_t>(where);
     bytes.at(at) = static_cast<char>(bytes[at] ^ (1 << bit));
     write_file_text(prefix + ending, bytes);
@@ -85,7 +85,7 @@ TEST_CASE("when the newest is damaged, training goes on from the one before and 
     make_run(directory.path());
     inflict(directory / "model.ckpt-4");
     sw::test::log_capture log;
-    adding_model          model{.sum = 77};
+    adding_model model{.sum = 77};
     CHECK(sw::test::finish_on_sound_files(model, directory.path(), 6, 2) == 2);
     CHECK(log.contains(sw::log_level::warning, "model.ckpt-4 is damaged and passed over"));
     CHECK(same(model, sw::test::model_after(6)));
@@ -103,7 +103,7 @@ TEST_CASE("when two are damaged the third one is used", "[fault][session][damage
   flip(first, 0)(directory / "model.ckpt-4");
   lose(second)(directory / "model.ckpt-2");
   sw::test::log_capture log;
-  adding_model          model{.sum = 77};
+  adding_model model{.sum = 77};
   CHECK(sw::test::finish_on_sound_files(model, directory.path(), 6, 2) == 0);
   CHECK(log.count(sw::log_level::warning) >= 2);
   CHECK(same(model, sw::test::model_after(6)));
@@ -114,7 +114,7 @@ TEST_CASE("a damaged state file hides nothing", "[fault][session][damage]") {
   make_run(directory.path());
   write_file_text(directory / "checkpoint", GENERATE(as<std::string>{}, "", "model_checkpoint_path: \"mo", std::string(100, '\xff')));
   sw::test::log_capture log;
-  adding_model          model{.sum = 77};
+  adding_model model{.sum = 77};
   CHECK(sw::test::finish_on_sound_files(model, directory.path(), 6, 2) == 4);
   CHECK(log.count(sw::log_level::warning) >= 1);
   CHECK(same(model, sw::test::model_after(6)));
@@ -126,9 +126,9 @@ TEST_CASE("when all are damaged it is data loss, and not a byte of the directory
     const temporary_directory directory;
     make_run(directory.path());
     for (const auto* step : {"0", "2", "4"}) { inflict(directory / "model.ckpt-" + step); }
-    const auto            before = sw::test::contents_of(directory.path());
+    const auto before = sw::test::contents_of(directory.path());
     sw::test::log_capture log;
-    adding_model          model{.sum = 77};
+    adding_model model{.sum = 77};
     try {
       auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
       FAIL("a session started from nothing, or from damaged bytes");

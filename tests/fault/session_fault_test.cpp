@@ -8,11 +8,11 @@
 
 #include <stepwell/base/error.hpp>
 
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cerrno>
 #include <filesystem>
 #include <string>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace sw = stepwell;
 namespace fs = std::filesystem;
@@ -32,9 +32,7 @@ template<class Error, class Action>
 std::string text_of(Action&& action) {
   try {
     action();
-  } catch (const Error& failure) {
-    return failure.what();
-  }
+  } catch (const Error& failure) { return failure.what(); }
   return {};
 }
 
@@ -63,7 +61,7 @@ public:
 private:
   static constexpr uid_t nobody = 65534;
   std::string directory_;
-  bool        was_root_ = ::geteuid() == 0;
+  bool was_root_ = ::geteuid() == 0;
 };
 
 /// Operations on the directory of the checkpoints so far.
@@ -77,7 +75,7 @@ std::uint64_t operations_in(const session_rig& rig) {
 
 TEST_CASE("a disk full at any operation of a save is told at the next boundary, and the one before is intact", "[fault][session]") {
   sw::test::log_capture log;
-  std::uint64_t         failed_saves = 0;
+  std::uint64_t failed_saves = 0;
   for (std::uint64_t number = 1;; ++number) {
     CAPTURE(number);
     session_rig rig;
@@ -116,11 +114,12 @@ TEST_CASE("a disk full at any operation of a save is told at the next boundary, 
 
 TEST_CASE("a disk that stays full: told at the boundary and again by close; the one before is intact", "[fault][session]") {
   sw::test::log_capture log;
-  session_rig           rig;
+  session_rig rig;
   {
     auto session = rig.start();
     wait_for_saves(session);
-    rig.files->inject({.kind = operation::write, .path_contains = "model.ckpt", .errno_value = ENOSPC, .bytes_written = 7, .from_then_on = true});
+    rig.files->inject(
+        {.kind = operation::write, .path_contains = "model.ckpt", .errno_value = ENOSPC, .bytes_written = 7, .from_then_on = true});
     run_until(session, 2);
     wait_for_saves(session);
     check_clear(text_of<sw::resource_exhausted_error>([&] { session.run(std::int64_t{3}); }), rig.directory / "model.ckpt-2", "make room");
@@ -135,7 +134,7 @@ TEST_CASE("a disk that stays full: told at the boundary and again by close; the 
 
 TEST_CASE("a disk full at the last save only is told by close", "[fault][session]") {
   session_rig rig;
-  auto        session = rig.start();
+  auto session = rig.start();
   wait_for_saves(session);
   run_until(session, 1);
   rig.files->inject({.kind = operation::sync, .path_contains = ".index", .errno_value = ENOSPC});
@@ -145,7 +144,7 @@ TEST_CASE("a disk full at the last save only is told by close", "[fault][session
 
 TEST_CASE("a failure told by close does not prevent the last save", "[fault][session]") {
   session_rig rig;
-  auto        session = rig.start();
+  auto session = rig.start();
   wait_for_saves(session);
   rig.files->inject({.kind = operation::write, .path_contains = "model.ckpt-2.data", .errno_value = EIO});
   run_until(session, 2);
@@ -156,8 +155,8 @@ TEST_CASE("a failure told by close does not prevent the last save", "[fault][ses
 
 TEST_CASE("HOOK-CKPT-15 under warn a full disk is logged, training goes on, and a later save works", "[fault][session]") {
   sw::test::log_capture log;
-  session_rig           rig;
-  auto                  options = rig.options();
+  session_rig rig;
+  auto options = rig.options();
   options.saver.on_error = sw::on_save_error::warn();
   auto session = sw::monitored_training_session(rig.model, options);
   wait_for_saves(session);
@@ -173,8 +172,8 @@ TEST_CASE("HOOK-CKPT-15 under warn a full disk is logged, training goes on, and 
 
 TEST_CASE("under retry a passing failure is tried again when its time has come; a full disk is not", "[fault][session]") {
   sw::test::log_capture log;
-  session_rig           rig;
-  auto                  options = rig.options();
+  session_rig rig;
+  auto options = rig.options();
   options.saver.on_error = sw::on_save_error::retry(3, 10s);
   auto session = sw::monitored_training_session(rig.model, options);
   wait_for_saves(session);
@@ -200,7 +199,7 @@ TEST_CASE("under retry a passing failure is tried again when its time has come; 
 TEST_CASE("a read-only directory is refused at construction, saying what to do", "[fault][session]") {
   const auto [errno_value, advice] = GENERATE(table<int, std::string>({{EACCES, "check the rights"}, {EROFS, "read-only"}}));
   session_rig rig;
-  const auto  kind = GENERATE(operation::lock, operation::create_directories);
+  const auto kind = GENERATE(operation::lock, operation::create_directories);
   rig.files->inject({.kind = kind, .errno_value = errno_value, .from_then_on = true});
   const auto text = text_of<sw::permission_denied_error>([&] { static_cast<void>(rig.start()); });
   CAPTURE(text);
@@ -210,9 +209,9 @@ TEST_CASE("a read-only directory is refused at construction, saying what to do",
 }
 
 TEST_CASE("a directory that becomes read-only is told at the next boundary", "[fault][session]") {
-  const auto  errno_value = GENERATE(EACCES, EROFS);
+  const auto errno_value = GENERATE(EACCES, EROFS);
   session_rig rig;
-  auto        session = rig.start();
+  auto session = rig.start();
   wait_for_saves(session);
   rig.files->inject({.kind = operation::open, .path_contains = "model.ckpt", .errno_value = errno_value, .from_then_on = true});
   run_until(session, 2);
@@ -224,7 +223,7 @@ TEST_CASE("a directory that becomes read-only is told at the next boundary", "[f
 }
 
 TEST_CASE("a directory that may really not be written: the same errors", "[fault][session]") {
-  session_rig  rig;
+  session_rig rig;
   adding_model other;
   {
     const unwritable holding(rig.directory.path());
@@ -245,8 +244,8 @@ TEST_CASE("a directory that may really not be written: the same errors", "[fault
 
 TEST_CASE("a directory removed under way is told at the next boundary; made again, a new session starts", "[fault][session]") {
   sw::test::log_capture log;
-  session_rig           rig;
-  const auto            inside = rig.directory / "run";
+  session_rig rig;
+  const auto inside = rig.directory / "run";
   {
     auto options = rig.options();
     options.checkpoint_dir = inside;
@@ -270,8 +269,8 @@ TEST_CASE("a directory removed under way is told at the next boundary; made agai
 
 TEST_CASE("an event file that cannot be written is told once, at the next boundary", "[fault][session]") {
   sw::test::log_capture log;
-  session_rig           rig;
-  auto                  options = rig.options();
+  session_rig rig;
+  auto options = rig.options();
   options.save_summaries_steps = 1;
   options.log_step_count_steps = 1;
   options.summary = [](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
@@ -299,9 +298,9 @@ TEST_CASE("an event file that cannot be written is told once, at the next bounda
 
 TEST_CASE("an event file of checkpoint notes or step rates alone is listened to as well", "[fault][session]") {
   sw::test::log_capture log;
-  session_rig           rig;
-  const bool            has_rates = GENERATE(false, true);
-  auto                  options = rig.options();
+  session_rig rig;
+  const bool has_rates = GENERATE(false, true);
+  auto options = rig.options();
   if (has_rates) { options.log_step_count_steps = 1; }
   if (has_rates) { options.summary_dir = rig.directory / "events"; }
   auto session = sw::monitored_training_session(rig.model, options);

@@ -7,9 +7,9 @@
 
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
 
+#include <sys/wait.h>
 #include <csignal>
 #include <string>
-#include <sys/wait.h>
 
 namespace sw = stepwell;
 using sw::test::child_process;
@@ -17,11 +17,11 @@ using sw::test::temporary_directory;
 
 TEST_CASE("a process sent SIGTERM leaves a checkpoint of its last step, and ends by itself", "[fault][session][signals]") {
   const temporary_directory directory;
-  child_process             child({STEPWELL_TRAIN_UNTIL_TOLD, directory.path()});
+  child_process child({STEPWELL_TRAIN_UNTIL_TOLD, directory.path()});
   REQUIRE(child.line() == "training");
   child.send(SIGTERM);
   const auto said = child.line();
-  const int  how = child.wait();
+  const int how = child.wait();
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
   const auto reader = sw::find_newest_whole(directory.path());
   REQUIRE(reader);
@@ -30,7 +30,7 @@ TEST_CASE("a process sent SIGTERM leaves a checkpoint of its last step, and ends
 
 TEST_CASE("a second SIGTERM ends a process that hangs, and what it had saved is whole", "[fault][session][signals]") {
   const temporary_directory directory;
-  child_process             child({STEPWELL_TRAIN_UNTIL_TOLD, directory.path(), "hang"});
+  child_process child({STEPWELL_TRAIN_UNTIL_TOLD, directory.path(), "hang"});
   REQUIRE(child.line() == "training");
   child.send(SIGTERM);
   REQUIRE(child.line() == "ending");

@@ -51,8 +51,8 @@ struct slow_rig : session_rig {
 
 struct hearing final : sw::checkpoint_saver_listener {
   std::vector<std::int64_t> before, after;
-  int                       ends = 0;
-  std::int64_t              end_step = -1;
+  int ends = 0;
+  std::int64_t end_step = -1;
   void before_save(std::int64_t step) override { before.push_back(step); }
   bool after_save(const sw::saved_checkpoint& saved) override {
     after.push_back(saved.step);
@@ -66,11 +66,10 @@ struct hearing final : sw::checkpoint_saver_listener {
 
 using steps = std::vector<std::int64_t>;
 
-
 }  // namespace
 
 TEST_CASE("when_busy wait: the step waits for the disk, and every save happens", "[fault][session][slow]") {
-  slow_rig          rig;
+  slow_rig rig;
   std::atomic<bool> has_waited = false;
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
@@ -90,9 +89,9 @@ TEST_CASE("when_busy wait: the step waits for the disk, and every save happens",
 
 TEST_CASE("when_busy skip: what finds no room is not saved, with a warning, and the last one always is", "[fault][session][slow]") {
   sw::test::log_capture log;
-  slow_rig              rig;
-  const auto            heard = std::make_shared<hearing>();
-  auto                  options = rig.slow_options(sw::when_busy::skip);
+  slow_rig rig;
+  const auto heard = std::make_shared<hearing>();
+  auto options = rig.slow_options(sw::when_busy::skip);
   options.checkpoint_listeners = {heard};
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, which waits at the gate
@@ -113,9 +112,9 @@ TEST_CASE("when_busy skip: what finds no room is not saved, with a warning, and 
 
 TEST_CASE("when_busy skip: a buffer that has just come free has room for a save", "[fault][session][slow]") {
   slow_rig rig;
-  auto     options = rig.slow_options(sw::when_busy::skip);
-  auto     session = sw::monitored_training_session(rig.model, options);
-  auto&    saver = session.hook<sw::checkpoint_saver_hook>().saver();
+  auto options = rig.slow_options(sw::when_busy::skip);
+  auto session = sw::monitored_training_session(rig.model, options);
+  auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
   wait_for_saves(session);
   // Told of a finished save, whose buffer is free, but which is not quite over: the next must not be skipped for it.
   sw::test::gate told;
@@ -131,9 +130,9 @@ TEST_CASE("when_busy skip: a buffer that has just come free has room for a save"
 }
 
 TEST_CASE("when_busy coalesce: the newest takes the place of the one that waits", "[fault][session][slow]") {
-  slow_rig   rig;
+  slow_rig rig;
   const auto heard = std::make_shared<hearing>();
-  auto       options = rig.slow_options(sw::when_busy::coalesce);
+  auto options = rig.slow_options(sw::when_busy::coalesce);
   options.checkpoint_listeners = {heard};
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);
@@ -147,10 +146,11 @@ TEST_CASE("when_busy coalesce: the newest takes the place of the one that waits"
   CHECK(heard->after == steps{0, 4});
 }
 
-TEST_CASE("close waits no longer than its grace period for a stuck save, and neither does the end of the session", "[fault][session][slow]") {
+TEST_CASE("close waits no longer than its grace period for a stuck save, and neither does the end of the session",
+          "[fault][session][slow]") {
   sw::test::log_capture log;
-  slow_rig              rig;
-  const int             saves_under_way = GENERATE(1, 2);  // of two buffers: the last save finds one, or none
+  slow_rig rig;
+  const int saves_under_way = GENERATE(1, 2);  // of two buffers: the last save finds one, or none
   {
     rig.gate->close();
     auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
@@ -167,14 +167,14 @@ TEST_CASE("close waits no longer than its grace period for a stuck save, and nei
   rig.settle();
   rig.settle();
   sw::test::adding_model later;
-  auto                   session = sw::monitored_training_session(later, {.checkpoint_dir = rig.directory.path()});
+  auto session = sw::monitored_training_session(later, {.checkpoint_dir = rig.directory.path()});
   CHECK(session.restored_from());
   CHECK(sw::test::names_in(rig.directory.path()).find(".tmp-") == std::string::npos);
 }
 
 TEST_CASE("close waits no longer than its grace period for a stuck event file", "[fault][session][slow]") {
   sw::test::log_capture log;
-  slow_rig              rig("tfevents");
+  slow_rig rig("tfevents");
   {
     auto options = rig.slow_options(sw::when_busy::wait);
     options.saver.pool = std::make_shared<sw::io::pool>(2);  // saves do not wait behind events
@@ -194,7 +194,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
 
 TEST_CASE("a session left by an error waits no longer than its grace period either", "[fault][session][slow]") {
   sw::test::log_capture log;
-  slow_rig              rig;
+  slow_rig rig;
   rig.gate->close();
   {
     auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
@@ -207,7 +207,7 @@ TEST_CASE("a session left by an error waits no longer than its grace period eith
 
 TEST_CASE("a try again that is due too late for close happens at the end of the session", "[fault][session][slow]") {
   sw::test::log_capture log;
-  slow_rig              rig;
+  slow_rig rig;
   {
     auto options = rig.slow_options(sw::when_busy::wait);
     options.saver.on_error = sw::on_save_error::retry(3, 10min);

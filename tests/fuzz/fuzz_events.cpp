@@ -15,8 +15,8 @@ namespace tool = stepwell::tool;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stepwell::test::fuzz_bytes bytes(data, size);
-  const auto                 files = std::make_shared<stepwell::test::memory_files>();
-  auto&                      file = files->content["run/events.out.tfevents.1"];
+  const auto files = std::make_shared<stepwell::test::memory_files>();
+  auto& file = files->content["run/events.out.tfevents.1"];
   if (bytes.byte() % 2 == 0) {
     file = bytes.rest();
   } else {

@@ -32,8 +32,8 @@ std::string index_of(stepwell::test::fuzz_bytes& bytes, bool is_well_made) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stepwell::test::fuzz_bytes bytes(data, size);
-  const bool                 is_well_made = bytes.byte() % 2 == 1;
-  const auto                 files = std::make_shared<stepwell::test::memory_files>();
+  const bool is_well_made = bytes.byte() % 2 == 1;
+  const auto files = std::make_shared<stepwell::test::memory_files>();
   files->content["run/m.index"] = index_of(bytes, is_well_made);
   files->content["run/m.data-00000-of-00001"] = bytes.rest();
   const auto inspected = [](tool::inspect_options options) {

@@ -26,7 +26,7 @@ class fuzz_bytes {
 public:
   fuzz_bytes(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
 
-  [[nodiscard]] bool     empty() const noexcept { return rest_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return rest_.empty(); }
   [[nodiscard]] unsigned byte() { return rest_.empty() ? 0 : static_cast<unsigned char>(take(1).front()); }
   /// A piece with its length in two bytes before it; what there is, if that is less.
   [[nodiscard]] std::string_view piece() {
@@ -53,7 +53,7 @@ inline void run_all(const std::shared_ptr<memory_files>& files, const std::vecto
   for (const auto& run : commands) {
     std::ostringstream out;
     std::ostringstream err;
-    tool::console      to{.out = out, .err = err, .files = files};
+    tool::console to{.out = out, .err = err, .files = files};
     try {
       const auto how = run(to);
       if (how != tool::outcome::good && how != tool::outcome::differs && err.view().empty()) { std::abort(); }

@@ -34,7 +34,7 @@ template<class Session>
 
 int main(int count, char** arguments) {
   using working = sw::test::idle_hook<1>;
-  const sw::cadence    never{.every_steps = sw::test::far_away};
+  const sw::cadence never{.every_steps = sw::test::far_away};
   sw::test::tiny_model model;
   if (count != 2) { return 2; }
   const std::string_view kind = arguments[1];

@@ -25,14 +25,32 @@ using raw = sw::model_session<model>;
 
 // hooks ---------------------------------------------------------------------------------------------------------------
 
-struct only_begins { void begin(); };
-struct only_hears_of_errors { void on_error(sw::run_context<raw>&, std::exception_ptr); };
-struct asks_for_nothing { void before_run(auto&); };
-struct asks_for_a_pack { auto before_run(auto&) { return sw::fetch(&model::result::loss); } };
-struct asks_with_run_args { auto before_run(auto&) { return sw::run_args{sw::fetch(&model::result::loss)}; } };
-struct asks_now_and_then { auto before_run(auto&) { return std::optional(sw::fetch(&model::result::loss)); } };
-struct has_a_reference { int& count; void after_run(auto&, const auto&); };
-struct can_only_be_moved { std::unique_ptr<int> held; void end(auto&); };
+struct only_begins {
+  void begin();
+};
+struct only_hears_of_errors {
+  void on_error(sw::run_context<raw>&, std::exception_ptr);
+};
+struct asks_for_nothing {
+  void before_run(auto&);
+};
+struct asks_for_a_pack {
+  auto before_run(auto&) { return sw::fetch(&model::result::loss); }
+};
+struct asks_with_run_args {
+  auto before_run(auto&) { return sw::run_args{sw::fetch(&model::result::loss)}; }
+};
+struct asks_now_and_then {
+  auto before_run(auto&) { return std::optional(sw::fetch(&model::result::loss)); }
+};
+struct has_a_reference {
+  int& count;
+  void after_run(auto&, const auto&);
+};
+struct can_only_be_moved {
+  std::unique_ptr<int> held;
+  void end(auto&);
+};
 static_assert(sw::hook<only_begins, raw>);
 static_assert(sw::hook<only_hears_of_errors, raw>);
 static_assert(sw::hook<asks_for_nothing, raw>);
@@ -45,14 +63,34 @@ static_assert(sw::hook<sw::stop_at_step_hook, raw>);
 static_assert(sw::hook<sw::checkpoint_saver_hook, raw>);
 
 struct nothing_at_all {};
-struct cannot_be_moved { cannot_be_moved(cannot_be_moved&&) = delete; void begin(); };
-struct takes_the_wrong_context { void after_run(std::string&, int); };
-struct begins_with_an_argument { void begin(int); };
-struct asks_for_a_number { int before_run(auto&); };
-struct hides_its_point { private: void begin(); };
-struct one_right_one_wrong { void begin(); void end(int, int); };
-struct final_and_wrong final { void begin(); void after_run(); };
-struct final_and_right final { void begin(); };
+struct cannot_be_moved {
+  cannot_be_moved(cannot_be_moved&&) = delete;
+  void begin();
+};
+struct takes_the_wrong_context {
+  void after_run(std::string&, int);
+};
+struct begins_with_an_argument {
+  void begin(int);
+};
+struct asks_for_a_number {
+  int before_run(auto&);
+};
+struct hides_its_point {
+private:
+  void begin();
+};
+struct one_right_one_wrong {
+  void begin();
+  void end(int, int);
+};
+struct final_and_wrong final {
+  void begin();
+  void after_run();
+};
+struct final_and_right final {
+  void begin();
+};
 static_assert(!sw::hook<int, raw>);
 static_assert(!sw::hook<nothing_at_all, raw>);
 static_assert(!sw::hook<cannot_be_moved, raw>);
@@ -74,10 +112,23 @@ static_assert(!sw::stateful_hook<sw::stop_at_step_hook>);
 
 // models and raw sessions ---------------------------------------------------------------------------------------------
 
-struct no_step { sw::variable_list variables(); };
-struct no_variables { void step(); };
-struct names_its_result { using result = double; template<class T> result step(const T&); sw::variable_list variables(); };
-struct template_without_result { template<class T> int step(const T&); sw::variable_list variables(); };
+struct no_step {
+  sw::variable_list variables();
+};
+struct no_variables {
+  void step();
+};
+struct names_its_result {
+  using result = double;
+  template<class T>
+  result step(const T&);
+  sw::variable_list variables();
+};
+struct template_without_result {
+  template<class T>
+  int step(const T&);
+  sw::variable_list variables();
+};
 static_assert(sw::trainable_model<model> && sw::trainable_model<names_its_result>);
 static_assert(!sw::trainable_model<no_step> && !sw::trainable_model<no_variables> && !sw::trainable_model<int>);
 static_assert(!sw::trainable_model<template_without_result>);
@@ -107,7 +158,9 @@ static_assert(sw::training_session<session_archetype>);
 static_assert(sw::steps_from<session_archetype, std::vector<int>>);
 static_assert(!sw::steps_from<session_archetype, std::string>);
 
-struct cannot_say_why : session_archetype { void stop_reason() const; };
+struct cannot_say_why : session_archetype {
+  void stop_reason() const;
+};
 static_assert(!sw::training_session<cannot_say_why> && !sw::training_session<model> && !sw::training_session<int>);
 
 /// It uses nothing but what the concepts promise.

@@ -36,11 +36,11 @@ using session_type = sw::async_training_session_of<counting_model, sw::stop_at_s
 constexpr int last_step = 20;
 
 struct one {
-  counting_model              model;
+  counting_model model;
   std::optional<session_type> session;
-  asio::cancellation_signal   cancel;
-  bool                        has_ended = false;
-  std::exception_ptr          failure;
+  asio::cancellation_signal cancel;
+  bool has_ended = false;
+  std::exception_ptr failure;
 };
 
 asio::awaitable<void> train(one& self) {
@@ -67,11 +67,11 @@ session_type make(counting_model& model, const std::string& directory, const std
 
 void run_round(std::uint64_t seed, std::uint64_t number) {
   sw::test::temporary_directory directory;
-  const auto                    files = std::make_shared<sw::detail::unsynced_file_system>(sw::io::posix_file_system());
-  const auto                    count = sw::test::stress_setting("STEPWELL_STRESS_SESSIONS", 1000);
-  std::list<one>                all;
-  const bool                    is_cut_short = number % 3 == 1;
-  const bool                    is_cancelled = number % 3 == 2;
+  const auto files = std::make_shared<sw::detail::unsynced_file_system>(sw::io::posix_file_system());
+  const auto count = sw::test::stress_setting("STEPWELL_STRESS_SESSIONS", 1000);
+  std::list<one> all;
+  const bool is_cut_short = number % 3 == 1;
+  const bool is_cancelled = number % 3 == 2;
   {
     asio::io_context loop;
     for (std::uint64_t i = 0; i < count; ++i) {

@@ -31,7 +31,7 @@ using steady = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int  worker_count = 7;
+constexpr int worker_count = 7;
 const std::string master = "local:stress";
 
 /// The first promise that was broken.
@@ -51,7 +51,7 @@ public:
 
 private:
   mutable std::mutex mutex_;
-  std::string        first_;
+  std::string first_;
 };
 
 /// Draws for one thread.
@@ -75,8 +75,8 @@ private:
 
 /// Counts its steps in plain numbers: one step at a time, or it shows.
 struct serial_model {
-  broken_promises*          broken;
-  std::int64_t              count = 0;
+  broken_promises* broken;
+  std::int64_t count = 0;
   std::vector<std::int64_t> copies = std::vector<std::int64_t>(16);
 
   std::int64_t step() {
@@ -98,10 +98,10 @@ struct serial_model {
 /// Its steps may meet each other, but not a restore.
 struct crowd_model {
   static constexpr bool concurrent_steps = true;
-  broken_promises*          broken;
+  broken_promises* broken;
   std::atomic<std::int64_t> count = 0;
-  std::atomic<int>          inside = 0;
-  std::atomic<bool>         is_alone = false;
+  std::atomic<int> inside = 0;
+  std::atomic<bool> is_alone = false;
 
   std::int64_t step() {
     ++inside;
@@ -122,7 +122,7 @@ struct crowd_model {
 
 /// Fails at any point, in a way that a recovery overcomes.
 struct failing_hook {
-  dice          chance;
+  dice chance;
   std::uint64_t rarity;
 
   void after_create_session(auto&, auto&) { fail("after_create_session"); }
@@ -194,12 +194,11 @@ private:
   }
 
   void work(std::uint64_t who) {
-    dice       chance(seed_, round_, who);
+    dice chance(seed_, round_, who);
     const auto rarity = 20 + chance.below(500);
     while (!stops_[who].stop_requested()) {
       attempt(who, [&] {
-        sw::monitored_session session(settings(who),
-                                      sw::worker_session_creator<Model>(model_, nullptr, {.target = {.master = master}}),
+        sw::monitored_session session(settings(who), sw::worker_session_creator<Model>(model_, nullptr, {.target = {.master = master}}),
                                       failing_hook{dice(seed_, round_, 200 + who), rarity}, watching_hook<Model>{&broken_});
         step(session, chance);
       });
@@ -209,16 +208,14 @@ private:
   /// One chief after another; each makes the model anew.
   void lead() {
     const std::uint64_t who = worker_count;
-    dice                chance(seed_, round_, who);
-    const auto          with = std::make_shared<sw::scaffold<Model>>(sw::scaffold_options<Model>{
-        .init_fn = [&](const auto&, Model&) {
-          if (chance.one_in(4)) { throw sw::unavailable_error("planned, while making the model ready"); }
-        }});
+    dice chance(seed_, round_, who);
+    const auto with = std::make_shared<sw::scaffold<Model>>(sw::scaffold_options<Model>{.init_fn = [&](const auto&, Model&) {
+      if (chance.one_in(4)) { throw sw::unavailable_error("planned, while making the model ready"); }
+    }});
     const auto rarity = 10 + chance.below(200);
     while (!stops_[who].stop_requested()) {
       attempt(who, [&] {
-        sw::monitored_session session(settings(who),
-                                      sw::chief_session_creator<Model>(model_, with, {.target = {.master = master}}),
+        sw::monitored_session session(settings(who), sw::chief_session_creator<Model>(model_, with, {.target = {.master = master}}),
                                       failing_hook{dice(seed_, round_, 200 + who), rarity}, watching_hook<Model>{&broken_});
         step(session, chance);
       });
@@ -250,17 +247,15 @@ private:
       if (!stops_[who].stop_requested()) { broken_.note(ended.what()); }
     } catch (const sw::unavailable_error& ended) {
       if (!stops_[who].stop_requested()) { broken_.note(ended.what()); }
-    } catch (const std::exception& other) {
-      broken_.note(other.what());
-    }
+    } catch (const std::exception& other) { broken_.note(other.what()); }
   }
 
-  std::uint64_t                 seed_;
-  std::uint64_t                 round_;
-  broken_promises               broken_;
-  Model                         model_{};
+  std::uint64_t seed_;
+  std::uint64_t round_;
+  broken_promises broken_;
+  Model model_{};
   std::vector<std::stop_source> stops_ = std::vector<std::stop_source>(worker_count + 1);
-  std::atomic<std::int64_t>     steps_ = 0;
+  std::atomic<std::int64_t> steps_ = 0;
 };
 
 template<class Model>
@@ -275,7 +270,7 @@ std::int64_t run_round(std::uint64_t seed, std::uint64_t round) {
 int main() {
   sw::set_log_sink([](sw::log_level, std::string_view) {});  // of planned failures there are many
   std::int64_t steps = 0;
-  const int    code = sw::test::run_rounds([&](std::uint64_t seed, std::uint64_t round) {
+  const int code = sw::test::run_rounds([&](std::uint64_t seed, std::uint64_t round) {
     steps += round % 4 == 3 ? run_round<crowd_model>(seed, round) : run_round<serial_model>(seed, round);
   });
   std::printf("%lld steps\n", static_cast<long long>(steps));

@@ -45,16 +45,16 @@ struct plan {
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
 
   sw::random_stream random;
-  std::uint64_t     capacity = 1 + below(8);
-  std::uint64_t     consumers = 1 + below(4);
-  std::uint64_t     each = 50 + below(400);  // elements a producer has
-  std::uint64_t     fails_at = below(each);
-  std::uint64_t     failing = below(producer_count);
-  bool              shuffles = below(2) == 0;
-  bool              consumers_are_late = below(4) == 0;
-  bool              recovers = below(2) == 0;  // goes on after a stop
-  ending            how = static_cast<ending>(below(4));
-  std::uint64_t     stop_after_us = below(3'000);
+  std::uint64_t capacity = 1 + below(8);
+  std::uint64_t consumers = 1 + below(4);
+  std::uint64_t each = 50 + below(400);  // elements a producer has
+  std::uint64_t fails_at = below(each);
+  std::uint64_t failing = below(producer_count);
+  bool shuffles = below(2) == 0;
+  bool consumers_are_late = below(4) == 0;
+  bool recovers = below(2) == 0;  // goes on after a stop
+  ending how = static_cast<ending>(below(4));
+  std::uint64_t stop_after_us = below(3'000);
 };
 
 [[noreturn]] void complain(const std::string& what) { throw std::logic_error(what); }
@@ -187,17 +187,17 @@ private:
     }
   }
 
-  Queue&                                  queue_;
-  plan&                                   plan_;
-  std::array<producer, producer_count>    producers_{};
+  Queue& queue_;
+  plan& plan_;
+  std::array<producer, producer_count> producers_{};
   std::vector<std::vector<std::uint64_t>> taken_;  // by each consumer
-  sw::coordinator                         threads_{sw::system_clock(), {}};
+  sw::coordinator threads_{sw::system_clock(), {}};
 };
 
 void run_round(plan what) {
   if (what.shuffles) {
-    data::shuffle_queue<std::uint64_t> queue({.capacity = what.capacity, .min_after_dequeue = what.below(what.capacity),
-                                              .seed = what.random()});
+    data::shuffle_queue<std::uint64_t> queue(
+        {.capacity = what.capacity, .min_after_dequeue = what.below(what.capacity), .seed = what.random()});
     round_of(queue, what).run();
   } else {
     data::fifo_queue<std::uint64_t> queue({.capacity = what.capacity});

@@ -39,12 +39,12 @@ private:
     }
   }
 
-  std::uint64_t               seed_;
-  std::mutex                  mutex_;
+  std::uint64_t seed_;
+  std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::uint64_t               round_ = 0;
-  steady::time_point          begun_ = steady::now();
-  std::jthread                thread_;
+  std::uint64_t round_ = 0;
+  steady::time_point begun_ = steady::now();
+  std::jthread thread_;
 };
 
 inline std::uint64_t stress_setting(const char* name, std::uint64_t otherwise) {
@@ -61,8 +61,8 @@ int run_rounds(RunRound&& run_round) {
   std::printf("STEPWELL_STRESS_SEED=%llu STEPWELL_STRESS_SECONDS=%llu\n", static_cast<unsigned long long>(seed),
               static_cast<unsigned long long>(seconds));
   std::fflush(stdout);
-  watchdog      dog(seed);
-  const auto    until = steady::now() + std::chrono::seconds(seconds);
+  watchdog dog(seed);
+  const auto until = steady::now() + std::chrono::seconds(seconds);
   std::uint64_t round = 0;
   for (; steady::now() < until; ++round) {
     dog.begin(round);

@@ -32,9 +32,9 @@ namespace asio = boost::asio;
 struct scripted_hook {
   using context_type = run_context<model_session<adding_model>>;
 
-  std::vector<std::string>*                     story = nullptr;
+  std::vector<std::string>* story = nullptr;
   std::function<void(const std::string& point)> act = nullptr;
-  std::function<void(context_type&)>            after = nullptr;
+  std::function<void(context_type&)> after = nullptr;
 
   void begin() { tell("begin", -1); }
   void after_create_session(auto& session, auto&) { tell("create", session.global_step()); }
@@ -63,9 +63,9 @@ struct ending_source {
   std::int64_t next = 1;
 
   const std::int64_t* peek() const { return next <= last ? &next : nullptr; }
-  void                advance() { ++next; }
-  std::uint64_t       position() const { return static_cast<std::uint64_t>(next - 1); }
-  void                seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
+  void advance() { ++next; }
+  std::uint64_t position() const { return static_cast<std::uint64_t>(next - 1); }
+  void seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
 };
 
 struct async_rig : recovery_rig {
@@ -123,9 +123,7 @@ template<class Action>
 bool is_aborted(Action&& action) {
   try {
     action();
-  } catch (const boost::system::system_error& failure) {
-    return failure.code() == asio::error::operation_aborted;
-  }
+  } catch (const boost::system::system_error& failure) { return failure.code() == asio::error::operation_aborted; }
   return false;
 }
 inline bool was_aborted(const std::exception_ptr& failure) {

@@ -41,9 +41,9 @@ struct awaited_hook {
   static constexpr auto phase = hook_phase::user;
   using act_type = std::function<asio::awaitable<void>(const std::string& point)>;
 
-  std::vector<std::string>*           story = nullptr;
-  act_type                            act = nullptr;
-  std::function<bool(std::int64_t)>   wanted = nullptr;  // by the step that the session stands at
+  std::vector<std::string>* story = nullptr;
+  act_type act = nullptr;
+  std::function<bool(std::int64_t)> wanted = nullptr;  // by the step that the session stands at
 
   asio::awaitable<void> begin() { return tell("begin", -1); }
   asio::awaitable<void> after_create_session(auto& session, auto&) { return tell("create", session.global_step()); }
@@ -66,7 +66,7 @@ private:
 
 /// Writes down on which of two threads it is called.
 struct placed_hook {
-  std::vector<std::string>*           story = nullptr;
+  std::vector<std::string>* story = nullptr;
   void before_run(auto& context) { tell("plain before", context.global_step()); }
   void after_run(auto& context, const auto&) { tell("plain after", context.global_step()); }
 
@@ -84,7 +84,8 @@ struct awaited_rig : async_rig {
   awaiting_model awaiting;
 
   template<class Model>
-  [[nodiscard]] auto over(Model& stepped, std::int64_t every_steps, awaited_hook hook = {}, placed_hook plain = {}, async_options how = {}) {
+  [[nodiscard]] auto over(Model& stepped, std::int64_t every_steps, awaited_hook hook = {}, placed_hook plain = {},
+                          async_options how = {}) {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
     auto with = settings;
     if (saver.is_on()) {

@@ -21,10 +21,10 @@
 namespace stepwell::test {
 
 struct oracle_tensor {
-  int                       dtype = 0;
+  int dtype = 0;
   std::vector<std::int64_t> shape;
-  std::string               bytes;    ///< As stored.
-  int                       slices = 0;
+  std::string bytes;  ///< As stored.
+  int slices = 0;
 };
 
 inline std::uint32_t slow_crc32c(std::string_view bytes, std::uint32_t crc = 0) {
@@ -43,9 +43,7 @@ inline std::map<std::string, oracle_tensor> read_with_oracle(const std::string& 
   const auto index = file_text(prefix + ".index");
   const auto entries = read_with_leveldb(index);
   ::tensorflow::BundleHeaderProto header;
-  if (entries.empty() || !entries[0].first.empty() || !header.ParseFromString(entries[0].second)) {
-    throw std::runtime_error("no header");
-  }
+  if (entries.empty() || !entries[0].first.empty() || !header.ParseFromString(entries[0].second)) { throw std::runtime_error("no header"); }
   std::map<std::string, oracle_tensor> tensors;
   for (std::size_t i = 1; i < entries.size(); ++i) {
     ::tensorflow::BundleEntryProto entry;

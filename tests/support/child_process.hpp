@@ -5,13 +5,13 @@
 
 #include "support/catch.hpp"
 
-#include <array>
-#include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
+#include <csignal>
+#include <string>
 #include <vector>
 
 extern char** environ;
@@ -54,7 +54,7 @@ public:
   /// The next line it says; waits for it.
   [[nodiscard]] std::string line() const {
     std::string said;
-    char        one = 0;
+    char one = 0;
     while (::read(output_, &one, 1) == 1 && one != '\n') { said += one; }
     return said;
   }
@@ -80,8 +80,8 @@ public:
 
 private:
   pid_t id_ = 0;
-  int   input_ = -1;
-  int   output_ = -1;
+  int input_ = -1;
+  int output_ = -1;
 };
 
 }  // namespace stepwell::test

@@ -13,10 +13,10 @@ namespace stepwell::test {
 
 struct creation_rig {
   std::shared_ptr<held_clock> clock = std::make_shared<held_clock>();
-  session_control             control{clock};
-  source_positions            positions;
-  initial_state               initial;
-  checkpoint_search           search{nullptr};
+  session_control control{clock};
+  source_positions positions;
+  initial_state initial;
+  checkpoint_search search{nullptr};
 
   [[nodiscard]] session_creation first() { return make(true); }
   [[nodiscard]] session_creation again() { return make(false); }
@@ -32,9 +32,7 @@ template<class Error, class Action>
 std::string message_of(Action&& action) {
   try {
     action();
-  } catch (const Error& failure) {
-    return failure.what();
-  }
+  } catch (const Error& failure) { return failure.what(); }
   return "none";
 }
 

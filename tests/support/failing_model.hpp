@@ -19,8 +19,8 @@ struct failing_model {
   using result = std::int64_t;
 
   std::array<float, 64> weights{};
-  bool                  fails_next = false;
-  std::int64_t          steps = 0;
+  bool fails_next = false;
+  std::int64_t steps = 0;
 
   std::int64_t& global_step() { return steps; }
   result step(const std::int64_t& batch) {
@@ -34,7 +34,7 @@ struct failing_model {
 
 /// The model as it is, every time.
 struct keeping_creator {
-  failing_model*               model;
+  failing_model* model;
   model_session<failing_model> create_session() { return model_session<failing_model>(*model); }
 };
 
@@ -43,9 +43,9 @@ struct recovering_source {
   std::int64_t next = 0;
 
   const std::int64_t* peek() { return &next; }
-  void                advance() { ++next; }
-  std::uint64_t       position() const { return static_cast<std::uint64_t>(next); }
-  void                seek(std::uint64_t position) { next = static_cast<std::int64_t>(position); }
+  void advance() { ++next; }
+  std::uint64_t position() const { return static_cast<std::uint64_t>(next); }
+  void seek(std::uint64_t position) { next = static_cast<std::int64_t>(position); }
 };
 
 }  // namespace stepwell::test

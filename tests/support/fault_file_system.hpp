@@ -28,25 +28,38 @@
 namespace stepwell::test {
 
 enum class operation {
-  open, read, write, sync, size, truncate, close,                                        // files
-  rename, remove, sync_directory, create_directories, list, stat, canonical, lock        // names
+  open,
+  read,
+  write,
+  sync,
+  size,
+  truncate,
+  close,  // files
+  rename,
+  remove,
+  sync_directory,
+  create_directories,
+  list,
+  stat,
+  canonical,
+  lock  // names
 };
 
 /// One thing asked for: the how-manieth of all (from 1), what, on what.
 struct event {
   std::uint64_t number;
-  operation     kind;
-  std::string   path;
+  operation kind;
+  std::string path;
 };
 
 /// What is to go wrong: the `nth` (from 1, counted from the injection) operation of this kind on such a path.
 struct fault {
-  std::optional<operation>   kind = std::nullopt;           ///< any, if not said
-  std::string                path_contains = {};            ///< any path, if empty
-  std::uint64_t              nth = 1;
-  int                        errno_value = EIO;
+  std::optional<operation> kind = std::nullopt;  ///< any, if not said
+  std::string path_contains = {};                ///< any path, if empty
+  std::uint64_t nth = 1;
+  int errno_value = EIO;
   std::optional<std::size_t> bytes_written = std::nullopt;  ///< a write that fails writes so many bytes first
-  bool                       from_then_on = false;          ///< that one and all like it after it
+  bool from_then_on = false;                                ///< that one and all like it after it
 };
 
 /// @threads Any, as with the one it wraps.
@@ -72,7 +85,10 @@ public:
     state_->watcher = std::move(watcher);
   }
 
-  [[nodiscard]] bool has_crashed() const { const std::lock_guard lock(state_->mutex); return state_->has_crashed; }
+  [[nodiscard]] bool has_crashed() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->has_crashed;
+  }
   /// Operations asked for so far.
   [[nodiscard]] std::uint64_t operations() const { return history().size(); }
   [[nodiscard]] std::uint64_t operations(operation kind) const {
@@ -132,19 +148,19 @@ public:
 private:
   /// What is known to be safe of one file.
   struct durability {
-    std::string   path;
+    std::string path;
     std::uint64_t synced_size = 0;
-    bool          is_dirty = false;
+    bool is_dirty = false;
   };
 
   /// An operation that must not happen: why, and for a write what part of it happens first.
   struct refusal {
-    status      reason;
+    status reason;
     std::size_t bytes_written = 0;
   };
 
   struct injected {
-    fault         what;
+    fault what;
     std::uint64_t met = 0;
   };
 
@@ -173,8 +189,7 @@ private:
       for (auto& [what, met] : faults) {
         const bool matches = (!what.kind || *what.kind == now.kind) && now.path.find(what.path_contains) != std::string::npos;
         if (!matches || (++met != what.nth && !(what.from_then_on && met > what.nth))) { continue; }
-        return refusal{io::failure(what.errno_value, "injected by a test", now.path),
-                       std::min(what.bytes_written.value_or(0), bytes)};
+        return refusal{io::failure(what.errno_value, "injected by a test", now.path), std::min(what.bytes_written.value_or(0), bytes)};
       }
       return std::nullopt;
     }
@@ -182,9 +197,7 @@ private:
     void cut_unsynced() {
       for (const auto& entry : tracked) {
         if (!entry->is_dirty) { continue; }
-        if (auto opened = base->open(entry->path, io::open_mode::append)) {
-          static_cast<void>((*opened)->truncate(entry->synced_size));
-        }
+        if (auto opened = base->open(entry->path, io::open_mode::append)) { static_cast<void>((*opened)->truncate(entry->synced_size)); }
       }
     }
 
@@ -206,21 +219,20 @@ private:
       }
     }
 
-    mutable std::mutex                       mutex;
-    std::shared_ptr<io::file_system>         base;
-    std::vector<event>                       history;
-    std::vector<injected>                    faults;
+    mutable std::mutex mutex;
+    std::shared_ptr<io::file_system> base;
+    std::vector<event> history;
+    std::vector<injected> faults;
     std::vector<std::shared_ptr<durability>> tracked;
-    std::function<void(const event&)>        watcher;
-    std::uint64_t                            crash_number = 0;
-    bool                                     loses_unsynced = false;
-    bool                                     has_crashed = false;
+    std::function<void(const event&)> watcher;
+    std::uint64_t crash_number = 0;
+    bool loses_unsynced = false;
+    bool has_crashed = false;
   };
 
   class fault_file final : public io::file {
   public:
-    fault_file(std::string path, std::unique_ptr<io::file> base, std::shared_ptr<state> shared,
-               std::shared_ptr<durability> track)
+    fault_file(std::string path, std::unique_ptr<io::file> base, std::shared_ptr<state> shared, std::shared_ptr<durability> track)
         : file(std::move(path)), base_(std::move(base)), state_(std::move(shared)), track_(std::move(track)) {}
 
     result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
@@ -271,11 +283,11 @@ private:
       track_->is_dirty = dirty;
     }
 
-    std::unique_ptr<io::file>   base_;
-    std::shared_ptr<state>      state_;
+    std::unique_ptr<io::file> base_;
+    std::shared_ptr<state> state_;
     std::shared_ptr<durability> track_;
-    std::optional<status>       failed_sync_;
-    bool                        is_closed_ = false;
+    std::optional<status> failed_sync_;
+    bool is_closed_ = false;
   };
 
   void set_crash(std::uint64_t number, bool loses_unsynced) {
@@ -284,7 +296,7 @@ private:
     state_->loses_unsynced = loses_unsynced;
   }
 
-  std::shared_ptr<state>           state_;
+  std::shared_ptr<state> state_;
   std::shared_ptr<io::file_system> base_;
 };
 

@@ -37,10 +37,10 @@ public:
   }
 
 private:
-  std::mutex              mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  bool                    is_open_ = true;
-  int                     waiting_ = 0;
+  bool is_open_ = true;
+  int waiting_ = 0;
 };
 
 }  // namespace stepwell::test

@@ -31,9 +31,9 @@ struct tiny_model {
 /// Watches a cadence that never comes; `Number` makes types of their own.
 template<int Number>
 struct idle_hook {
-  cadence              period;
+  cadence period;
   second_or_step_timer timer = {};
-  long                 triggered = 0;
+  long triggered = 0;
 
   void after_create_session(auto& session, auto&) {
     timer = second_or_step_timer(period, session.time());
@@ -48,20 +48,20 @@ inline constexpr std::int64_t far_away = std::int64_t{1} << 60;
 
 /// Stop, NaN guard, three cadences in steps and one in seconds.
 inline auto session_with_six_idle_hooks(tiny_model& model) {
-  return monitored_session(model, stop_at_step_hook{{.last_step = far_away}}, nan_tensor_hook{tag("a name that does not fit into a short string", &tiny_model::result::loss)},
+  return monitored_session(model, stop_at_step_hook{{.last_step = far_away}},
+                           nan_tensor_hook{tag("a name that does not fit into a short string", &tiny_model::result::loss)},
                            idle_hook<1>{{.every_steps = far_away}}, idle_hook<2>{{.every_steps = far_away}},
-                           idle_hook<3>{{.every_steps = far_away}},
-                           idle_hook<4>{{.every_secs = std::chrono::hours(24)}});
+                           idle_hook<3>{{.every_steps = far_away}}, idle_hook<4>{{.every_secs = std::chrono::hours(24)}});
 }
 
 /// The same batch for ever.
 struct repeating_source {
   float batch = 0.5f;
 
-  const float*  peek() { return &batch; }
-  void          advance() {}
+  const float* peek() { return &batch; }
+  void advance() {}
   std::uint64_t position() const { return 0; }
-  void          seek(std::uint64_t) {}
+  void seek(std::uint64_t) {}
 };
 
 }  // namespace stepwell::test

@@ -18,15 +18,15 @@ namespace stepwell::test {
 /// @threads One. Alarms never come.
 class leaping_clock final : public clock {
 public:
-  time_point            time{std::chrono::hours(1)};
+  time_point time{std::chrono::hours(1)};
   std::vector<duration> waits;  ///< How long each of them was.
   /// Called within each wait, with its number from 1: what others do meanwhile.
   std::function<void(std::size_t)> meanwhile = nullptr;
 
   [[nodiscard]] time_point now() const override { return time; }
-  [[nodiscard]] wall_time  wall_now() const override { return wall_time(time.time_since_epoch()); }
+  [[nodiscard]] wall_time wall_now() const override { return wall_time(time.time_since_epoch()); }
   alarm_id call_at(time_point /*when*/, std::function<void()> /*action*/) override { return 0; }
-  void     cancel(alarm_id /*id*/) override {}
+  void cancel(alarm_id /*id*/) override {}
 
   using clock::wait_until;
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& /*condition*/, time_point when) override {

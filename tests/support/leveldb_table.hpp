@@ -50,7 +50,7 @@ public:
 
 /// Every entry, all checksums verified; throws what LevelDB complains of.
 inline std::vector<key_value> read_with_leveldb(std::string_view bytes) {
-  leveldb_bytes    file(bytes);
+  leveldb_bytes file(bytes);
   leveldb::Options options;
   options.paranoid_checks = true;
   leveldb::Table* raw = nullptr;
@@ -72,7 +72,7 @@ inline std::vector<key_value> read_with_leveldb(std::string_view bytes) {
 
 inline std::string write_with_leveldb(const std::vector<key_value>& entries, std::size_t block_size, int restart_interval,
                                       leveldb::CompressionType compression = leveldb::kNoCompression) {
-  leveldb_sink     file;
+  leveldb_sink file;
   leveldb::Options options;
   options.block_size = block_size;
   options.block_restart_interval = restart_interval;

@@ -16,7 +16,7 @@
 namespace stepwell::test {
 
 struct logged_message {
-  log_level   level;
+  log_level level;
   std::string text;
 };
 
@@ -48,9 +48,8 @@ public:
   /// True if a message of exactly this level has `text` in it.
   [[nodiscard]] bool contains(log_level level, std::string_view text) const {
     const auto all = messages();
-    return std::ranges::any_of(all, [&](const auto& message) {
-      return message.level == level && message.text.find(text) != std::string::npos;
-    });
+    return std::ranges::any_of(all,
+                               [&](const auto& message) { return message.level == level && message.text.find(text) != std::string::npos; });
   }
   void clear() {
     const std::lock_guard lock(mutex_);
@@ -58,10 +57,10 @@ public:
   }
 
 private:
-  mutable std::mutex          mutex_;
+  mutable std::mutex mutex_;
   std::vector<logged_message> messages_;
-  log_level                   threshold_;
-  log_sink                    before_;
+  log_level threshold_;
+  log_sink before_;
 };
 
 }  // namespace stepwell::test

@@ -15,7 +15,7 @@ namespace stepwell::test {
 /// Writes down every call, with the step it saw.
 struct recording_hook {
   std::vector<std::string>* story;
-  std::string               name = "";
+  std::string name = "";
 
   void begin() { tell("begin"); }
   void after_create_session(auto& session, auto&) { tell("create", session.global_step()); }
@@ -32,7 +32,7 @@ private:
 /// Knows the coordinator of the session, to report in place of a thread.
 struct coordinator_hook {
   coordinator* threads = nullptr;
-  int          creations = 0;
+  int creations = 0;
 
   void after_create_session(auto& /*session*/, coordinator& given) {
     threads = &given;
@@ -42,7 +42,7 @@ struct coordinator_hook {
 
 /// The attempts of the runs it saw, and the failures it was told of.
 struct attempts_hook {
-  std::vector<int>                attempts = {};
+  std::vector<int> attempts = {};
   std::vector<std::exception_ptr> failures = {};
 
   void before_run(auto& context) { attempts.push_back(context.attempt()); }

@@ -22,9 +22,7 @@
 namespace stepwell::test {
 
 /// Recovers without waiting, on a clock that stands still.
-inline session_settings at_once() {
-  return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<held_clock>()};
-}
+inline session_settings at_once() { return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<held_clock>()}; }
 
 /// Throws an `Error` the first `times` it is called.
 template<class Error>
@@ -37,7 +35,7 @@ auto failing(int times, std::string why = "a bad day") {
 /// Throws an `aborted_error` once for each of `batches`; writes down all.
 struct failing_batches {
   std::multiset<std::int64_t> batches;
-  std::vector<std::int64_t>*  seen = nullptr;
+  std::vector<std::int64_t>* seen = nullptr;
 
   void operator()(std::int64_t batch) {
     if (seen != nullptr) { seen->push_back(batch); }
@@ -71,7 +69,7 @@ struct recovery_rig : session_rig {
 struct closing_raw : model_session<adding_model> {
   using model_session<adding_model>::model_session;
   std::vector<std::string>* story = nullptr;
-  std::function<void()>     fails = nullptr;
+  std::function<void()> fails = nullptr;
 
   void close() {
     story->push_back("raw closed");
@@ -79,9 +77,9 @@ struct closing_raw : model_session<adding_model> {
   }
 };
 struct closing_creator {
-  adding_model&             model;
+  adding_model& model;
   std::vector<std::string>* story;
-  std::function<void()>     fails = nullptr;
+  std::function<void()> fails = nullptr;
 
   closing_raw create_session(session_creation& creation) const {
     closing_raw raw(model);

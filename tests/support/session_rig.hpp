@@ -29,19 +29,19 @@ struct counting_source {
   std::int64_t next = 1;
 
   const std::int64_t* peek() { return &next; }
-  void                advance() { ++next; }
-  std::uint64_t       position() const { return static_cast<std::uint64_t>(next - 1); }
-  void                seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
+  void advance() { ++next; }
+  std::uint64_t position() const { return static_cast<std::uint64_t>(next - 1); }
+  void seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
 };
 
 using adding_options = training_options<adding_model>;
 
 struct session_rig {
-  temporary_directory                directory;
-  std::shared_ptr<held_clock>        clock = std::make_shared<held_clock>();
+  temporary_directory directory;
+  std::shared_ptr<held_clock> clock = std::make_shared<held_clock>();
   std::shared_ptr<fault_file_system> files = fast_faulty_files();
-  std::shared_ptr<io::pool>          pool  = std::make_shared<io::pool>(1);
-  adding_model                       model;
+  std::shared_ptr<io::pool> pool = std::make_shared<io::pool>(1);
+  adding_model model;
 
   /// Saves every second step, keeps all, writes no summaries.
   [[nodiscard]] adding_options options() const {
@@ -84,7 +84,7 @@ struct restored {
   adding_model model;
 };
 inline restored newest_in(const std::string& directory) {
-  restored   found;
+  restored found;
   const auto reader = find_newest_whole(directory);
   if (!reader) { return found; }
   found.step = *reader->step();
@@ -101,10 +101,9 @@ inline adding_model model_after(std::int64_t steps) {
 inline bool same(const adding_model& a, const adding_model& b) { return a.sum == b.sum && a.weights == b.weights; }
 
 /// A new session on sound files goes on until `last_step`; where it started from, -1 for afresh.
-inline std::int64_t finish_on_sound_files(adding_model& model, const std::string& directory, std::int64_t last_step,
-                                          int shards = 1) {
+inline std::int64_t finish_on_sound_files(adding_model& model, const std::string& directory, std::int64_t last_step, int shards = 1) {
   const auto sound = std::make_shared<stepwell::detail::unsynced_file_system>(io::posix_file_system());
-  auto       session = monitored_training_session(
+  auto session = monitored_training_session(
       model,
       {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .max_to_keep = none, .saver = {.shards = shards, .file_system = sound}},
       stop_at_step_hook{{.last_step = last_step}});

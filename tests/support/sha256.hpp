@@ -39,7 +39,14 @@ inline void sha256_block(std::array<std::uint32_t, 8>& state, const unsigned cha
     const auto t1 = h + s1 + ((e & f) ^ (~e & g)) + sha256_constants[i] + w[i];
     const auto s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
     const auto t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
   }
   const std::array<std::uint32_t, 8> out{a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < 8; ++i) { state[i] += out[i]; }
@@ -52,9 +59,7 @@ inline std::string sha256_hex(std::string_view bytes) {
   std::vector<unsigned char> padded(bytes.begin(), bytes.end());
   padded.push_back(0x80);
   while (padded.size() % 64 != 56) { padded.push_back(0); }
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    padded.push_back(static_cast<unsigned char>(std::uint64_t{bytes.size()} * 8 >> shift));
-  }
+  for (int shift = 56; shift >= 0; shift -= 8) { padded.push_back(static_cast<unsigned char>(std::uint64_t{bytes.size()} * 8 >> shift)); }
   std::array<std::uint32_t, 8> state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   for (std::size_t at = 0; at < padded.size(); at += 64) { detail::sha256_block(state, padded.data() + at); }
   std::string text;

@@ -20,11 +20,11 @@ struct shared_model {
     std::int64_t count;
   };
 
-  std::int64_t                      count = 0;
-  std::vector<std::int64_t>         copies = std::vector<std::int64_t>(100);  // all the same, but in the middle of a step
+  std::int64_t count = 0;
+  std::vector<std::int64_t> copies = std::vector<std::int64_t>(100);  // all the same, but in the middle of a step
   std::function<void(std::int64_t)> before = nullptr;
-  std::atomic<int>                  inside = 0;
-  std::atomic<bool>                 was_disturbed = false;
+  std::atomic<int> inside = 0;
+  std::atomic<bool> was_disturbed = false;
 
   result step() { return step(0); }
   result step(std::int64_t batch) {
@@ -55,9 +55,7 @@ struct looking_hook {
 };
 
 /// A clock of its own, no waiting before a recovery.
-inline session_settings settings_on(std::shared_ptr<clock> time) {
-  return {.retry = {.initial_backoff = 0}, .clock = std::move(time)};
-}
+inline session_settings settings_on(std::shared_ptr<clock> time) { return {.retry = {.initial_backoff = 0}, .clock = std::move(time)}; }
 
 template<class Model>
 chief_session_creator<Model> chief_of(Model& model, const std::string& master, const std::string& checkpoint_dir = "") {

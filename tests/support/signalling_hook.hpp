@@ -15,7 +15,7 @@ namespace stepwell::test {
 /// Sends the signal in the run of a step, and waits until its session knows.
 struct signalling_hook {
   std::int64_t at;
-  int          signal = SIGURG;
+  int signal = SIGURG;
 
   void after_create_session(auto& session, auto&) { signals = session.signals(); }
   void after_run(auto& context, const auto&) {

@@ -35,15 +35,15 @@ inline std::vector<std::int64_t> timelines_in(const std::string& directory) {
 struct shown_span {
   std::string name;
   std::string thread;
-  double      begin;
-  double      micros;
+  double begin;
+  double micros;
 };
 
 /// What a viewer shows of a step, in the order of the file.
 inline std::vector<shown_span> shown_in(const std::string& directory, std::int64_t step) {
   const auto timeline = nlohmann::json::parse(file_text(directory + "/timeline-" + std::to_string(step) + ".json"));
   std::map<int, std::string> threads;
-  std::vector<shown_span>    shown;
+  std::vector<shown_span> shown;
   for (const auto& event : timeline.at("traceEvents")) {
     if (event.at("name") == "thread_name") { threads[event.at("tid")] = event.at("args").at("name"); }
     if (event.at("ph") == "X") { shown.push_back({event.at("name"), threads.at(event.at("tid")), event.at("ts"), event.at("dur")}); }

@@ -16,11 +16,11 @@ namespace stepwell::test {
 /// Adds each batch to a sum; the loss is the sum.
 struct adding_model {
   struct result {
-    float        loss;
+    float loss;
     std::int64_t batch;
   };
 
-  float              sum = 0;
+  float sum = 0;
   std::vector<float> weights = {1, 2, 3};
   /// Called with the batch before anything changes; may throw.
   std::function<void(std::int64_t)> before = nullptr;
@@ -40,7 +40,7 @@ struct counting_model {
 
   int count = 0;
 
-  int           step() { return ++count; }
+  int step() { return ++count; }
   variable_list variables() { return stepwell::variables({{"count", count}}); }
 };
 

@@ -15,10 +15,10 @@
 namespace stepwell::test {
 
 struct toy_variables {
-  std::int64_t              global_step = 0;
-  std::vector<float>        weights = std::vector<float>(100);
-  std::array<double, 3>     bias{};
-  bool                      trained = false;
+  std::int64_t global_step = 0;
+  std::vector<float> weights = std::vector<float>(100);
+  std::array<double, 3> bias{};
+  bool trained = false;
 
   [[nodiscard]] variable_list list() {
     return variables({{"global_step", global_step}, {"layer/weights", weights}, {"layer/bias", bias}, {"trained", trained}});
@@ -40,8 +40,8 @@ struct toy_variables {
 
 /// A snapshot in a buffer of its own.
 [[nodiscard]] inline snapshot toy_snapshot(std::int64_t step) {
-  auto          toy = toy_at(step);
-  const auto    list = toy.list();
+  auto toy = toy_at(step);
+  const auto list = toy.list();
   snapshot_pool pool(snapshot_size(list), 1);
   return snapshot::capture(pool.acquire(), list, step);
 }

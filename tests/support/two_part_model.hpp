@@ -17,8 +17,8 @@ namespace stepwell::test {
 struct two_part_model {
   static constexpr float uninitialized = std::numeric_limits<float>::quiet_NaN();
 
-  float       my_var = uninitialized;
-  float       my_local_var = uninitialized;
+  float my_var = uninitialized;
+  float my_local_var = uninitialized;
   std::string story = {};
 
   float step() { return my_var += 1; }

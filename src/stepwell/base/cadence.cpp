@@ -23,9 +23,7 @@ second_or_step_timer::second_or_step_timer(cadence period, std::shared_ptr<clock
   if (period_.every_secs && period_.every_steps) {
     throw invalid_argument_error("can not provide both every_secs and every_steps; give one of them");
   }
-  if (!period_.every_secs && !period_.every_steps) {
-    throw invalid_argument_error("either every_secs or every_steps should be provided");
-  }
+  if (!period_.every_secs && !period_.every_steps) { throw invalid_argument_error("either every_secs or every_steps should be provided"); }
 }
 
 const second_or_step_timer::shared_step& second_or_step_timer::never_comes() {

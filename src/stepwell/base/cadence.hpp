@@ -17,14 +17,14 @@ namespace stepwell {
 
 /// What a cadence is made of. Exactly one must be given.
 struct cadence {
-  std::optional<std::chrono::duration<double>> every_secs  = std::nullopt;
-  std::optional<std::int64_t>                  every_steps = std::nullopt;
+  std::optional<std::chrono::duration<double>> every_secs = std::nullopt;
+  std::optional<std::int64_t> every_steps = std::nullopt;
 };
 
 /// What passed between two triggers.
 struct elapsed_since_trigger {
   std::chrono::duration<double> seconds;
-  std::int64_t                  steps;
+  std::int64_t steps;
 };
 
 /// Says when the next time has come. In seconds mode no clock is read per step: an alarm has the next step come at once.
@@ -62,12 +62,12 @@ private:
   static constexpr auto unset = std::numeric_limits<std::int64_t>::min();
   static constexpr auto never = std::numeric_limits<std::int64_t>::max();
 
-  cadence                period_;
+  cadence period_;
   std::shared_ptr<clock> source_;
-  shared_step            next_step_ = never_comes();  // `unset` before the first trigger, and when the alarm went off
-  std::int64_t           last_step_ = unset;
-  clock::time_point      last_time_;
-  alarm                  alarm_;
+  shared_step next_step_ = never_comes();  // `unset` before the first trigger, and when the alarm went off
+  std::int64_t last_step_ = unset;
+  clock::time_point last_time_;
+  alarm alarm_;
 };
 
 }  // namespace stepwell

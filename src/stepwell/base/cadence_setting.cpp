@@ -10,10 +10,9 @@ namespace stepwell {
 std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional<cadence> otherwise) {
   if (said.steps.is_default() && said.secs.is_default()) { return otherwise; }
   const auto steps = said.steps.enabled();
-  const auto secs  = said.secs.enabled();
+  const auto secs = said.secs.enabled();
   if (steps && secs) {
-    log_warning(fmt::format("both {} and {} are given; {} ({} s) is used", said.secs_name, said.steps_name, said.secs_name,
-                            secs->count()));
+    log_warning(fmt::format("both {} and {} are given; {} ({} s) is used", said.secs_name, said.steps_name, said.secs_name, secs->count()));
   }
   if (secs) { return cadence{.every_secs = secs->duration()}; }
   if (steps) { return cadence{.every_steps = *steps}; }

@@ -14,10 +14,10 @@ namespace stepwell {
 
 /// Two options of which at most one can hold.
 struct cadence_setting {
-  std::string_view            steps_name;  ///< e.g. "save_checkpoint_steps"; for the warning.
-  setting<std::int64_t>       steps;
-  std::string_view            secs_name;
-  setting<seconds_value>      secs;
+  std::string_view steps_name;  ///< e.g. "save_checkpoint_steps"; for the warning.
+  setting<std::int64_t> steps;
+  std::string_view secs_name;
+  setting<seconds_value> secs;
 };
 
 /// The cadence wanted; nothing for "off". Neither said: `otherwise`. Saying one, even none or 0, switches the other's

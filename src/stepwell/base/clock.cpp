@@ -39,11 +39,13 @@ public:
   }
 
   [[nodiscard]] time_point now() const override { return std::chrono::steady_clock::now(); }
-  [[nodiscard]] wall_time  wall_now() const override { return std::chrono::system_clock::now(); }
+  [[nodiscard]] wall_time wall_now() const override { return std::chrono::system_clock::now(); }
 
   alarm_id call_at(time_point when, std::function<void()> action) override {
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable()) { thread_ = std::thread([this] { run(); }); }
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] { run(); });
+    }
     const auto id = next_id_++;
     alarms_.emplace(when, entry{id, std::move(action)});
     changed_.notify_all();
@@ -64,7 +66,7 @@ public:
 
 private:
   struct entry {
-    alarm_id              id;
+    alarm_id id;
     std::function<void()> action;
   };
 
@@ -81,21 +83,21 @@ private:
     }
   }
 
-  std::mutex                       mutex_;
-  std::condition_variable          changed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::multimap<time_point, entry> alarms_;
-  alarm_id                         next_id_ = 1;
-  alarm_id                         running_ = 0;
-  bool                             stopping_ = false;
-  std::thread                      thread_;
+  alarm_id next_id_ = 1;
+  alarm_id running_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
 };
 
 }  // namespace
 
 void clock::sleep_until(time_point when) {
-  std::mutex              mutex;
+  std::mutex mutex;
   std::condition_variable never;
-  std::unique_lock        lock(mutex);
+  std::unique_lock lock(mutex);
   wait_until(lock, never, when, [&] { return now() >= when; });
 }
 
@@ -174,9 +176,7 @@ void held_clock::advance(duration length) {
   changed_.notify_all();
 }
 
-void held_clock::run_first(std::unique_lock<std::mutex>& lock) {
-  run_first_alarm(lock, alarms_, running_, changed_);
-}
+void held_clock::run_first(std::unique_lock<std::mutex>& lock) { run_first_alarm(lock, alarms_, running_, changed_); }
 
 std::size_t held_clock::pending() const {
   const std::lock_guard lock(mutex_);

@@ -20,10 +20,10 @@ namespace stepwell {
 /// @threads All functions may be called from any thread.
 class clock {
 public:
-  using duration   = std::chrono::steady_clock::duration;
+  using duration = std::chrono::steady_clock::duration;
   using time_point = std::chrono::steady_clock::time_point;
-  using wall_time  = std::chrono::system_clock::time_point;
-  using alarm_id   = std::uint64_t;
+  using wall_time = std::chrono::system_clock::time_point;
+  using alarm_id = std::uint64_t;
 
   clock() = default;
   clock(const clock&) = delete;
@@ -48,8 +48,7 @@ public:
 
   /// Waits until `done()` or until `when`; what `done()` says at the end.
   template<class Predicate>
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when,
-                  Predicate done) {
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when, Predicate done) {
     while (!done()) {
       if (!wait_until(lock, condition, when)) { return done(); }
     }
@@ -87,7 +86,7 @@ public:
 
 private:
   std::shared_ptr<clock> source_;
-  clock::alarm_id        id_ = 0;
+  clock::alarm_id id_ = 0;
 };
 
 /// A clock that stands still until told to move: the twin of the system clock for tests and simulations.
@@ -97,9 +96,9 @@ public:
   explicit held_clock(wall_time wall = wall_time(std::chrono::seconds(1'700'000'000)));
 
   [[nodiscard]] time_point now() const override;
-  [[nodiscard]] wall_time  wall_now() const override;
+  [[nodiscard]] wall_time wall_now() const override;
   alarm_id call_at(time_point when, std::function<void()> action) override;
-  void     cancel(alarm_id id) override;
+  void cancel(alarm_id id) override;
   using clock::wait_until;
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override;
 
@@ -114,21 +113,21 @@ public:
 
 private:
   struct entry {
-    alarm_id              id;
+    alarm_id id;
     std::function<void()> action;
   };
 
   [[nodiscard]] time_point now_locked() const noexcept;
   alarm_id call_at_locked(time_point when, std::function<void()> action);
-  void     run_first(std::unique_lock<std::mutex>& lock);
+  void run_first(std::unique_lock<std::mutex>& lock);
 
-  mutable std::mutex               mutex_;
-  mutable std::condition_variable  changed_;
-  duration                         elapsed_{};
-  wall_time                        start_;
-  alarm_id                         next_id_ = 1;
-  alarm_id                         running_ = 0;      // whose action runs now
-  void*                            runner_ = nullptr;  // the mark of the thread that advances
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  duration elapsed_{};
+  wall_time start_;
+  alarm_id next_id_ = 1;
+  alarm_id running_ = 0;    // whose action runs now
+  void* runner_ = nullptr;  // the mark of the thread that advances
   std::multimap<time_point, entry> alarms_;
 };
 

@@ -16,19 +16,54 @@ namespace stepwell {
 
 /// The type of a tensor's elements. Values are TensorFlow's and stand in files.
 enum class dtype : std::int32_t {
-  invalid = 0, float32 = 1, float64 = 2, int32 = 3, uint8 = 4, int16 = 5, int8 = 6, string = 7, complex64 = 8,
-  int64 = 9, boolean = 10, qint8 = 11, quint8 = 12, qint32 = 13, bfloat16 = 14, qint16 = 15, quint16 = 16,
-  uint16 = 17, complex128 = 18, half = 19, resource = 20, variant = 21, uint32 = 22, uint64 = 23,
+  invalid = 0,
+  float32 = 1,
+  float64 = 2,
+  int32 = 3,
+  uint8 = 4,
+  int16 = 5,
+  int8 = 6,
+  string = 7,
+  complex64 = 8,
+  int64 = 9,
+  boolean = 10,
+  qint8 = 11,
+  quint8 = 12,
+  qint32 = 13,
+  bfloat16 = 14,
+  qint16 = 15,
+  quint16 = 16,
+  uint16 = 17,
+  complex128 = 18,
+  half = 19,
+  resource = 20,
+  variant = 21,
+  uint32 = 22,
+  uint64 = 23,
 };
 
 /// Bytes of one element in memory and in files; 0 where elements have no fixed size (string, variant, resource).
 [[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept {
   switch (type) {
-    case dtype::uint8: case dtype::int8: case dtype::boolean: case dtype::qint8: case dtype::quint8: return 1;
-    case dtype::int16: case dtype::uint16: case dtype::half: case dtype::bfloat16: case dtype::qint16:
+    case dtype::uint8:
+    case dtype::int8:
+    case dtype::boolean:
+    case dtype::qint8:
+    case dtype::quint8: return 1;
+    case dtype::int16:
+    case dtype::uint16:
+    case dtype::half:
+    case dtype::bfloat16:
+    case dtype::qint16:
     case dtype::quint16: return 2;
-    case dtype::float32: case dtype::int32: case dtype::uint32: case dtype::qint32: return 4;
-    case dtype::float64: case dtype::int64: case dtype::uint64: case dtype::complex64: return 8;
+    case dtype::float32:
+    case dtype::int32:
+    case dtype::uint32:
+    case dtype::qint32: return 4;
+    case dtype::float64:
+    case dtype::int64:
+    case dtype::uint64:
+    case dtype::complex64: return 8;
     case dtype::complex128: return 16;
     default: return 0;
   }
@@ -36,33 +71,47 @@ enum class dtype : std::int32_t {
 
 /// TensorFlow's name of the type, e.g. `DT_FLOAT`; `DT_INVALID` for numbers nobody knows.
 [[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept {
-  constexpr std::string_view names[] = {
-      "DT_INVALID", "DT_FLOAT", "DT_DOUBLE", "DT_INT32", "DT_UINT8", "DT_INT16", "DT_INT8", "DT_STRING",
-      "DT_COMPLEX64", "DT_INT64", "DT_BOOL", "DT_QINT8", "DT_QUINT8", "DT_QINT32", "DT_BFLOAT16", "DT_QINT16",
-      "DT_QUINT16", "DT_UINT16", "DT_COMPLEX128", "DT_HALF", "DT_RESOURCE", "DT_VARIANT", "DT_UINT32", "DT_UINT64"};
+  constexpr std::string_view names[] = {"DT_INVALID",    "DT_FLOAT",  "DT_DOUBLE",    "DT_INT32",   "DT_UINT8",   "DT_INT16",
+                                        "DT_INT8",       "DT_STRING", "DT_COMPLEX64", "DT_INT64",   "DT_BOOL",    "DT_QINT8",
+                                        "DT_QUINT8",     "DT_QINT32", "DT_BFLOAT16",  "DT_QINT16",  "DT_QUINT16", "DT_UINT16",
+                                        "DT_COMPLEX128", "DT_HALF",   "DT_RESOURCE",  "DT_VARIANT", "DT_UINT32",  "DT_UINT64"};
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(names) ? names[index] : names[0];
 }
 
 namespace detail {
 template<class T>
-concept character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
-                    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+concept character =
+    std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> || std::same_as<T, char16_t> || std::same_as<T, char32_t>;
 
 template<class T>
 constexpr dtype dtype_of_element() {
-  if constexpr (character<T>) { return dtype::invalid; }  // text is no list of numbers
-  else if constexpr (std::same_as<T, bool>) { return dtype::boolean; }
-  else if constexpr (std::same_as<T, float>) { return dtype::float32; }
-  else if constexpr (std::same_as<T, double>) { return dtype::float64; }
-  else if constexpr (std::same_as<T, std::complex<float>>) { return dtype::complex64; }
-  else if constexpr (std::same_as<T, std::complex<double>>) { return dtype::complex128; }
-  else if constexpr (std::same_as<T, std::string>) { return dtype::string; }
-  else if constexpr (std::integral<T> && sizeof(T) == 1) { return std::signed_integral<T> ? dtype::int8 : dtype::uint8; }
-  else if constexpr (std::integral<T> && sizeof(T) == 2) { return std::signed_integral<T> ? dtype::int16 : dtype::uint16; }
-  else if constexpr (std::integral<T> && sizeof(T) == 4) { return std::signed_integral<T> ? dtype::int32 : dtype::uint32; }
-  else if constexpr (std::integral<T> && sizeof(T) == 8) { return std::signed_integral<T> ? dtype::int64 : dtype::uint64; }
-  else { return dtype::invalid; }
+  if constexpr (character<T>) {
+    return dtype::invalid;
+  }  // text is no list of numbers
+  else if constexpr (std::same_as<T, bool>) {
+    return dtype::boolean;
+  } else if constexpr (std::same_as<T, float>) {
+    return dtype::float32;
+  } else if constexpr (std::same_as<T, double>) {
+    return dtype::float64;
+  } else if constexpr (std::same_as<T, std::complex<float>>) {
+    return dtype::complex64;
+  } else if constexpr (std::same_as<T, std::complex<double>>) {
+    return dtype::complex128;
+  } else if constexpr (std::same_as<T, std::string>) {
+    return dtype::string;
+  } else if constexpr (std::integral<T> && sizeof(T) == 1) {
+    return std::signed_integral<T> ? dtype::int8 : dtype::uint8;
+  } else if constexpr (std::integral<T> && sizeof(T) == 2) {
+    return std::signed_integral<T> ? dtype::int16 : dtype::uint16;
+  } else if constexpr (std::integral<T> && sizeof(T) == 4) {
+    return std::signed_integral<T> ? dtype::int32 : dtype::uint32;
+  } else if constexpr (std::integral<T> && sizeof(T) == 8) {
+    return std::signed_integral<T> ? dtype::int64 : dtype::uint64;
+  } else {
+    return dtype::invalid;
+  }
 }
 }  // namespace detail
 

@@ -5,8 +5,7 @@
 
 namespace stepwell {
 
-error::error(status cause)
-    : std::system_error(make_error_code(cause.code)), cause_(std::move(cause)), text_(cause_.to_string()) {}
+error::error(status cause) : std::system_error(make_error_code(cause.code)), cause_(std::move(cause)), text_(cause_.to_string()) {}
 
 void throw_status(status cause) {
   switch (cause.code) {
@@ -24,7 +23,8 @@ void throw_status(status cause) {
     case errc::unimplemented: throw unimplemented_error(std::move(cause));
     case errc::internal: throw internal_error(std::move(cause));
     case errc::unavailable: throw unavailable_error(std::move(cause));
-    case errc::data_loss: case errc::truncated: throw data_loss_error(std::move(cause));
+    case errc::data_loss:
+    case errc::truncated: throw data_loss_error(std::move(cause));
     case errc::nan_loss: throw nan_loss_error(std::move(cause));
     case errc::stop_iteration: throw stop_iteration(std::move(cause));
   }

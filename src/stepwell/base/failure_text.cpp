@@ -6,9 +6,7 @@ namespace stepwell::detail {
 std::string text_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
+  } catch (const std::exception& known) { return known.what(); } catch (...) {
     return "an exception of unknown type";
   }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/log.hpp"
 
+#include <unistd.h>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <string>
-#include <unistd.h>
 #include <utility>
 
 namespace stepwell {
 namespace {
 
 struct log_state {
-  std::mutex             mutex;
-  log_sink               sink;  // empty: standard error
+  std::mutex mutex;
+  log_sink sink;  // empty: standard error
   std::atomic<log_level> threshold = log_level::info;
 };
 
@@ -24,7 +24,7 @@ log_state& state() {
 
 void write_to_stderr(log_level level, std::string_view message) {
   static const bool is_terminal = isatty(STDERR_FILENO) == 1;
-  std::string       line = is_terminal ? "\r\x1b[Kstepwell " : "stepwell ";  // over a progress bar, if one stands there
+  std::string line = is_terminal ? "\r\x1b[Kstepwell " : "stepwell ";  // over a progress bar, if one stands there
   line.append(to_string(level)).append(": ").append(message).push_back('\n');
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

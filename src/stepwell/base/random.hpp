@@ -19,7 +19,7 @@ namespace stepwell {
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                                 std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t left  = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t left = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t right = std::uint64_t{0xCD9E8D57} * counter[2];
     counter = {static_cast<std::uint32_t>(right >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(right),
                static_cast<std::uint32_t>(left >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(left)};
@@ -30,8 +30,7 @@ namespace stepwell {
 
 namespace detail {
 /// The block number `index` of `stream` under `seed`.
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint64_t stream,
-                                                                  std::uint64_t index) noexcept {
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept {
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); };
   return philox4x32({low(index), high(index), low(stream), high(stream)}, {low(seed), high(seed)});
@@ -50,8 +49,7 @@ class random_stream {
 public:
   using result_type = std::uint64_t;
 
-  constexpr explicit random_stream(std::uint64_t seed = 0, std::uint64_t stream = 0) noexcept
-      : state_{seed, stream, 0} {}
+  constexpr explicit random_stream(std::uint64_t seed = 0, std::uint64_t stream = 0) noexcept : state_{seed, stream, 0} {}
 
   [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
   [[nodiscard]] static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
@@ -111,7 +109,7 @@ private:
   std::uint64_t size_;
   std::uint64_t seed_;
   std::uint64_t stream_;
-  int           half_bits_;
+  int half_bits_;
 };
 
 }  // namespace stepwell

@@ -38,17 +38,32 @@ public:
   [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
 
-  [[nodiscard]] T&       value() & { assert(ok()); return *std::get_if<0>(&state_); }
-  [[nodiscard]] const T& value() const& { assert(ok()); return *std::get_if<0>(&state_); }
-  [[nodiscard]] T&&      value() && { assert(ok()); return std::move(*std::get_if<0>(&state_)); }
-  [[nodiscard]] T&       operator*() & { return value(); }
+  [[nodiscard]] T& value() & {
+    assert(ok());
+    return *std::get_if<0>(&state_);
+  }
+  [[nodiscard]] const T& value() const& {
+    assert(ok());
+    return *std::get_if<0>(&state_);
+  }
+  [[nodiscard]] T&& value() && {
+    assert(ok());
+    return std::move(*std::get_if<0>(&state_));
+  }
+  [[nodiscard]] T& operator*() & { return value(); }
   [[nodiscard]] const T& operator*() const& { return value(); }
-  [[nodiscard]] T&&      operator*() && { return std::move(*this).value(); }
-  [[nodiscard]] T*       operator->() { return &value(); }
+  [[nodiscard]] T&& operator*() && { return std::move(*this).value(); }
+  [[nodiscard]] T* operator->() { return &value(); }
   [[nodiscard]] const T* operator->() const { return &value(); }
 
-  [[nodiscard]] const status& error() const& { assert(!ok()); return *std::get_if<1>(&state_); }
-  [[nodiscard]] status&&      error() && { assert(!ok()); return std::move(*std::get_if<1>(&state_)); }
+  [[nodiscard]] const status& error() const& {
+    assert(!ok());
+    return *std::get_if<1>(&state_);
+  }
+  [[nodiscard]] status&& error() && {
+    assert(!ok());
+    return std::move(*std::get_if<1>(&state_));
+  }
 
 private:
   std::variant<T, status> state_;
@@ -65,8 +80,14 @@ public:
 
   [[nodiscard]] bool ok() const noexcept { return !failure_; }
   explicit operator bool() const noexcept { return ok(); }
-  [[nodiscard]] const status& error() const& { assert(!ok()); return *failure_; }
-  [[nodiscard]] status&&      error() && { assert(!ok()); return std::move(*failure_); }
+  [[nodiscard]] const status& error() const& {
+    assert(!ok());
+    return *failure_;
+  }
+  [[nodiscard]] status&& error() && {
+    assert(!ok());
+    return std::move(*failure_);
+  }
 
 private:
   std::optional<status> failure_;

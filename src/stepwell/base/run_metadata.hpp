@@ -22,22 +22,22 @@ struct trace_argument {
 
 /// One span of time in which a thread did one thing.
 struct trace_event {
-  std::string                 name;
-  std::string                 category;
-  std::uint32_t               thread_id = 0;  ///< See `current_thread_id`.
-  std::string                 thread_name;
-  clock::time_point           begin;
-  clock::time_point           end;
+  std::string name;
+  std::string category;
+  std::uint32_t thread_id = 0;  ///< See `current_thread_id`.
+  std::string thread_name;
+  clock::time_point begin;
+  clock::time_point end;
   std::vector<trace_argument> arguments = {};
 
   friend bool operator==(const trace_event&, const trace_event&) = default;
 };
 
 struct run_metadata {
-  std::vector<trace_event> spans;          ///< In the order in which they ended.
-  clock::time_point        origin;         ///< An instant at or before the first span,
-  clock::wall_time         wall_origin;    ///< and the same instant as time of day.
-  std::size_t              lost = 0;       ///< Spans that found no room.
+  std::vector<trace_event> spans;  ///< In the order in which they ended.
+  clock::time_point origin;        ///< An instant at or before the first span,
+  clock::wall_time wall_origin;    ///< and the same instant as time of day.
+  std::size_t lost = 0;            ///< Spans that found no room.
 };
 
 }  // namespace stepwell

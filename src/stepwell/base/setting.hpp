@@ -30,12 +30,10 @@ public:
   [[nodiscard]] constexpr bool is_default() const noexcept { return !said_; }
 
   /// The value, if one was given and it is above zero.
-  [[nodiscard]] constexpr std::optional<T> enabled() const {
-    return value_ && *value_ > T{} ? value_ : std::nullopt;
-  }
+  [[nodiscard]] constexpr std::optional<T> enabled() const { return value_ && *value_ > T{} ? value_ : std::nullopt; }
 
 private:
-  bool             said_ = false;
+  bool said_ = false;
   std::optional<T> value_;
 };
 
@@ -45,12 +43,9 @@ public:
   constexpr seconds_value() = default;
   constexpr seconds_value(double seconds) : seconds_(seconds) {}
   template<class Rep, class Period>
-  constexpr seconds_value(std::chrono::duration<Rep, Period> duration)
-      : seconds_(std::chrono::duration<double>(duration).count()) {}
+  constexpr seconds_value(std::chrono::duration<Rep, Period> duration) : seconds_(std::chrono::duration<double>(duration).count()) {}
 
-  [[nodiscard]] constexpr std::chrono::duration<double> duration() const noexcept {
-    return std::chrono::duration<double>(seconds_);
-  }
+  [[nodiscard]] constexpr std::chrono::duration<double> duration() const noexcept { return std::chrono::duration<double>(seconds_); }
   [[nodiscard]] constexpr double count() const noexcept { return seconds_; }
   friend constexpr auto operator<=>(const seconds_value&, const seconds_value&) = default;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/status.hpp"
 
-#include <cerrno>
 #include <fmt/format.h>
+#include <cerrno>
 
 namespace stepwell {
 namespace {
@@ -10,19 +10,29 @@ namespace {
 class category final : public std::error_category {
 public:
   [[nodiscard]] const char* name() const noexcept override { return "stepwell"; }
-  [[nodiscard]] std::string message(int code) const override {
-    return std::string(stepwell::to_string(static_cast<errc>(code)));
-  }
+  [[nodiscard]] std::string message(int code) const override { return std::string(stepwell::to_string(static_cast<errc>(code))); }
 };
 
 errc code_of_errno(int value) noexcept {
   switch (value) {
-    case ENOENT: case ENOTDIR: return errc::not_found;
+    case ENOENT:
+    case ENOTDIR: return errc::not_found;
     case EEXIST: return errc::already_exists;
-    case EACCES: case EPERM: case EROFS: return errc::permission_denied;
-    case ENOSPC: case EDQUOT: case ENOMEM: case EMFILE: case ENFILE: case EFBIG: return errc::resource_exhausted;
-    case EINVAL: case ENAMETOOLONG: case EISDIR: return errc::invalid_argument;
-    case EAGAIN: case EINTR: case EBUSY: return errc::unavailable;
+    case EACCES:
+    case EPERM:
+    case EROFS: return errc::permission_denied;
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EFBIG: return errc::resource_exhausted;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case EISDIR: return errc::invalid_argument;
+    case EAGAIN:
+    case EINTR:
+    case EBUSY: return errc::unavailable;
     case EIO: return errc::data_loss;
     case ECANCELED: return errc::cancelled;
     case ETIMEDOUT: return errc::deadline_exceeded;

@@ -36,8 +36,8 @@ using tensor_shape = std::vector<std::int64_t>;
 /// Somebody's row-major elements of a fixed-size dtype, seen but not owned.
 /// @lifetime Valid as long as the bytes it was made of.
 struct tensor_view {
-  stepwell::dtype            dtype = dtype::invalid;
-  tensor_shape               shape;
+  stepwell::dtype dtype = dtype::invalid;
+  tensor_shape shape;
   std::span<const std::byte> bytes;
 };
 
@@ -56,11 +56,11 @@ public:
     }
   }
 
-  [[nodiscard]] stepwell::dtype     dtype() const noexcept { return dtype_; }
+  [[nodiscard]] stepwell::dtype dtype() const noexcept { return dtype_; }
   [[nodiscard]] const tensor_shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<std::byte>       bytes() noexcept { return bytes_; }
+  [[nodiscard]] std::span<std::byte> bytes() noexcept { return bytes_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::span<std::string>       strings() noexcept { return strings_; }
+  [[nodiscard]] std::span<std::string> strings() noexcept { return strings_; }
   [[nodiscard]] std::span<const std::string> strings() const noexcept { return strings_; }
   [[nodiscard]] tensor_view view() const { return {dtype_, shape_, bytes_}; }
 
@@ -85,9 +85,9 @@ public:
   }
 
 private:
-  stepwell::dtype          dtype_ = dtype::invalid;
-  tensor_shape             shape_;
-  std::vector<std::byte>   bytes_;
+  stepwell::dtype dtype_ = dtype::invalid;
+  tensor_shape shape_;
+  std::vector<std::byte> bytes_;
   std::vector<std::string> strings_;
 };
 

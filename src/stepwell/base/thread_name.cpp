@@ -22,7 +22,7 @@ std::string current_thread_name() {
 
 std::uint32_t current_thread_id() noexcept {
   static std::atomic<std::uint32_t> last = 0;
-  thread_local const std::uint32_t  mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  thread_local const std::uint32_t mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return mine;
 }
 

@@ -41,14 +41,10 @@ void trace_recorder::add(trace_event ended) noexcept {
   }
   try {
     spans_.push_back(std::move(ended));
-  } catch (const std::bad_alloc&) {
-    ++lost_;
-  }
+  } catch (const std::bad_alloc&) { ++lost_; }
 }
 
-std::shared_ptr<trace_recorder> detail::trace_of_this_thread() noexcept {
-  return innermost == nullptr ? nullptr : innermost->recorder_;
-}
+std::shared_ptr<trace_recorder> detail::trace_of_this_thread() noexcept { return innermost == nullptr ? nullptr : innermost->recorder_; }
 
 void trace_scope::enter(const std::shared_ptr<trace_recorder>& recorder) noexcept {
   recorder_ = recorder;
@@ -61,17 +57,14 @@ void trace_scope::leave() noexcept {
   innermost = outer_;
 }
 
-void trace_span::begin(std::shared_ptr<trace_recorder> recorder, std::string_view name,
-                       std::string_view category) noexcept {
+void trace_span::begin(std::shared_ptr<trace_recorder> recorder, std::string_view name, std::string_view category) noexcept {
   if (!recorder) { return; }
   try {
     auto& time = *recorder->time();
     trace_event event{std::string(name), std::string(category), current_thread_id(), current_thread_name(), {}, {}};
     open_ = std::make_unique<open_span>(open_span{std::move(recorder), std::move(event)});
     open_->event.begin = time.now();
-  } catch (const std::bad_alloc&) {
-    open_.reset();
-  }
+  } catch (const std::bad_alloc&) { open_.reset(); }
 }
 
 void trace_span::append(std::string_view key, std::string_view text) noexcept {

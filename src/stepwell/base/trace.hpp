@@ -54,13 +54,13 @@ public:
 
 private:
   const std::shared_ptr<clock> time_;
-  const std::size_t            max_spans_;
-  const clock::time_point      origin_;
-  const clock::wall_time       wall_origin_;
-  mutable std::mutex           mutex_;
-  std::vector<trace_event>     spans_;
-  std::uint64_t                taken_ = 0;  // spans, by all calls of `take`
-  std::size_t                  lost_ = 0;
+  const std::size_t max_spans_;
+  const clock::time_point origin_;
+  const clock::wall_time wall_origin_;
+  mutable std::mutex mutex_;
+  std::vector<trace_event> spans_;
+  std::uint64_t taken_ = 0;  // spans, by all calls of `take`
+  std::size_t lost_ = 0;
 };
 
 namespace detail {
@@ -97,7 +97,7 @@ private:
   void leave() noexcept;
 
   std::shared_ptr<trace_recorder> recorder_;
-  const trace_scope*              outer_ = nullptr;
+  const trace_scope* outer_ = nullptr;
 };
 
 /// A span from here to its end of life, on this thread. Does nothing where there is no recorder.
@@ -111,8 +111,7 @@ public:
     if (is_tracing()) [[unlikely]] { begin(detail::trace_of_this_thread(), name, category); }
   }
   /// Of `recorder`; of none if that is null.
-  trace_span(std::shared_ptr<trace_recorder> recorder, std::string_view name,
-             std::string_view category = default_category) noexcept {
+  trace_span(std::shared_ptr<trace_recorder> recorder, std::string_view name, std::string_view category = default_category) noexcept {
     if (recorder) [[unlikely]] { begin(std::move(recorder), name, category); }
   }
   trace_span(const trace_span&) = delete;
@@ -131,7 +130,7 @@ public:
   void argument(std::string_view key, Number value) noexcept {
     if (!open_) [[likely]] { return; }
     std::array<char, 24> text;
-    const auto           end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
     append(key, {text.data(), end});
   }
 
@@ -139,7 +138,7 @@ private:
   static constexpr std::string_view default_category = "stepwell";
   struct open_span {
     std::shared_ptr<trace_recorder> recorder;
-    trace_event                     event;
+    trace_event event;
   };
 
   void begin(std::shared_ptr<trace_recorder> recorder, std::string_view name, std::string_view category) noexcept;

@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  const void*           mark_ = nullptr;
+  const void* mark_ = nullptr;
   const std::type_info* info_ = nullptr;
 };
 

@@ -11,8 +11,8 @@ namespace stepwell {
 template<class T>
 [[nodiscard]] constexpr std::string_view type_name() noexcept {
   constexpr std::string_view all = __PRETTY_FUNCTION__;
-  constexpr auto             begin = all.find("T = ") + 4;
-  constexpr auto             end = all.find_first_of(";]", begin);
+  constexpr auto begin = all.find("T = ") + 4;
+  constexpr auto end = all.find_first_of(";]", begin);
   return all.substr(begin, end - begin);
 }
 

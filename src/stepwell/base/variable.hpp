@@ -35,8 +35,8 @@ concept tensor_like = requires(T& value) {
 
 /// A list of fixed-size elements: std::vector, std::array, std::span.
 template<class T>
-concept element_range = !tensor_like<T> && std::ranges::contiguous_range<T> && std::ranges::sized_range<T> &&
-                        tensor_element<std::ranges::range_value_t<T>>;
+concept element_range =
+    !tensor_like<T> && std::ranges::contiguous_range<T> && std::ranges::sized_range<T> && tensor_element<std::ranges::range_value_t<T>>;
 
 /// What can be a variable: a scalar, a list of elements, a tensor, or what is adapted to be one.
 template<class T>
@@ -65,7 +65,9 @@ concept has_strides = requires(T& value) { std::begin(value.strides()); };
 /// The first element: a view into a larger tensor tells how far behind `data()` it lies.
 template<class T>
 auto* first_element(T& value) {
-  if constexpr (requires { { value.data_offset() } -> std::convertible_to<std::ptrdiff_t>; }) {
+  if constexpr (requires {
+                  { value.data_offset() } -> std::convertible_to<std::ptrdiff_t>;
+                }) {
     return value.data() + static_cast<std::ptrdiff_t>(value.data_offset());
   } else {
     return value.data();
@@ -75,8 +77,11 @@ auto* first_element(T& value) {
 /// A view: its elements live elsewhere.
 template<class T>
 inline constexpr bool refers_to_elements = [] {
-  if constexpr (adapted_tensor<T>) { return tensor_adapter<std::remove_const_t<T>>::is_borrowed; }
-  else { return element_range<T> && std::ranges::enable_borrowed_range<T>; }
+  if constexpr (adapted_tensor<T>) {
+    return tensor_adapter<std::remove_const_t<T>>::is_borrowed;
+  } else {
+    return element_range<T> && std::ranges::enable_borrowed_range<T>;
+  }
 }();
 
 /// True when the elements of a `T&` can be assigned to; a constant span of writable elements is writable.
@@ -85,7 +90,8 @@ consteval bool has_writable_elements() {
   if constexpr (tensor_element<T>) {
     return !std::is_const_v<T>;
   } else if constexpr (adapted_tensor<T>) {
-    return tensor_adapter<std::remove_const_t<T>>::is_writable && (tensor_adapter<std::remove_const_t<T>>::is_borrowed || !std::is_const_v<T>);
+    return tensor_adapter<std::remove_const_t<T>>::is_writable &&
+           (tensor_adapter<std::remove_const_t<T>>::is_borrowed || !std::is_const_v<T>);
   } else if constexpr (tensor_like<T>) {
     return !std::is_const_v<std::remove_pointer_t<decltype(std::declval<T&>().data())>>;
   } else {
@@ -113,8 +119,7 @@ template<variable_like T>
     }
     tensor_shape shape;
     for (const auto size : value.shape()) { shape.push_back(static_cast<std::int64_t>(size)); }
-    return {dtype_of<element>, std::move(shape),
-            std::as_bytes(std::span<const element>(detail::first_element(value), value.size()))};
+    return {dtype_of<element>, std::move(shape), std::as_bytes(std::span<const element>(detail::first_element(value), value.size()))};
   } else {
     using element = std::ranges::range_value_t<T>;
     const std::span<const element> elements(std::ranges::data(value), std::ranges::size(value));
@@ -128,8 +133,7 @@ class variable_ref {
 public:
   template<variable_like T>
   variable_ref(std::string name, T& value) : name_(std::move(name)), view_(view_named(name_, value)) {
-    static_assert(detail::has_writable_elements<T>(),
-                  "stepwell: a variable must be writable, or it cannot be restored");
+    static_assert(detail::has_writable_elements<T>(), "stepwell: a variable must be writable, or it cannot be restored");
   }
   /// A temporary span, as it refers to elements that live elsewhere.
   template<variable_like T>
@@ -138,12 +142,12 @@ public:
   /// A list of variables below `name/`.
   variable_ref(std::string name, std::vector<variable_ref> below) : name_(std::move(name)), below_(std::move(below)) {}
 
-  [[nodiscard]] const std::string&  name() const noexcept { return name_; }
-  [[nodiscard]] const tensor_view&  view() const noexcept { return view_; }
-  [[nodiscard]] stepwell::dtype     dtype() const noexcept { return view_.dtype; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const tensor_view& view() const noexcept { return view_; }
+  [[nodiscard]] stepwell::dtype dtype() const noexcept { return view_.dtype; }
   [[nodiscard]] const tensor_shape& shape() const noexcept { return view_.shape; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return view_.bytes; }
-  [[nodiscard]] std::span<std::byte>       writable_bytes() const noexcept {
+  [[nodiscard]] std::span<std::byte> writable_bytes() const noexcept {
     return {const_cast<std::byte*>(view_.bytes.data()), view_.bytes.size()};  // made of writable elements
   }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
@@ -165,8 +169,8 @@ private:
     }
   }
 
-  std::string               name_;
-  tensor_view               view_;
+  std::string name_;
+  tensor_view view_;
   std::vector<variable_ref> below_;
 };
 

@@ -14,9 +14,9 @@
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
-#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell::detail {
@@ -40,19 +40,17 @@ std::string checkpoint_directory::name_of(const std::string& prefix) const {
   return parent ? io::join_path(*parent, io::base_name(prefix)) : prefix;
 }
 
-double checkpoint_directory::seconds_now() const {
-  return std::chrono::duration<double>(time_->wall_now().time_since_epoch()).count();
-}
+double checkpoint_directory::seconds_now() const { return std::chrono::duration<double>(time_->wall_now().time_since_epoch()).count(); }
 
 std::vector<std::string> checkpoint_directory::checkpoints() const {
-  const std::lock_guard    lock(mutex_);
+  const std::lock_guard lock(mutex_);
   std::vector<std::string> prefixes;
   for (const auto& entry : list_) { prefixes.push_back(path_of(entry.name)); }
   return prefixes;
 }
 
 void checkpoint_directory::pin(const std::string& prefix) {
-  auto                  name = name_of(prefix);
+  auto name = name_of(prefix);
   const std::lock_guard lock(mutex_);
   pinned_.insert(std::move(name));
 }
@@ -65,9 +63,9 @@ void checkpoint_directory::report_metric(std::int64_t step, double value) {
 
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   const std::lock_guard one(one_at_a_time_);
-  auto                  newest = find_newest_whole(path_, options_.basename, files_);
+  auto newest = find_newest_whole(path_, options_.basename, files_);
   if (!newest) { return newest; }
-  const auto            name = name_of(newest->prefix());
+  const auto name = name_of(newest->prefix());
   const std::lock_guard lock(mutex_);
   restored_from_ = name;  // those before it are like any other: many recoveries do not fill the disk
   // All that was tried before it is damaged: neither counted nor deleted from now on.
@@ -78,9 +76,9 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
 
 saved_checkpoint checkpoint_directory::write(const snapshot& taken) {
   const std::lock_guard one(one_at_a_time_);
-  const auto            start = time_->now();
-  const auto            name = fmt::format("{}-{:0{}}", options_.basename, taken.step(), options_.pad_step_number ? 8 : 1);
-  trace_span            span("save", "checkpoint");
+  const auto start = time_->now();
+  const auto name = fmt::format("{}-{:0{}}", options_.basename, taken.step(), options_.pad_step_number ? 8 : 1);
+  trace_span span("save", "checkpoint");
   if (span) { span.argument("checkpoint", path_of(name)); }
   span.argument("bytes", taken.size_bytes());
   try {
@@ -88,9 +86,7 @@ saved_checkpoint checkpoint_directory::write(const snapshot& taken) {
     write_tensors(name, taken);
     add_to_list(name, taken.step());
     write_state();
-  } catch (const error& failure) {
-    throw_status(save_failure(failure.cause(), name));
-  }
+  } catch (const error& failure) { throw_status(save_failure(failure.cause(), name)); }
   return {path_of(name), taken.step(), taken.size_bytes(), time_->now() - start};
 }
 
@@ -98,10 +94,11 @@ status checkpoint_directory::save_failure(const status& cause, const std::string
   const auto is_there = files_->exists(path_);
   const bool is_gone = is_there && !*is_there;
   return {cause.code,
-          fmt::format("could not save this checkpoint; {}: {}{}{}",
-                      is_gone ? fmt::format("Parent directory of {} doesn't exist, can't save; its directory is gone, removed while in use", name)
-                              : "those before it are as they were", cause.place,
-                      cause.place.empty() ? "" : ": ", cause.message),
+          fmt::format(
+              "could not save this checkpoint; {}: {}{}{}",
+              is_gone ? fmt::format("Parent directory of {} doesn't exist, can't save; its directory is gone, removed while in use", name)
+                      : "those before it are as they were",
+              cause.place, cause.place.empty() ? "" : ": ", cause.message),
           path_of(name)};
 }
 
@@ -122,7 +119,7 @@ void checkpoint_directory::add_to_list(const std::string& name, std::int64_t ste
 }
 
 void checkpoint_directory::write_state() {
-  const trace_span         span("write state file", "checkpoint");
+  const trace_span span("write state file", "checkpoint");
   format::checkpoint_state state;
   {
     const std::lock_guard lock(mutex_);
@@ -149,7 +146,7 @@ std::vector<listed_checkpoint> checkpoint_directory::list_for_retention() const 
 
 void checkpoint_directory::tidy() noexcept {
   const std::lock_guard one(one_at_a_time_);
-  const trace_span      span("tidy", "checkpoint");
+  const trace_span span("tidy", "checkpoint");
   keep_metrics();
   try {
     retain();
@@ -174,9 +171,9 @@ std::vector<listed_checkpoint> checkpoint_directory::listed() const {
 }
 
 retention_plan checkpoint_directory::plan_locked() const {
-  const auto            most = options_.max_to_keep.enabled();
-  const retention_rules rules{most ? std::optional(static_cast<std::size_t>(*most)) : std::nullopt,
-                              options_.keep_every_n_hours.enabled(), options_.keep_best};
+  const auto most = options_.max_to_keep.enabled();
+  const retention_rules rules{most ? std::optional(static_cast<std::size_t>(*most)) : std::nullopt, options_.keep_every_n_hours.enabled(),
+                              options_.keep_best};
   return plan_retention(list_for_retention(), rules, last_preserved_);
 }
 

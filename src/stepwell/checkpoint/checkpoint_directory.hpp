@@ -39,8 +39,8 @@ enum class directory_access {
 class checkpoint_directory {
 public:
   /// @errors As `saver::saver`.
-  checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files,
-                       std::shared_ptr<clock> time, directory_access access = directory_access::own);
+  checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time,
+                       directory_access access = directory_access::own);
 
   /// Makes a snapshot durable and lists it.
   saved_checkpoint write(const snapshot& taken);
@@ -67,7 +67,7 @@ private:
   [[nodiscard]] std::string path_of(std::string_view name) const;
   [[nodiscard]] std::string name_of(const std::string& prefix) const;
   [[nodiscard]] std::string metrics_path() const;
-  [[nodiscard]] double      seconds_now() const;
+  [[nodiscard]] double seconds_now() const;
 
   void check_is_in_place() const;
   void load(directory_access access);
@@ -86,22 +86,22 @@ private:
   void write_metrics();
   void keep_metrics() noexcept;
 
-  std::string                        path_;
-  std::string                        canonical_;
-  const saver_options&               options_;
-  std::shared_ptr<io::file_system>   files_;
-  std::shared_ptr<clock>             time_;
-  std::unique_ptr<io::file_lock>     lock_;
-  std::vector<std::string>           leftovers_;
+  std::string path_;
+  std::string canonical_;
+  const saver_options& options_;
+  std::shared_ptr<io::file_system> files_;
+  std::shared_ptr<clock> time_;
+  std::unique_ptr<io::file_lock> lock_;
+  std::vector<std::string> leftovers_;
 
-  std::mutex                         one_at_a_time_;  // of saving and restoring
-  mutable std::mutex                 mutex_;          // of what follows; never held during input or output
-  std::vector<listed_checkpoint>     list_;           // oldest first
-  std::set<std::string, std::less<>> pinned_;         // names
-  std::string                        restored_from_;  // the name of the last one
-  std::map<std::int64_t, double>     metrics_;
-  bool                               metrics_changed_ = false;
-  double                             last_preserved_ = 0;
+  std::mutex one_at_a_time_;                   // of saving and restoring
+  mutable std::mutex mutex_;                   // of what follows; never held during input or output
+  std::vector<listed_checkpoint> list_;        // oldest first
+  std::set<std::string, std::less<>> pinned_;  // names
+  std::string restored_from_;                  // the name of the last one
+  std::map<std::int64_t, double> metrics_;
+  bool metrics_changed_ = false;
+  double last_preserved_ = 0;
 };
 
 }  // namespace stepwell::detail

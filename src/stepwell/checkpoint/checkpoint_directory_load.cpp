@@ -14,10 +14,10 @@
 #include "stepwell/io/path.hpp"
 #include "stepwell/io/read_file.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <fmt/format.h>
 #include <sstream>
 #include <utility>
 
@@ -25,8 +25,8 @@ namespace stepwell::detail {
 namespace {
 
 constexpr std::string_view lock_name = ".stepwell.lock";
-constexpr std::uint64_t    max_metrics_bytes = std::uint64_t{64} << 20;
-constexpr double           seconds_per_hour = 3600;
+constexpr std::uint64_t max_metrics_bytes = std::uint64_t{64} << 20;
+constexpr double seconds_per_hour = 3600;
 
 template<class Number>
 bool parse_number(std::string_view word, Number& number) {
@@ -38,9 +38,8 @@ double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(
 
 }  // namespace
 
-checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options,
-                                           std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time,
-                                           directory_access access)
+checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files,
+                                           std::shared_ptr<clock> time, directory_access access)
     : path_(std::move(path)), options_(options), files_(std::move(files)), time_(std::move(time)) {
   const bool is_own = access == directory_access::own;
   if (is_own) { value_or_throw(files_->create_directories(path_)); }
@@ -53,8 +52,10 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
 /// Somebody who moves the directory away and begins another one there must not have both mixed.
 void checkpoint_directory::check_is_in_place() const {
   if (!lock_ || lock_->is_at(io::join_path(path_, lock_name))) { return; }
-  throw failed_precondition_error("the directory this saver has locked was moved or removed, and another stands in its place, "
-                                  "which is left alone; stop this run, or move its directory back", path_);
+  throw failed_precondition_error(
+      "the directory this saver has locked was moved or removed, and another stands in its place, "
+      "which is left alone; stop this run, or move its directory back",
+      path_);
 }
 
 void checkpoint_directory::load(directory_access access) {
@@ -69,9 +70,7 @@ void checkpoint_directory::load(directory_access access) {
   if (last_preserved_ > now) { last_preserved_ = now - interval; }  // the clock went backwards
 }
 
-std::string checkpoint_directory::metrics_path() const {
-  return io::join_path(path_, fmt::format("{}.metrics", options_.basename));
-}
+std::string checkpoint_directory::metrics_path() const { return io::join_path(path_, fmt::format("{}.metrics", options_.basename)); }
 
 /// What the list says of one that is there and, at first sight, whole; a damaged one is not counted.
 std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string& prefix) {
@@ -131,11 +130,11 @@ void checkpoint_directory::load_metrics() {
   if (!text && text.error().code == errc::not_found) { return; }
   if (!text) { throw_status(text.error()); }  // without them the best checkpoints would be deleted
   std::istringstream words(*text);
-  std::string        step_word;
-  std::string        value_word;
+  std::string step_word;
+  std::string value_word;
   while (words >> step_word >> value_word) {
     std::int64_t step = 0;
-    double       value = 0;
+    double value = 0;
     if (parse_number(step_word, step) && parse_number(value_word, value)) {
       metrics_[step] = value;
     } else {

@@ -11,9 +11,9 @@
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/io/path.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <condition_variable>
-#include <fmt/format.h>
 #include <mutex>
 #include <utility>
 
@@ -96,8 +96,8 @@ bool checkpoint_follower::is_whole(const std::string& prefix) {
 
 /// Changes whenever a file of this checkpoint does.
 std::string checkpoint_follower::fingerprint(const std::string& prefix) const {
-  const auto  directory = io::parent_directory(prefix);
-  const auto  start = io::base_name(prefix) + ".";
+  const auto directory = io::parent_directory(prefix);
+  const auto start = io::base_name(prefix) + ".";
   std::string all = prefix;
   for (const auto& name : names_in(*options_.file_system, directory)) {
     if (!name.starts_with(start)) { continue; }
@@ -108,7 +108,7 @@ std::string checkpoint_follower::fingerprint(const std::string& prefix) const {
 }
 
 bool checkpoint_follower::sleep_until(clock::time_point when) const {
-  std::mutex              mutex;
+  std::mutex mutex;
   std::condition_variable stopped;
   const std::stop_callback wake(options_.stop_token, [&] {
     { const std::lock_guard held(mutex); }

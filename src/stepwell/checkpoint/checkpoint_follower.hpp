@@ -36,12 +36,12 @@ private:
   [[nodiscard]] bool is_whole(const std::string& prefix);
   [[nodiscard]] std::string fingerprint(const std::string& prefix) const;
 
-  std::string            directory_;
+  std::string directory_;
   new_checkpoint_options options_;
   /// When the index was written; nothing where any with this name counts.
   std::map<std::string, std::optional<clock::wall_time>> seen_;
-  std::string                                            damaged_;     // the last damaged one, as it was then
-  std::optional<clock::wall_time>                        unreadable_;  // the state file, as it was then
+  std::string damaged_;                         // the last damaged one, as it was then
+  std::optional<clock::wall_time> unreadable_;  // the state file, as it was then
 };
 
 }  // namespace stepwell::detail

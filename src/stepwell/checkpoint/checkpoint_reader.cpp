@@ -7,10 +7,10 @@
 #include "stepwell/format/string_tensor.hpp"
 #include "stepwell/kernel/crc32c.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell {
@@ -24,20 +24,18 @@ void swap_numbers(std::span<std::byte> bytes, dtype type) {
   for (std::size_t at = 0; at + width <= bytes.size(); at += width) { std::ranges::reverse(bytes.subspan(at, width)); }
 }
 
-bool has_plain_checksum(dtype type) noexcept {
-  return type != dtype::string && type != dtype::variant && type != dtype::resource;
-}
+bool has_plain_checksum(dtype type) noexcept { return type != dtype::string && type != dtype::variant && type != dtype::resource; }
 
 }  // namespace
 
 struct checkpoint_reader::core {
-  std::string                          prefix;
-  std::shared_ptr<io::file_system>     files;
-  std::vector<detail::stored_tensor>   tensors;
-  std::vector<checkpoint_entry>        entries;
-  std::vector<detail::data_file>       data;
-  bool                                 is_big_endian = false;
-  mutable std::atomic<bool>            verified = false;
+  std::string prefix;
+  std::shared_ptr<io::file_system> files;
+  std::vector<detail::stored_tensor> tensors;
+  std::vector<checkpoint_entry> entries;
+  std::vector<detail::data_file> data;
+  bool is_big_endian = false;
+  mutable std::atomic<bool> verified = false;
 
   [[nodiscard]] const detail::stored_tensor& tensor_named(std::string_view name) const {
     const auto found = std::ranges::lower_bound(tensors, name, {}, [](const auto& t) -> std::string_view { return t.entry.name; });
@@ -51,9 +49,7 @@ struct checkpoint_reader::core {
     throw data_loss_error(fmt::format("tensor \"{}\": {} (bytes {} to {})", name, what, where.offset, where.offset + where.size),
                           file_of(where).path());
   }
-  [[nodiscard]] io::file& file_of(const format::bundle_entry& where) const {
-    return *data[static_cast<std::size_t>(where.shard_id)].file;
-  }
+  [[nodiscard]] io::file& file_of(const format::bundle_entry& where) const { return *data[static_cast<std::size_t>(where.shard_id)].file; }
 
   [[nodiscard]] bool is_swapped() const noexcept { return is_big_endian == (std::endian::native == std::endian::little); }
 
@@ -65,9 +61,7 @@ struct checkpoint_reader::core {
 
   void check_booleans(const format::bundle_entry& where, std::string_view name, std::span<const std::byte> bytes) const {
     const auto is_bool = [](std::byte value) { return value <= std::byte{1}; };
-    if (where.dtype == dtype::boolean && !std::ranges::all_of(bytes, is_bool)) {
-      refuse(where, name, "a boolean is neither 0 nor 1");
-    }
+    if (where.dtype == dtype::boolean && !std::ranges::all_of(bytes, is_bool)) { refuse(where, name, "a boolean is neither 0 nor 1"); }
   }
 
   /// The stored bytes of numbers, checked. @pre `target` has the entry's size.
@@ -85,7 +79,7 @@ struct checkpoint_reader::core {
 
   void check_numbers(const format::bundle_entry& where, std::string_view name, std::span<std::byte> scratch) const {
     std::uint32_t crc = 0;
-    const auto    size = static_cast<std::uint64_t>(where.size);
+    const auto size = static_cast<std::uint64_t>(where.size);
     for (std::uint64_t at = 0; at < size; at += scratch.size()) {
       const auto block = scratch.first(static_cast<std::size_t>(std::min<std::uint64_t>(scratch.size(), size - at)));
       read_block(where, name, at, block);
@@ -100,7 +94,7 @@ struct checkpoint_reader::core {
     std::vector<std::byte> scratch;
     for (const auto& where : parts) {
       std::uint32_t crc = 0;
-      const auto    size = static_cast<std::uint64_t>(where.size);
+      const auto size = static_cast<std::uint64_t>(where.size);
       scratch.resize(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size)));
       for (std::uint64_t at = 0; at < size; at += block_size) {
         const auto block = std::span(scratch).first(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size - at)));
@@ -135,7 +129,7 @@ struct checkpoint_reader::core {
   void read_tensor(const detail::stored_tensor& tensor, std::span<std::byte> target) const {
     if (!tensor.entry.is_partitioned) { return read_numbers(tensor.where, tensor.entry.name, target); }
     for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
-      const auto&            part = tensor.parts[i];
+      const auto& part = tensor.parts[i];
       std::vector<std::byte> bytes(static_cast<std::size_t>(part.size));
       read_numbers(part, tensor.entry.name, bytes);
       detail::copy_part(bytes, tensor.where.slices[i], tensor.where.shape, size_of(part.dtype), target);
@@ -163,8 +157,7 @@ struct checkpoint_reader::core {
   }
 };
 
-checkpoint_reader::checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files)
-    : core_(std::make_unique<core>()) {
+checkpoint_reader::checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files) : core_(std::make_unique<core>()) {
   core_->prefix = std::move(prefix);
   core_->files = files ? std::move(files) : io::posix_file_system();
   auto index = detail::load_index(*core_->files, core_->prefix);
@@ -180,7 +173,7 @@ checkpoint_reader& checkpoint_reader::operator=(checkpoint_reader&&) noexcept = 
 checkpoint_reader::~checkpoint_reader() = default;
 
 const std::string& checkpoint_reader::prefix() const noexcept { return core_->prefix; }
-std::int32_t       checkpoint_reader::shards() const noexcept { return static_cast<std::int32_t>(core_->data.size()); }
+std::int32_t checkpoint_reader::shards() const noexcept { return static_cast<std::int32_t>(core_->data.size()); }
 std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
 
@@ -227,7 +220,7 @@ void checkpoint_reader::verify() const {
 }
 
 void checkpoint_reader::verify(std::string_view name) const {
-  const auto&            stored = core_->tensor_named(name);
+  const auto& stored = core_->tensor_named(name);
   std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, stored.entry.size_bytes)));
   core_->check_tensor(stored, scratch);
 }

@@ -22,13 +22,13 @@ class file_system;
 
 /// What a checkpoint says of one tensor.
 struct checkpoint_entry {
-  std::string     name;
+  std::string name;
   stepwell::dtype dtype = dtype::invalid;
-  tensor_shape    shape;
-  std::uint64_t   size_bytes = 0;           ///< As stored, all slices together.
-  bool            is_partitioned = false;   ///< Stored in slices; `read` puts them together.
-  bool            is_object_graph = false;  ///< TensorFlow's note of who owns what, not a variable.
-  std::uint32_t   crc32c = 0;               ///< As stored: masked. 0 for a partitioned one, whose slices have each their own.
+  tensor_shape shape;
+  std::uint64_t size_bytes = 0;  ///< As stored, all slices together.
+  bool is_partitioned = false;   ///< Stored in slices; `read` puts them together.
+  bool is_object_graph = false;  ///< TensorFlow's note of who owns what, not a variable.
+  std::uint32_t crc32c = 0;      ///< As stored: masked. 0 for a partitioned one, whose slices have each their own.
 };
 
 /// One open checkpoint. Its index is read, checked and kept at construction; tensors are read when asked for.

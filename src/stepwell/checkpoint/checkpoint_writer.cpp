@@ -9,22 +9,22 @@
 #include "stepwell/io/path.hpp"
 #include "stepwell/kernel/crc32c.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
-#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell {
 namespace {
 
-constexpr std::size_t  block_size = std::size_t{4} << 20;  // one write each: fewer, larger ones reach the disk sooner
-constexpr std::int32_t max_shards = 99'999;                // five digits in the file name
+constexpr std::size_t block_size = std::size_t{4} << 20;  // one write each: fewer, larger ones reach the disk sooner
+constexpr std::int32_t max_shards = 99'999;               // five digits in the file name
 
 void check(const std::string& name, const tensor_view& view) {
   const auto size = static_cast<std::size_t>(element_count(view.shape)) * size_of(view.dtype);
   if (size_of(view.dtype) == 0 || size != view.bytes.size()) {
-    throw invalid_argument_error(fmt::format("tensor \"{}\" of {} {} has {} bytes", name, to_string(view.dtype),
-                                             to_string(view.shape), view.bytes.size()));
+    throw invalid_argument_error(
+        fmt::format("tensor \"{}\" of {} {} has {} bytes", name, to_string(view.dtype), to_string(view.shape), view.bytes.size()));
   }
 }
 
@@ -53,9 +53,12 @@ checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::fil
 format::bundle_entry checkpoint_writer::write(const std::string& name, std::span<const std::byte> bytes, dtype type,
                                               const tensor_shape& shape) {
   const auto least = std::ranges::min_element(data_, {}, &io::atomic_file::size);
-  format::bundle_entry entry{.dtype = type, .shape = shape, .shard_id = static_cast<std::int32_t>(least - data_.begin()),
+  format::bundle_entry entry{.dtype = type,
+                             .shape = shape,
+                             .shard_id = static_cast<std::int32_t>(least - data_.begin()),
                              .offset = static_cast<std::int64_t>(least->size()),
-                             .size = static_cast<std::int64_t>(bytes.size()), .slices = {}};
+                             .size = static_cast<std::int64_t>(bytes.size()),
+                             .slices = {}};
   std::uint32_t crc = 0;
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(block_size, bytes.size()));
@@ -91,7 +94,7 @@ void checkpoint_writer::add_strings(const std::string& name, const tensor_shape&
   }
   if (name.empty() || format::is_slice_key(name)) { throw invalid_argument_error("a tensor needs a proper name", prefix_); }
   const auto encoded = format::encode_strings(elements);
-  auto       entry = write(name, std::as_bytes(std::span(encoded.bytes)), dtype::string, shape);
+  auto entry = write(name, std::as_bytes(std::span(encoded.bytes)), dtype::string, shape);
   entry.crc32c = encoded.crc32c;
   insert(name, std::move(entry));
 }
@@ -125,14 +128,14 @@ void checkpoint_writer::publish_data() {
 }
 
 void checkpoint_writer::publish_index() {
-  const trace_span     span("write index", "checkpoint");
+  const trace_span span("write index", "checkpoint");
   format::table_writer table;
-  const format::bundle_header header{.num_shards = static_cast<std::int32_t>(data_.size()),
-                                     .is_big_endian = std::endian::native == std::endian::big, .bad_consumers = {}};
+  const format::bundle_header header{
+      .num_shards = static_cast<std::int32_t>(data_.size()), .is_big_endian = std::endian::native == std::endian::big, .bad_consumers = {}};
   value_or_throw(table.add("", encode(header)));
   for (const auto& [key, entry] : entries_) { value_or_throw(table.add(key, encode(entry))); }
   const auto bytes = table.finish();
-  auto       file = value_or_throw(io::atomic_file::create(*files_, format::index_name(prefix_)));
+  auto file = value_or_throw(io::atomic_file::create(*files_, format::index_name(prefix_)));
   value_or_throw(file.append(std::as_bytes(std::span(bytes))));
   value_or_throw(file.finish());
   value_or_throw(file.rename_into_place());

@@ -49,9 +49,9 @@ private:
   void publish_index();
   void remove_data() noexcept;
 
-  std::string                                 prefix_;
-  std::shared_ptr<io::file_system>            files_;
-  std::vector<io::atomic_file>                data_;
+  std::string prefix_;
+  std::shared_ptr<io::file_system> files_;
+  std::vector<io::atomic_file> data_;
   std::map<std::string, format::bundle_entry> entries_;
 };
 

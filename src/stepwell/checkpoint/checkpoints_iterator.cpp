@@ -28,9 +28,9 @@ public:
   }
 
 private:
-  detail::checkpoint_follower      follower_;
-  seconds_value                    min_interval_;
-  std::function<bool()>            timeout_fn_;
+  detail::checkpoint_follower follower_;
+  seconds_value min_interval_;
+  std::function<bool()> timeout_fn_;
   std::optional<clock::time_point> given_at_;
 };
 

@@ -21,11 +21,11 @@ class file_system;
 
 /// How to wait for a checkpoint.
 struct new_checkpoint_options {
-  seconds_value                    seconds_to_sleep = 1;             ///< Between two looks at the directory.
-  std::optional<seconds_value>     timeout          = std::nullopt;  ///< Not said: as long as it takes. Zero: one look.
-  std::stop_token                  stop_token       = {};            ///< Ends the wait at once.
-  std::shared_ptr<stepwell::clock> clock            = nullptr;       ///< Null: the machine's.
-  std::shared_ptr<io::file_system> file_system      = nullptr;       ///< Null: the machine's.
+  seconds_value seconds_to_sleep = 1;                      ///< Between two looks at the directory.
+  std::optional<seconds_value> timeout = std::nullopt;     ///< Not said: as long as it takes. Zero: one look.
+  std::stop_token stop_token = {};                         ///< Ends the wait at once.
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the machine's.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the machine's.
 };
 
 /// The prefix of the checkpoint that the state file calls newest, once it is whole and another than `last_checkpoint`.
@@ -51,7 +51,6 @@ struct checkpoints_iterator_options {
 /// None comes twice; one that is written again under the name of another (after a rollback) is another one.
 /// @lifetime A prefix is good until the next one. Its files stay until the saver deletes them, maybe soon.
 /// @errors   As `wait_for_new_checkpoint`, out of the iteration; it is then at its end.
-[[nodiscard]] generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir,
-                                                                 checkpoints_iterator_options options = {});
+[[nodiscard]] generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir, checkpoints_iterator_options options = {});
 
 }  // namespace stepwell

@@ -9,8 +9,8 @@
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/path.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <utility>
 
 namespace stepwell {
@@ -23,8 +23,8 @@ std::shared_ptr<io::file_system> or_real(std::shared_ptr<io::file_system> files)
 /// In the order in which to try them.
 std::vector<std::string> candidates(const std::shared_ptr<io::file_system>& files, const std::string& directory,
                                     std::string_view basename) {
-  const auto               state = detail::read_state_file(*files, directory);
-  auto                     on_disk = list_checkpoints(directory, basename, files);
+  const auto state = detail::read_state_file(*files, directory);
+  auto on_disk = list_checkpoints(directory, basename, files);
   std::vector<std::string> first;
   std::vector<std::string> last;
   std::ranges::reverse(on_disk);
@@ -54,8 +54,7 @@ std::optional<std::string> latest_checkpoint(const std::string& directory, std::
   return std::nullopt;
 }
 
-std::vector<std::string> list_checkpoints(const std::string& directory, std::string_view basename,
-                                          std::shared_ptr<io::file_system> files) {
+std::vector<std::string> list_checkpoints(const std::string& directory, std::string_view basename, std::shared_ptr<io::file_system> files) {
   files = or_real(std::move(files));
   std::vector<std::pair<std::int64_t, std::string>> found;
   for (const auto& name : detail::names_in(*files, directory)) {
@@ -73,7 +72,7 @@ std::vector<std::string> list_checkpoints(const std::string& directory, std::str
 std::optional<checkpoint_reader> find_newest_whole(const std::string& directory, std::string_view basename,
                                                    std::shared_ptr<io::file_system> files) {
   files = or_real(std::move(files));
-  const auto  claims = candidates(files, directory, basename);
+  const auto claims = candidates(files, directory, basename);
   std::string damages;
   for (const auto& prefix : claims) {
     try {
@@ -88,7 +87,9 @@ std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
   }
   if (claims.empty()) { return std::nullopt; }
   throw data_loss_error(fmt::format("none of the {} checkpoints here is whole; move them away to start anew, or bring back a "
-                                    "good one:{}", claims.size(), damages), directory);
+                                    "good one:{}",
+                                    claims.size(), damages),
+                        directory);
 }
 
 }  // namespace stepwell

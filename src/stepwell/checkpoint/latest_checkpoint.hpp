@@ -29,8 +29,7 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
 /// The prefix the state file calls newest, if its index exists; nothing checked beyond that (contract STATE-5).
 /// No state file: nothing. One that does not parse, or names what is not there: nothing, and a warning.
 /// @errors `permission_denied_error`, and other failures of the file system.
-[[nodiscard]] std::optional<std::string> latest_checkpoint(const std::string& directory,
-                                                           std::shared_ptr<io::file_system> files = nullptr);
+[[nodiscard]] std::optional<std::string> latest_checkpoint(const std::string& directory, std::shared_ptr<io::file_system> files = nullptr);
 
 /// Prefixes of all indexes named `basename`-N in a directory, by rising N; the state file has no say.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& directory,

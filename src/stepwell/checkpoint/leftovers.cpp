@@ -9,9 +9,9 @@
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
-#include <fmt/format.h>
 #include <map>
 
 namespace stepwell::detail {
@@ -44,7 +44,7 @@ bool remove_or_log(io::file_system& files, const std::string& path) {
 
 /// Data files of ours by prefix, and by number of shards.
 std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> group_data(const std::vector<std::string>& names,
-                                                                                       std::string_view basename) {
+                                                                                        std::string_view basename) {
   std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> groups;
   for (const auto& name : names) {
     const auto parsed = parse_data_name(name);
@@ -57,13 +57,13 @@ std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> gro
 
 std::optional<data_file_name> parse_data_name(std::string_view name) noexcept {
   constexpr std::string_view middle = ".data-";
-  constexpr std::size_t      tail = 5 + 4 + 5;  // "00000-of-00001"
+  constexpr std::size_t tail = 5 + 4 + 5;  // "00000-of-00001"
   const auto at = name.rfind(middle);
   if (at == std::string_view::npos || name.size() - at - middle.size() != tail || name.substr(name.size() - 9, 4) != "-of-") {
     return std::nullopt;
   }
   std::int32_t shards = 0;
-  const auto   digits = name.substr(name.size() - 5);
+  const auto digits = name.substr(name.size() - 5);
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), shards);
   if (failure != std::errc() || end != digits.data() + digits.size()) { return std::nullopt; }
   return data_file_name{name.substr(0, at), shards};
@@ -103,8 +103,8 @@ std::int32_t free_shard_count(const std::vector<std::string>& names, std::string
   return wanted;
 }
 
-void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names,
-                       std::string_view prefix, std::int32_t kept) {
+void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names, std::string_view prefix,
+                       std::int32_t kept) {
   for (const auto& name : names) {
     const auto parsed = parse_data_name(name);
     if (parsed && parsed->prefix == prefix && parsed->shards != kept) { remove_or_log(files, io::join_path(directory, name)); }

@@ -17,7 +17,7 @@ namespace stepwell::detail {
 /// What the name of a data file says: "model.ckpt-3.data-00000-of-00001".
 struct data_file_name {
   std::string_view prefix;  ///< Without the directory.
-  std::int32_t     shards = 0;
+  std::int32_t shards = 0;
 };
 [[nodiscard]] std::optional<data_file_name> parse_data_name(std::string_view name) noexcept;
 
@@ -35,7 +35,7 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, const
 [[nodiscard]] std::int32_t free_shard_count(const std::vector<std::string>& names, std::string_view prefix, std::int32_t wanted);
 
 /// Removes the data files of `prefix`, but for those with `kept` shards (0: none kept); failures are logged.
-void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names,
-                       std::string_view prefix, std::int32_t kept);
+void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names, std::string_view prefix,
+                       std::int32_t kept);
 
 }  // namespace stepwell::detail

@@ -24,8 +24,7 @@ bool checkpoint_exists(const std::string& prefix, std::shared_ptr<io::file_syste
   return value_or_throw(or_real(std::move(files))->exists(format::index_name(prefix)));
 }
 
-std::vector<clock::wall_time> get_checkpoint_mtimes(std::span<const std::string> prefixes,
-                                                    std::shared_ptr<io::file_system> files) {
+std::vector<clock::wall_time> get_checkpoint_mtimes(std::span<const std::string> prefixes, std::shared_ptr<io::file_system> files) {
   files = or_real(std::move(files));
   std::vector<clock::wall_time> times;
   for (const auto& prefix : prefixes) {

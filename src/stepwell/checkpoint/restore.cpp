@@ -3,9 +3,9 @@
 
 #include "stepwell/base/error.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -17,7 +17,7 @@ constexpr std::string_view own_notes = "stepwell/saver/";
 
 /// What a source says of one tensor.
 struct offered {
-  stepwell::dtype     dtype;
+  stepwell::dtype dtype;
   const tensor_shape* shape;
 };
 
@@ -40,8 +40,8 @@ public:
       report_.missing.push_back(variable.name());
       missing_.append("\n  ").append(variable.name()).append(name == variable.name() ? "" : fmt::format(" (there \"{}\")", name));
     } else if (theirs->dtype != variable.dtype() || *theirs->shape != variable.shape()) {
-      mismatches_.append(fmt::format("\n  {}: checkpoint has {}, model has {}", variable.name(),
-                                     describe(theirs->dtype, *theirs->shape), describe(variable.dtype(), variable.shape())));
+      mismatches_.append(fmt::format("\n  {}: checkpoint has {}, model has {}", variable.name(), describe(theirs->dtype, *theirs->shape),
+                                     describe(variable.dtype(), variable.shape())));
     } else {
       report_.restored.push_back(variable.name());
     }
@@ -57,7 +57,9 @@ public:
     }
     if (is_missing) {
       throw not_found_error(fmt::format("{}: most likely for a Variable name or other graph key that is missing from the checkpoint; "
-                                        "rename them, or allow missing ones.{}", what, missing), std::string(place_));
+                                        "rename them, or allow missing ones.{}",
+                                        what, missing),
+                            std::string(place_));
     }
   }
 
@@ -70,12 +72,12 @@ public:
   [[nodiscard]] restore_report take() && { return std::move(report_); }
 
 private:
-  const restore_options&             options_;
-  std::string_view                   place_;
+  const restore_options& options_;
+  std::string_view place_;
   std::set<std::string, std::less<>> used_;
-  std::string                        missing_;
-  std::string                        mismatches_;
-  restore_report                     report_;
+  std::string missing_;
+  std::string mismatches_;
+  restore_report report_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ constexpr double seconds_per_hour = 3600;
 
 /// Which ones have the best values of the metric; of equal ones the newer.
 std::vector<bool> best_of(const std::vector<listed_checkpoint>& list, const std::optional<keep_best>& rule) {
-  std::vector<bool>        is_best(list.size(), false);
+  std::vector<bool> is_best(list.size(), false);
   std::vector<std::size_t> ranked;
   if (!rule) { return is_best; }
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -29,15 +29,14 @@ std::vector<bool> best_of(const std::vector<listed_checkpoint>& list, const std:
 
 retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const retention_rules& rules, double last_preserved) {
   retention_plan plan{.listed = {}, .deleted = {}, .last_preserved = last_preserved};
-  const auto     window = std::max<std::size_t>(rules.max_to_keep.value_or(list.size()), 1);
-  const auto     is_best = best_of(list, rules.best);
+  const auto window = std::max<std::size_t>(rules.max_to_keep.value_or(list.size()), 1);
+  const auto is_best = best_of(list, rules.best);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto& checkpoint = list[i];
-    const bool  stays = i + window >= list.size() || checkpoint.is_protected || is_best[i];
+    const bool stays = i + window >= list.size() || checkpoint.is_protected || is_best[i];
     if (stays) {
       plan.listed.push_back(checkpoint);
-    } else if (rules.keep_every_n_hours &&
-               checkpoint.time - plan.last_preserved >= *rules.keep_every_n_hours * seconds_per_hour) {
+    } else if (rules.keep_every_n_hours && checkpoint.time - plan.last_preserved >= *rules.keep_every_n_hours * seconds_per_hour) {
       plan.last_preserved = checkpoint.time;
     } else if (checkpoint.is_ours) {
       plan.deleted.push_back(checkpoint);

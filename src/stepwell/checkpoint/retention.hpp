@@ -15,25 +15,25 @@ namespace stepwell::detail {
 
 /// One listed checkpoint, as retention sees it.
 struct listed_checkpoint {
-  std::string           name;                ///< Without the directory, unless it lies in another one.
-  std::int64_t          step = 0;
-  double                time = 0;            ///< Seconds since the epoch.
-  bool                  is_ours = false;     ///< Written by a saver of this library; else it is never deleted.
-  bool                  is_protected = false;  ///< Pinned, or the one restored from.
+  std::string name;  ///< Without the directory, unless it lies in another one.
+  std::int64_t step = 0;
+  double time = 0;            ///< Seconds since the epoch.
+  bool is_ours = false;       ///< Written by a saver of this library; else it is never deleted.
+  bool is_protected = false;  ///< Pinned, or the one restored from.
   std::optional<double> metric = std::nullopt;
 };
 
 struct retention_rules {
-  std::optional<std::size_t> max_to_keep;          ///< None: all stay.
-  std::optional<double>      keep_every_n_hours;
-  std::optional<keep_best>   best;
+  std::optional<std::size_t> max_to_keep;  ///< None: all stay.
+  std::optional<double> keep_every_n_hours;
+  std::optional<keep_best> best;
 };
 
 /// What becomes of a list; oldest first in all three. What is in none of them is forgotten: its files stay for good.
 struct retention_plan {
   std::vector<listed_checkpoint> listed;
   std::vector<listed_checkpoint> deleted;
-  double                         last_preserved = 0;
+  double last_preserved = 0;
 };
 
 /// `list` is oldest first; its last one, the newest, always stays. `last_preserved` is when the last one was that

@@ -11,9 +11,9 @@ namespace stepwell {
 
 /// Checkpoints that were handed over and are not durable yet.
 struct save_backlog {
-  std::uint64_t                 writing_bytes = 0;  ///< Of the one being written.
-  std::chrono::duration<double> writing_for{};      ///< How long it has been at it.
-  std::uint64_t                 waiting_bytes = 0;  ///< Of those that wait for it.
+  std::uint64_t writing_bytes = 0;              ///< Of the one being written.
+  std::chrono::duration<double> writing_for{};  ///< How long it has been at it.
+  std::uint64_t waiting_bytes = 0;              ///< Of those that wait for it.
 
   [[nodiscard]] bool empty() const noexcept { return writing_bytes == 0 && waiting_bytes == 0; }
 

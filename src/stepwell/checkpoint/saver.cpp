@@ -7,8 +7,7 @@
 
 namespace stepwell {
 
-saver::saver(std::string directory, saver_options options)
-    : core_(std::make_shared<core>(std::move(directory), std::move(options))) {}
+saver::saver(std::string directory, saver_options options) : core_(std::make_shared<core>(std::move(directory), std::move(options))) {}
 
 saver::saver(saver&&) noexcept = default;
 
@@ -19,7 +18,7 @@ void saver::close() noexcept { core_->close(); }
 
 std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) { return core_->acquire(pool, true); }
 std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) { return core_->acquire(pool, false); }
-save_outcome     saver::save(snapshot taken) { return core_->save(std::move(taken)); }
+save_outcome saver::save(snapshot taken) { return core_->save(std::move(taken)); }
 saved_checkpoint saver::save_and_wait(snapshot taken) { return core_->save_and_wait(std::move(taken)); }
 
 void saver::on_saved(std::function<void(const saved_checkpoint&)> callback) { core_->on_saved(std::move(callback)); }
@@ -34,12 +33,12 @@ void saver::drain(clock_type::time_point deadline) { core_->drain(deadline); }
 void saver::when_idle(std::function<void()> wake) { core_->when_idle(std::move(wake)); }
 
 std::optional<checkpoint_reader> saver::restore_newest() { return core_->directory().restore_newest(); }
-std::optional<saved_checkpoint>  saver::latest() const { return core_->latest(); }
-std::vector<std::string>         saver::checkpoints() const { return core_->directory().checkpoints(); }
+std::optional<saved_checkpoint> saver::latest() const { return core_->latest(); }
+std::vector<std::string> saver::checkpoints() const { return core_->directory().checkpoints(); }
 void saver::pin(const std::string& prefix) { core_->directory().pin(prefix); }
 void saver::report_metric(std::int64_t step, double value) { core_->directory().report_metric(step, value); }
 
-const std::string&   saver::directory() const noexcept { return core_->path(); }
+const std::string& saver::directory() const noexcept { return core_->path(); }
 const saver_options& saver::options() const noexcept { return core_->options(); }
 
 }  // namespace stepwell

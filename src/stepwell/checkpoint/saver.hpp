@@ -24,9 +24,9 @@ namespace stepwell {
 
 /// One checkpoint that is durable, listed and whole.
 struct saved_checkpoint {
-  std::string   prefix;           ///< With the directory: "run/model.ckpt-500".
-  std::int64_t  step = 0;
-  std::uint64_t size_bytes = 0;   ///< Of the variables.
+  std::string prefix;  ///< With the directory: "run/model.ckpt-500".
+  std::int64_t step = 0;
+  std::uint64_t size_bytes = 0;             ///< Of the variables.
   std::chrono::duration<double> seconds{};  ///< From the start of writing to durable.
 };
 
@@ -72,8 +72,7 @@ public:
   template<class T>
     requires(!std::same_as<std::remove_cvref_t<T>, snapshot>)
   save_outcome save(T&&) {
-    static_assert(std::same_as<T, snapshot>,
-                  "stepwell: a saver takes a snapshot; a live view could change while it is written");
+    static_assert(std::same_as<T, snapshot>, "stepwell: a saver takes a snapshot; a live view could change while it is written");
     return save_outcome::skipped;
   }
 
@@ -116,7 +115,7 @@ public:
   /// Kept in a small file beside the checkpoints, written with the next save or at the end, so that a later saver knows it.
   void report_metric(std::int64_t step, double value);
 
-  [[nodiscard]] const std::string&   directory() const noexcept;
+  [[nodiscard]] const std::string& directory() const noexcept;
   [[nodiscard]] const saver_options& options() const noexcept;
 
 private:

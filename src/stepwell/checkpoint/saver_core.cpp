@@ -80,7 +80,7 @@ save_outcome saver::core::save(snapshot taken) {
 
 saved_checkpoint saver::core::save_and_wait(snapshot taken) {
   refuse_when_closed();
-  const auto       waiting = std::make_shared<ticket>();
+  const auto waiting = std::make_shared<ticket>();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !is_full(); });
   queue_.push_back({.taken = std::move(taken), .waiting = waiting});
@@ -127,7 +127,7 @@ bool saver::core::busy() const {
 
 save_backlog saver::core::backlog() const {
   const std::lock_guard lock(mutex_);
-  save_backlog          found;
+  save_backlog found;
   if (current_ && current_->taken) { found = {current_->taken->size_bytes(), time_->now() - current_->begun, 0}; }
   for (const auto& waiting : queue_) { found.waiting_bytes += waiting.taken->size_bytes(); }
   return found;
@@ -187,9 +187,7 @@ void saver::core::close() noexcept {
   if (!failure) { return; }
   try {
     std::rethrow_exception(failure);
-  } catch (const std::exception& undelivered) {
-    log_error(undelivered.what());
-  }
+  } catch (const std::exception& undelivered) { log_error(undelivered.what()); }
 }
 
 }  // namespace stepwell

@@ -25,7 +25,7 @@ public:
   core(std::string directory, saver_options options);
 
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool, bool may_wait);
-  save_outcome     save(snapshot taken);
+  save_outcome save(snapshot taken);
   saved_checkpoint save_and_wait(snapshot taken);
 
   void on_saved(std::function<void(const saved_checkpoint&)> callback);
@@ -43,20 +43,20 @@ public:
   void close() noexcept;
 
   [[nodiscard]] detail::checkpoint_directory& directory() noexcept { return directory_; }
-  [[nodiscard]] const std::string&            path() const noexcept { return path_; }
-  [[nodiscard]] const saver_options&          options() const noexcept { return options_; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const saver_options& options() const noexcept { return options_; }
 
 private:
   /// For somebody who waits for one save.
   struct ticket {
     std::optional<saved_checkpoint> saved;
-    std::exception_ptr              failure;
+    std::exception_ptr failure;
   };
   struct job {
     std::optional<snapshot> taken;
     std::shared_ptr<ticket> waiting = nullptr;
-    int                     tries = 0;
-    clock_type::time_point  begun = {};  // once it is the current one
+    int tries = 0;
+    clock_type::time_point begun = {};  // once it is the current one
   };
 
   [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty(); }
@@ -75,30 +75,30 @@ private:
   void give_up(std::exception_ptr failure);
   void finish();
 
-  std::string                      path_;
-  saver_options                    options_;
-  std::shared_ptr<clock_type>      time_;
-  std::shared_ptr<io::pool>        pool_;
-  detail::checkpoint_directory     directory_;
+  std::string path_;
+  saver_options options_;
+  std::shared_ptr<clock_type> time_;
+  std::shared_ptr<io::pool> pool_;
+  detail::checkpoint_directory directory_;
 
-  mutable std::mutex                 mutex_;
-  std::condition_variable            changed_;
-  std::deque<job>                    queue_;           // waiting, oldest first
-  std::optional<job>                 current_;         // being written, or about to be
-  bool                               dropped_one_ = false;   // `acquire` took a waiting one's buffer
-  bool                               waits_to_retry_ = false;
-  bool                               is_closing_ = false;
-  bool                               is_late_ = false;       // a drain ran into its deadline
-  bool                               is_alone_ = false;      // closed, and not waited for
-  alarm                              retry_;
-  std::exception_ptr                 failure_;         // the first undelivered one
-  std::atomic<bool>                  has_failure_ = false;
-  std::optional<saved_checkpoint>    latest_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<job> queue_;       // waiting, oldest first
+  std::optional<job> current_;  // being written, or about to be
+  bool dropped_one_ = false;    // `acquire` took a waiting one's buffer
+  bool waits_to_retry_ = false;
+  bool is_closing_ = false;
+  bool is_late_ = false;   // a drain ran into its deadline
+  bool is_alone_ = false;  // closed, and not waited for
+  alarm retry_;
+  std::exception_ptr failure_;  // the first undelivered one
+  std::atomic<bool> has_failure_ = false;
+  std::optional<saved_checkpoint> latest_;
   std::vector<std::function<void()>> idle_wakers_;
 
-  std::recursive_mutex                          callbacks_mutex_;  // held while one runs; it may replace itself
-  std::function<void(const saved_checkpoint&)>  on_saved_;
-  std::function<void(std::exception_ptr)>       on_failure_;
+  std::recursive_mutex callbacks_mutex_;  // held while one runs; it may replace itself
+  std::function<void(const saved_checkpoint&)> on_saved_;
+  std::function<void(std::exception_ptr)> on_failure_;
 };
 
 }  // namespace stepwell

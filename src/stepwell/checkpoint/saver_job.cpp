@@ -7,9 +7,9 @@
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/saver_core.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
-#include <fmt/format.h>
 #include <string>
 #include <utility>
 
@@ -24,9 +24,7 @@ bool may_mend_itself(const std::exception_ptr& failure) {
     std::rethrow_exception(failure);
   } catch (const error& known) {
     return known.kind() != errc::resource_exhausted && known.kind() != errc::invalid_argument && known.kind() != errc::internal;
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
 }
 
 template<class Callback, class... Arguments>
@@ -36,9 +34,7 @@ void call(std::recursive_mutex& mutex, const std::function<Callback>& callback, 
   if (!copy) { return; }
   try {
     copy(arguments...);
-  } catch (...) {
-    log_error("a callback of a saver has thrown: " + text_of(std::current_exception()));
-  }
+  } catch (...) { log_error("a callback of a saver has thrown: " + text_of(std::current_exception())); }
 }
 
 }  // namespace
@@ -58,15 +54,13 @@ void saver::core::post_current() {
 }
 
 void saver::core::run() {
-  std::exception_ptr              failure;
+  std::exception_ptr failure;
   std::optional<saved_checkpoint> saved;
-  const auto                      trace = current_->taken->trace();  // of the session that asked for this save
+  const auto trace = current_->taken->trace();  // of the session that asked for this save
   try {
     const trace_scope scope(trace);
     saved = directory_.write(*current_->taken);  // `current_` is ours until `finish`
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  } catch (...) { failure = std::current_exception(); }
   if (saved) {
     succeed(*saved, trace);
   } else {
@@ -77,7 +71,7 @@ void saver::core::run() {
 /// A snapshot counts as held until just before its buffer is free again: whoever gets the buffer has room for a save.
 void saver::core::release_current() {
   std::optional<snapshot> done;
-  const std::lock_guard   lock(mutex_);
+  const std::lock_guard lock(mutex_);
   done.swap(current_->taken);
 }
 
@@ -106,7 +100,7 @@ void saver::core::fail(std::exception_ptr failure) {
 
 bool saver::core::try_again_later(const std::exception_ptr& failure) {
   const std::lock_guard lock(mutex_);
-  const auto&           policy = options_.on_error;
+  const auto& policy = options_.on_error;
   if (is_closing_ || current_->tries >= policy.retries() || !may_mend_itself(failure)) { return false; }
   const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current_->tries, 20));
   ++current_->tries;
@@ -117,7 +111,7 @@ bool saver::core::try_again_later(const std::exception_ptr& failure) {
     const auto self = weak.lock();
     if (!self) { return; }
     std::unique_lock waking(self->mutex_);
-    const bool       is_due = std::exchange(self->waits_to_retry_, false);
+    const bool is_due = std::exchange(self->waits_to_retry_, false);
     waking.unlock();
     if (is_due) { self->post_current(); }
   });
@@ -141,7 +135,7 @@ void saver::core::give_up(std::exception_ptr failure) {
 
 void saver::core::finish() {
   std::vector<std::function<void()>> wakers;
-  bool                               starts = false;
+  bool starts = false;
   {
     const std::lock_guard lock(mutex_);
     current_.reset();

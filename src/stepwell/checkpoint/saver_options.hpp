@@ -40,16 +40,16 @@ public:
   /// Log it and go on; the next save is as good a chance.
   [[nodiscard]] static on_save_error warn() { return on_save_error(true, 0, {}); }
 
-  [[nodiscard]] bool            only_warns() const noexcept { return only_warns_; }
-  [[nodiscard]] int             retries() const noexcept { return retries_; }
+  [[nodiscard]] bool only_warns() const noexcept { return only_warns_; }
+  [[nodiscard]] int retries() const noexcept { return retries_; }
   [[nodiscard]] clock::duration first_wait() const noexcept { return first_wait_; }
 
 private:
   on_save_error(bool only_warns, int retries, clock::duration first_wait)
       : only_warns_(only_warns), retries_(retries), first_wait_(first_wait) {}
 
-  bool            only_warns_;
-  int             retries_;
+  bool only_warns_;
+  int retries_;
   clock::duration first_wait_;
 };
 
@@ -58,9 +58,9 @@ enum class better { higher, lower };
 
 /// Keeps, besides the newest, the `count` checkpoints whose reported metric is best.
 struct keep_best {
-  std::string metric    = "loss";
-  std::size_t count     = 1;
-  better      direction = better::lower;
+  std::string metric = "loss";
+  std::size_t count = 1;
+  better direction = better::lower;
 };
 
 /// Everything has a default; an empty pointer means the process-wide one.
@@ -78,12 +78,12 @@ struct saver_options {
   /// Snapshots held at most, the one being written included.
   std::size_t max_staged = 2;
   stepwell::when_busy when_busy = stepwell::when_busy::wait;
-  on_save_error       on_error  = on_save_error::stop();
+  on_save_error on_error = on_save_error::stop();
   int shards = 1;
   /// Off: nothing is synced, a save is fast and a power cut may lose it (a killed process does not).
   bool sync = true;
   std::shared_ptr<io::file_system> file_system = nullptr;
-  std::shared_ptr<io::pool>        pool = nullptr;
+  std::shared_ptr<io::pool> pool = nullptr;
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
 

@@ -13,9 +13,7 @@ std::int64_t length_of(const format::slice_extent& extent, std::int64_t size) {
 
 bool overlap(const format::tensor_slice& a, const format::tensor_slice& b, const tensor_shape& whole) {
   for (std::size_t d = 0; d < whole.size(); ++d) {
-    if (a[d].start >= b[d].start + length_of(b[d], whole[d]) || b[d].start >= a[d].start + length_of(a[d], whole[d])) {
-      return false;
-    }
+    if (a[d].start >= b[d].start + length_of(b[d], whole[d]) || b[d].start >= a[d].start + length_of(a[d], whole[d])) { return false; }
   }
   return true;
 }
@@ -30,7 +28,7 @@ tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& w
 
 bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole) {
   std::int64_t covered = 0;
-  const auto   total = element_count(whole);
+  const auto total = element_count(whole);
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const auto count = element_count(part_shape(slices[i], whole));
     if (count > total - covered) { return false; }
@@ -41,8 +39,8 @@ bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_s
   return covered == total;
 }
 
-void copy_part(std::span<const std::byte> part, const format::tensor_slice& slice, const tensor_shape& whole,
-               std::size_t element_size, std::span<std::byte> into) {
+void copy_part(std::span<const std::byte> part, const format::tensor_slice& slice, const tensor_shape& whole, std::size_t element_size,
+               std::span<std::byte> into) {
   if (part.empty()) { return; }
   if (whole.empty()) {
     std::memcpy(into.data(), part.data(), part.size());

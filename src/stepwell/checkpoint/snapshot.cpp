@@ -5,9 +5,9 @@
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/snapshot_memory.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 #include <string_view>
 #include <utility>
 
@@ -20,8 +20,8 @@ std::size_t padded(std::size_t bytes) noexcept { return (bytes + alignment - 1) 
 
 bool has_layout_of(const std::vector<snapshot_entry>& entries, const variable_list& variables) noexcept {
   return std::ranges::equal(entries, variables, [](const snapshot_entry& entry, const variable_ref& variable) {
-    return entry.bytes.size() == variable.bytes().size() && entry.dtype == variable.dtype() &&
-           entry.shape == variable.shape() && entry.name == variable.name();
+    return entry.bytes.size() == variable.bytes().size() && entry.dtype == variable.dtype() && entry.shape == variable.shape() &&
+           entry.name == variable.name();
   });
 }
 
@@ -62,8 +62,8 @@ snapshot::snapshot(snapshot_pool::buffer memory, std::int64_t step, std::shared_
 
 snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step) {
   if (!buffer.memory_) { throw failed_precondition_error("a snapshot needs a buffer; this one was moved from"); }
-  auto&      memory = *buffer.memory_;
-  auto       trace = current_trace();
+  auto& memory = *buffer.memory_;
+  auto trace = current_trace();
   trace_span span(trace, "snapshot", "checkpoint");
   if (!has_layout_of(memory.entries, variables)) { lay_out(memory, variables); }
   for (std::size_t i = 0; i < variables.size(); ++i) {

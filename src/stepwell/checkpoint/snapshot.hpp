@@ -49,7 +49,7 @@ public:
     void give_back() noexcept;
 
     std::shared_ptr<detail::snapshot_pool_state> pool_;
-    std::unique_ptr<detail::snapshot_memory>     memory_;
+    std::unique_ptr<detail::snapshot_memory> memory_;
   };
 
   /// `buffers` buffers of `bytes` bytes each. They grow by themselves if the model grew.
@@ -79,9 +79,9 @@ private:
 
 /// One variable in a snapshot.
 struct snapshot_entry {
-  std::string                name;
-  stepwell::dtype            dtype = dtype::invalid;
-  tensor_shape               shape;
+  std::string name;
+  stepwell::dtype dtype = dtype::invalid;
+  tensor_shape shape;
   std::span<const std::byte> bytes;  ///< 64-byte aligned, inside the snapshot.
 };
 
@@ -118,7 +118,7 @@ private:
   [[nodiscard]] snapshot_pool::buffer release() && noexcept { return std::move(memory_); }
 
   snapshot_pool::buffer memory_;
-  std::int64_t          step_ = 0;
+  std::int64_t step_ = 0;
   std::shared_ptr<trace_recorder> trace_;
 };
 

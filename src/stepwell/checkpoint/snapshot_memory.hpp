@@ -22,9 +22,9 @@ struct snapshot_memory {
   void reserve(std::size_t wanted);
 
   std::unique_ptr<std::byte, deleter> bytes;
-  std::size_t                         capacity = 0;
-  std::vector<snapshot_entry>         entries;  ///< Kept between captures: an unchanged model costs no allocation.
-  std::size_t                         size_bytes = 0;
+  std::size_t capacity = 0;
+  std::vector<snapshot_entry> entries;  ///< Kept between captures: an unchanged model costs no allocation.
+  std::size_t size_bytes = 0;
 };
 
 }  // namespace stepwell::detail

@@ -2,13 +2,13 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/snapshot_memory.hpp"
 
+#include <fmt/format.h>
+#include <sys/mman.h>
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <fmt/format.h>
 #include <limits>
 #include <mutex>
-#include <sys/mman.h>
 #include <utility>
 
 namespace stepwell {
@@ -36,11 +36,11 @@ void snapshot_memory::reserve(std::size_t wanted) {
 }
 
 struct snapshot_pool_state {
-  std::mutex                                    mutex;
-  std::condition_variable                       returned;
+  std::mutex mutex;
+  std::condition_variable returned;
   std::vector<std::unique_ptr<snapshot_memory>> free;
-  std::vector<std::function<void()>>            wakers;
-  std::size_t                                   count = 0;
+  std::vector<std::function<void()>> wakers;
+  std::size_t count = 0;
 
   /// @pre The mutex is held and a buffer is free.
   [[nodiscard]] std::unique_ptr<snapshot_memory> take() {
@@ -53,8 +53,7 @@ struct snapshot_pool_state {
 }  // namespace detail
 
 snapshot_pool::buffer::buffer() noexcept = default;
-snapshot_pool::buffer::buffer(std::shared_ptr<detail::snapshot_pool_state> pool,
-                              std::unique_ptr<detail::snapshot_memory> memory) noexcept
+snapshot_pool::buffer::buffer(std::shared_ptr<detail::snapshot_pool_state> pool, std::unique_ptr<detail::snapshot_memory> memory) noexcept
     : pool_(std::move(pool)), memory_(std::move(memory)) {}
 snapshot_pool::buffer::buffer(buffer&&) noexcept = default;
 

@@ -21,7 +21,7 @@ constexpr std::uint64_t max_state_bytes = std::uint64_t{64} << 20;
 std::string resolve(io::file_system& files, const std::string& directory, const std::string& path) {
   if (!path.starts_with('/')) { return io::join_path(directory, path); }
   if (value_or_throw(files.exists(format::index_name(path)))) { return path; }
-  auto       moved = io::join_path(directory, io::base_name(path));
+  auto moved = io::join_path(directory, io::base_name(path));
   const bool is_moved = value_or_throw(files.exists(format::index_name(moved)));
   return is_moved ? moved : path;
 }
@@ -30,12 +30,13 @@ std::string resolve(io::file_system& files, const std::string& directory, const 
 
 std::optional<state_file> read_state_file(io::file_system& files, const std::string& directory) {
   const auto path = io::join_path(directory, state_file_name);
-  auto       text = io::read_text_file(files, path, max_state_bytes);
+  auto text = io::read_text_file(files, path, max_state_bytes);
   if (!text && text.error().code == errc::not_found) { return std::nullopt; }
   if (!text && text.error().code != errc::invalid_argument) { throw_status(text.error()); }
   auto content = text ? format::decode_checkpoint_state(*text) : result<format::checkpoint_state>(text.error());
   if (!content) {
-    log_warning("Invalid checkpoint state loaded from " + path + ": " + content.error().message + "; going by the checkpoints that are on disk");
+    log_warning("Invalid checkpoint state loaded from " + path + ": " + content.error().message +
+                "; going by the checkpoints that are on disk");
     return std::nullopt;
   }
   state_file made{.content = std::move(*content), .prefixes = {}, .modified = value_or_throw(files.stat(path)).modified};
@@ -67,15 +68,13 @@ std::vector<std::string> names_in(io::file_system& files, const std::string& dir
 }
 
 std::optional<std::int64_t> step_in_name(std::string_view name, std::string_view basename, std::string_view suffix) {
-  if (!name.starts_with(basename) || !name.ends_with(suffix) || name.size() < basename.size() + suffix.size()) {
-    return std::nullopt;
-  }
+  if (!name.starts_with(basename) || !name.ends_with(suffix) || name.size() < basename.size() + suffix.size()) { return std::nullopt; }
   name.remove_suffix(suffix.size());
   name.remove_prefix(basename.size());
   if (name.size() < 2 || name.front() != '-') { return std::nullopt; }
   name.remove_prefix(1);
   std::int64_t step = 0;
-  const auto   [end, failure] = std::from_chars(name.data(), name.data() + name.size(), step);
+  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), step);
   return failure == std::errc() && end == name.data() + name.size() && step >= 0 ? std::optional(step) : std::nullopt;
 }
 

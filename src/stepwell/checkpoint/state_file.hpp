@@ -18,7 +18,7 @@ namespace stepwell::detail {
 struct state_file {
   format::checkpoint_state content;   ///< With paths as they stand in the file.
   std::vector<std::string> prefixes;  ///< With the directory, oldest first, the newest last, each once.
-  clock::wall_time         modified;
+  clock::wall_time modified;
 };
 
 /// Nothing without one, or, after a warning, with one that does not parse. Throws other failures of the file system.

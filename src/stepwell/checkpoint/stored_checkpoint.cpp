@@ -5,8 +5,8 @@
 #include "stepwell/format/table.hpp"
 #include "stepwell/io/read_file.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -14,13 +14,11 @@
 namespace stepwell::detail {
 namespace {
 
-constexpr std::uint64_t    max_index_bytes = std::uint64_t{1} << 30;
-constexpr std::size_t      max_parts = 8192;  // of one tensor: the check that they cover it once is quadratic
+constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 30;
+constexpr std::size_t max_parts = 8192;  // of one tensor: the check that they cover it once is quadratic
 constexpr std::string_view object_graph_name = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-[[noreturn]] void fail(errc code, std::string message, const std::string& place) {
-  throw_status({code, std::move(message), place});
-}
+[[noreturn]] void fail(errc code, std::string message, const std::string& place) { throw_status({code, std::move(message), place}); }
 
 std::string read_index_file(io::file_system& files, const std::string& prefix) {
   auto text = io::read_text_file(files, format::index_name(prefix), max_index_bytes);
@@ -48,9 +46,7 @@ using parts_by_key = std::map<std::string, format::bundle_entry, std::less<>>;
 
 void gather_parts(stored_tensor& tensor, const parts_by_key& parts, const std::string& place) {
   const auto& [entry, where, gathered] = tensor;
-  const auto refuse = [&](std::string_view why) {
-    fail(errc::data_loss, fmt::format("tensor \"{}\": {}", entry.name, why), place);
-  };
+  const auto refuse = [&](std::string_view why) { fail(errc::data_loss, fmt::format("tensor \"{}\": {}", entry.name, why), place); };
   if (where.slices.size() > max_parts) { fail(errc::unimplemented, "a tensor in more than 8192 slices", place); }
   if (!covers_once(where.slices, where.shape)) { refuse("its slices do not cover it exactly once"); }
   for (const auto& slice : where.slices) {
@@ -81,8 +77,7 @@ void check_place(const format::bundle_entry& where, const std::vector<data_file>
     fail(errc::data_loss, fmt::format("tensor \"{}\" is said to be in shard {} of {}", name, shard, data.size()), name);
   }
   if (const auto end = static_cast<std::uint64_t>(where.offset + where.size); end > data[shard].size) {
-    fail(errc::data_loss,
-         fmt::format("tensor \"{}\" lies outside its data file: it ends at byte {} of {}", name, end, data[shard].size),
+    fail(errc::data_loss, fmt::format("tensor \"{}\" lies outside its data file: it ends at byte {} of {}", name, end, data[shard].size),
          data[shard].file->path());
   }
 }
@@ -91,7 +86,10 @@ void check_place(const format::bundle_entry& where, const std::vector<data_file>
 
 bool is_damage(const error& failure) noexcept {
   switch (failure.kind()) {
-    case errc::data_loss: case errc::truncated: case errc::not_found: case errc::unimplemented:
+    case errc::data_loss:
+    case errc::truncated:
+    case errc::not_found:
+    case errc::unimplemented:
     case errc::invalid_argument: return true;
     default: return false;
   }
@@ -125,7 +123,7 @@ std::vector<data_file> open_data_files(io::file_system& files, const std::string
     if (!file && file.error().code == errc::not_found) {
       fail(errc::data_loss, "a data file of the checkpoint is missing", file.error().place);
     }
-    auto       made = value_or_throw(std::move(file));
+    auto made = value_or_throw(std::move(file));
     const auto size = value_or_throw(made->size());
     opened.push_back({std::move(made), size});
   }

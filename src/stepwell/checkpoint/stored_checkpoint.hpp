@@ -17,14 +17,14 @@ namespace stepwell::detail {
 
 /// One tensor: where its bytes are; for a partitioned one, where those of its parts are, in the order of its slices.
 struct stored_tensor {
-  checkpoint_entry                  entry;
-  format::bundle_entry              where;
+  checkpoint_entry entry;
+  format::bundle_entry where;
   std::vector<format::bundle_entry> parts;
 };
 
 /// Everything an index says.
 struct stored_index {
-  format::bundle_header      header;
+  format::bundle_header header;
   std::vector<stored_tensor> tensors;  ///< Sorted by name.
 };
 
@@ -37,7 +37,7 @@ struct stored_index {
 /// One open data file.
 struct data_file {
   std::unique_ptr<io::file> file;
-  std::uint64_t             size = 0;
+  std::uint64_t size = 0;
 };
 
 /// Opens all data files; throws `data_loss_error` for one that is missing.
@@ -50,8 +50,8 @@ void check_places(const stored_index& index, const std::vector<data_file>& data)
 [[nodiscard]] tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& whole);
 
 /// Copies a part, row-major, to where it belongs in the whole. @pre The slice lies inside.
-void copy_part(std::span<const std::byte> part, const format::tensor_slice& slice, const tensor_shape& whole,
-               std::size_t element_size, std::span<std::byte> into);
+void copy_part(std::span<const std::byte> part, const format::tensor_slice& slice, const tensor_shape& whole, std::size_t element_size,
+               std::span<std::byte> into);
 
 /// True when the slices cover a tensor of this shape exactly once.
 [[nodiscard]] bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole);

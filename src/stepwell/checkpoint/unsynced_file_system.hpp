@@ -35,12 +35,8 @@ private:
   class unsynced_file final : public io::file {
   public:
     explicit unsynced_file(std::unique_ptr<io::file> base) : file(base->path()), base_(std::move(base)) {}
-    result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-      return base_->write_at(offset, bytes);
-    }
-    result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override {
-      return base_->read_at(offset, into);
-    }
+    result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override { return base_->write_at(offset, bytes); }
+    result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override { return base_->read_at(offset, into); }
     result<void> sync() override { return {}; }
     result<std::uint64_t> size() override { return base_->size(); }
     result<void> truncate(std::uint64_t size) override { return base_->truncate(size); }

@@ -37,7 +37,7 @@ public:
   }
   void leave(const bell_state* bell) {
     std::shared_ptr<bell_state> last;  // destroyed without the lock
-    const std::lock_guard       lock(mutex_);
+    const std::lock_guard lock(mutex_);
     if (const auto found = bells_.find(bell); found != bells_.end()) {
       last = std::move(found->second);
       bells_.erase(found);
@@ -46,7 +46,7 @@ public:
   inline void close();
 
 private:
-  std::mutex                                                        mutex_;
+  std::mutex mutex_;
   std::unordered_map<const bell_state*, std::shared_ptr<bell_state>> bells_;
 };
 
@@ -89,7 +89,7 @@ public:
 private:
   using work_type = std::decay_t<decltype(asio::prefer(std::declval<Executor>(), asio::execution::outstanding_work.tracked))>;
   work_type work_;  // its context does not run out of work while somebody waits
-  Handler   handler_;
+  Handler handler_;
 };
 
 class bell_state : public std::enable_shared_from_this<bell_state> {
@@ -98,7 +98,7 @@ public:
   void cancel() noexcept { wake(asio::error::operation_aborted, false); }
   void leave_behind() {
     std::unique_ptr<waiter> last;  // destroyed without the lock
-    const std::lock_guard   lock(mutex_);
+    const std::lock_guard lock(mutex_);
     last = std::move(waiter_);
   }
 
@@ -107,7 +107,7 @@ public:
   void wait(Handler handler, OnCancel on_cancel) {
     const auto executor = asio::get_associated_executor(handler);
     const auto slot = asio::get_associated_cancellation_slot(handler);
-    auto       room = room_of(executor);
+    auto room = room_of(executor);
     if (room) { room->enter(shared_from_this()); }
     auto made = std::make_unique<waiter_of<Handler, std::remove_const_t<decltype(executor)>>>(std::move(handler), executor);
     if (slot.is_connected()) {
@@ -121,8 +121,11 @@ public:
       const std::lock_guard lock(mutex_);
       room_ = room;
       is_rung = std::exchange(is_rung_, false);
-      if (is_rung) { made->go_on({}); }
-      else { waiter_ = std::move(made); }
+      if (is_rung) {
+        made->go_on({});
+      } else {
+        waiter_ = std::move(made);
+      }
     }
     if (is_rung && room) { room->leave(this); }
   }
@@ -138,7 +141,7 @@ private:
   }
 
   void wake(boost::system::error_code how, bool stays_rung) noexcept {
-    const auto                    self = shared_from_this();  // whoever goes on may let go of it at once
+    const auto self = shared_from_this();  // whoever goes on may let go of it at once
     std::shared_ptr<waiting_room> room;
     {
       const std::lock_guard lock(mutex_);
@@ -153,10 +156,10 @@ private:
     if (room) { room->leave(this); }
   }
 
-  std::mutex                    mutex_;
-  std::unique_ptr<waiter>       waiter_;
+  std::mutex mutex_;
+  std::unique_ptr<waiter> waiter_;
   std::shared_ptr<waiting_room> room_;
-  bool                          is_rung_ = false;
+  bool is_rung_ = false;
 };
 
 inline void waiting_room::close() {

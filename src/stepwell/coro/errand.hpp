@@ -26,9 +26,7 @@ public:
     std::exception_ptr failure;
     try {
       call_(on_);
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    } catch (...) { failure = std::current_exception(); }
     finish(std::move(failure));
   }
   /// There is no other thread any more that would run it.
@@ -85,13 +83,13 @@ private:
     bell_.ring();
   }
 
-  void (*const            call_)(void*);
-  void* const             on_;
-  std::mutex              mutex_;
+  void (*const call_)(void*);
+  void* const on_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  stage                   stage_ = stage::waits;
-  std::exception_ptr      failure_;
-  bell                    bell_;
+  stage stage_ = stage::waits;
+  std::exception_ptr failure_;
+  bell bell_;
 };
 
 /// What is given to the other thread: runs the errand, and says so where it is destroyed unrun.

@@ -30,7 +30,7 @@ template<class T>
 class [[nodiscard]] generator {
 public:
   using value_type = std::remove_cvref_t<T>;
-  using reference  = std::conditional_t<std::is_reference_v<T>, T, T&&>;
+  using reference = std::conditional_t<std::is_reference_v<T>, T, T&&>;
 
   class promise_type;
   class iterator;
@@ -45,7 +45,7 @@ public:
   }
 
   /// @pre Not moved from.
-  [[nodiscard]] iterator                begin() const noexcept { return iterator(frame_); }
+  [[nodiscard]] iterator begin() const noexcept { return iterator(frame_); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
 private:
@@ -58,11 +58,11 @@ private:
 template<class T>
 class generator<T>::promise_type {
 public:
-  generator          get_return_object() noexcept { return generator(handle::from_promise(*this)); }
+  generator get_return_object() noexcept { return generator(handle::from_promise(*this)); }
   std::suspend_always initial_suspend() const noexcept { return {}; }
   std::suspend_always final_suspend() const noexcept { return {}; }
-  void                return_void() const noexcept {}
-  void                unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  void return_void() const noexcept {}
+  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
   template<class U>
   void await_transform(U&&) = delete;  // a generator yields; it cannot wait
 
@@ -88,7 +88,7 @@ private:
 
   private:
     value_type value_;
-    pointer&   place_;
+    pointer& place_;
   };
 
   /// Runs the coroutine to its next element if the last one has been left behind. A finished frame is never resumed.
@@ -100,21 +100,21 @@ private:
     if (failure_) [[unlikely]] { std::rethrow_exception(std::exchange(failure_, nullptr)); }
   }
 
-  bool                is_due_ = true;
-  pointer             value_ = nullptr;
-  std::exception_ptr  failure_;
+  bool is_due_ = true;
+  pointer value_ = nullptr;
+  std::exception_ptr failure_;
 };
 
 /// Single-pass: copies stand at the same place and move together.
 template<class T>
 class generator<T>::iterator {
 public:
-  using iterator_concept  = std::input_iterator_tag;
+  using iterator_concept = std::input_iterator_tag;
   using iterator_category = std::input_iterator_tag;
-  using value_type        = generator::value_type;
-  using reference         = generator::reference;
-  using difference_type   = std::ptrdiff_t;
-  using pointer           = void;
+  using value_type = generator::value_type;
+  using reference = generator::reference;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
 
   iterator() = default;
 
@@ -128,9 +128,7 @@ public:
     return *this;
   }
   void operator++(int) { ++*this; }
-  friend bool operator==(const iterator& position, std::default_sentinel_t) {
-    return position.is_at_end();
-  }
+  friend bool operator==(const iterator& position, std::default_sentinel_t) { return position.is_at_end(); }
 
 private:
   friend class generator;

@@ -35,14 +35,14 @@ struct helper_threads::state {
     }
   }
 
-  const std::size_t                 limit;
-  std::mutex                        mutex;
-  std::condition_variable           changed;
+  const std::size_t limit;
+  std::mutex mutex;
+  std::condition_variable changed;
   std::deque<std::function<void()>> jobs;
-  std::size_t                       threads = 0;
-  std::size_t                       idle = 0;
-  int                               named = 0;
-  bool                              is_over = false;
+  std::size_t threads = 0;
+  std::size_t idle = 0;
+  int named = 0;
+  bool is_over = false;
 };
 
 helper_threads::helper_threads(std::size_t limit) : state_(std::make_shared<state>(limit)) {}

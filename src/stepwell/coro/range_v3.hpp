@@ -7,8 +7,8 @@
 
 #include <iterator>
 #include <memory>
-#include <ranges>
 #include <range/v3/range/concepts.hpp>
+#include <ranges>
 #include <utility>
 
 namespace stepwell::coro {
@@ -21,7 +21,7 @@ public:
   shared_generator() = default;
   explicit shared_generator(generator<T>&& owned) : owned_(std::make_shared<generator<T>>(std::move(owned))) {}
 
-  [[nodiscard]] auto                    begin() const noexcept { return owned_->begin(); }
+  [[nodiscard]] auto begin() const noexcept { return owned_->begin(); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
 private:

@@ -32,9 +32,9 @@ public:
   }
 
 private:
-  std::mutex              mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  bool                    is_set_ = false;
+  bool is_set_ = false;
 };
 
 /// The outermost coroutine: awaits one task and says so when it has ended. It never leaves with an exception, as the
@@ -42,12 +42,12 @@ private:
 class root {
 public:
   struct promise_type {
-    root                get_return_object() noexcept { return root(handle::from_promise(*this)); }
+    root get_return_object() noexcept { return root(handle::from_promise(*this)); }
     std::suspend_always initial_suspend() const noexcept { return {}; }
-    auto                final_suspend() const noexcept { return announce(); }
-    void                return_void() const noexcept {}
-    [[noreturn]] void   unhandled_exception() const noexcept { std::terminate(); }
-    completion*         done = nullptr;
+    auto final_suspend() const noexcept { return announce(); }
+    void return_void() const noexcept {}
+    [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+    completion* done = nullptr;
   };
   using handle = std::coroutine_handle<promise_type>;
 
@@ -91,9 +91,7 @@ T sync_wait(task<T> work, clock& time = *system_clock()) {
       } else {
         into.template emplace<1>(co_await std::move(inner));
       }
-    } catch (...) {
-      into.template emplace<2>(std::current_exception());
-    }
+    } catch (...) { into.template emplace<2>(std::current_exception()); }
   }(work, outcome);
   detail::completion done;
   outermost.run(done);

@@ -24,8 +24,8 @@ namespace detail {
 class task_promise_base {
 public:
   std::suspend_always initial_suspend() const noexcept { return {}; }
-  auto                final_suspend() const noexcept { return hand_over(); }
-  void                set_continuation(std::coroutine_handle<> next) noexcept { continuation_ = next; }
+  auto final_suspend() const noexcept { return hand_over(); }
+  void set_continuation(std::coroutine_handle<> next) noexcept { continuation_ = next; }
 
   /// Called once by the awaiter about to suspend and once by the task that ends; true for the later of the two. The
   /// earlier must not touch the frame any more.
@@ -43,14 +43,14 @@ private:
   };
 
   std::coroutine_handle<> continuation_;
-  std::atomic<bool>       met_ = false;
+  std::atomic<bool> met_ = false;
 };
 
 template<class T>
 class task_promise final : public task_promise_base {
 public:
   task<T> get_return_object() noexcept;
-  void    unhandled_exception() noexcept { outcome_.template emplace<2>(std::current_exception()); }
+  void unhandled_exception() noexcept { outcome_.template emplace<2>(std::current_exception()); }
   template<class U>
     requires std::is_constructible_v<T, U&&>
   void return_value(U&& value) {
@@ -70,9 +70,9 @@ template<>
 class task_promise<void> final : public task_promise_base {
 public:
   task<void> get_return_object() noexcept;
-  void       unhandled_exception() noexcept { failure_ = std::current_exception(); }
-  void       return_void() const noexcept {}
-  void       take() const {
+  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+  void return_void() const noexcept {}
+  void take() const {
     if (failure_) { std::rethrow_exception(failure_); }
   }
 

@@ -21,8 +21,8 @@ namespace stepwell::data {
 namespace detail {
 
 struct queue_limits {
-  std::size_t            capacity;
-  std::string            name;
+  std::size_t capacity;
+  std::string name;
   std::shared_ptr<clock> time;
 };
 
@@ -103,14 +103,12 @@ public:
     const std::lock_guard lock(mutex_);
     return store_.size();
   }
-  [[nodiscard]] std::size_t        capacity() const noexcept { return limits_.capacity; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return limits_.capacity; }
   [[nodiscard]] const std::string& name() const noexcept { return limits_.name; }
 
 protected:
   bounded_queue(detail::queue_limits limits, Store store) : limits_(std::move(limits)), store_(std::move(store)) {
-    if (limits_.capacity == 0) {
-      throw invalid_argument_error("the queue \"" + name() + "\" has the capacity 0; give it at least 1");
-    }
+    if (limits_.capacity == 0) { throw invalid_argument_error("the queue \"" + name() + "\" has the capacity 0; give it at least 1"); }
   }
   ~bounded_queue() = default;
 
@@ -143,14 +141,14 @@ private:
   }
 
   const detail::queue_limits limits_;
-  mutable std::mutex         mutex_;
-  std::condition_variable    room_;      // for producers
-  std::condition_variable    elements_;  // for consumers
-  Store                      store_;
-  std::uint64_t              cancels_ = 0;  // of pending enqueues, so far
-  std::size_t                pending_ = 0;  // producers that wait for room
-  bool                       is_closed_ = false;
-  std::optional<T>           present_;  // of the one loop, without the lock
+  mutable std::mutex mutex_;
+  std::condition_variable room_;      // for producers
+  std::condition_variable elements_;  // for consumers
+  Store store_;
+  std::uint64_t cancels_ = 0;  // of pending enqueues, so far
+  std::size_t pending_ = 0;    // producers that wait for room
+  bool is_closed_ = false;
+  std::optional<T> present_;  // of the one loop, without the lock
 };
 
 }  // namespace stepwell::data

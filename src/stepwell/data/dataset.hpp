@@ -33,11 +33,9 @@ concept plain_list = std::ranges::random_access_range<const Dataset> && std::ran
 /// batch that was used before and so need not allocate.
 /// The same indices must give the same batch, at any time.
 template<class Dataset>
-concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> &&
-                   requires(const std::remove_cvref_t<Dataset>& examples) {
-                     { examples.size() } -> std::convertible_to<std::uint64_t>;
-                   }) ||
-                  detail::plain_list<std::remove_cvref_t<Dataset>>;
+concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> && requires(const std::remove_cvref_t<Dataset>& examples) {
+                    { examples.size() } -> std::convertible_to<std::uint64_t>;
+                  }) || detail::plain_list<std::remove_cvref_t<Dataset>>;
 
 /// A new batch of the examples `indices`.
 template<dataset Dataset>

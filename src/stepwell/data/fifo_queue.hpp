@@ -14,8 +14,8 @@
 namespace stepwell::data {
 
 struct fifo_queue_options {
-  std::size_t            capacity = 32;
-  std::string            name = "fifo_queue";
+  std::size_t capacity = 32;
+  std::string name = "fifo_queue";
   std::shared_ptr<clock> time = system_clock();  ///< What waits go through.
 };
 
@@ -25,13 +25,13 @@ template<class T>
 class fifo_store {
 public:
   void push(T&& value) { elements_.push_back(std::move(value)); }
-  T    pop() {
+  T pop() {
     T first = std::move(elements_.front());
     elements_.pop_front();
     return first;
   }
   [[nodiscard]] std::size_t size() const noexcept { return elements_.size(); }
-  [[nodiscard]] bool        can_give(bool /*is_closed*/) const noexcept { return !elements_.empty(); }
+  [[nodiscard]] bool can_give(bool /*is_closed*/) const noexcept { return !elements_.empty(); }
 
 private:
   std::deque<T> elements_;

@@ -23,13 +23,13 @@ template<class Range>  // an lvalue reference, or the type of the range that is 
 class range_source {
 public:
   using reference = std::ranges::range_reference_t<Range>;
-  using batch     = std::remove_reference_t<reference>;
+  using batch = std::remove_reference_t<reference>;
 
   explicit range_source(Range&& range, std::string name = {})
       : state_(std::make_unique<state>(std::forward<Range>(range))), name_(std::move(name)) {}
 
   [[nodiscard]] batch* peek() { return state_->peek(); }
-  void                 advance() { state_->advance(); }
+  void advance() { state_->advance(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
@@ -59,14 +59,14 @@ private:
       ++*position;
     }
 
-    Range                                          range;
-    std::optional<std::ranges::iterator_t<Range>>  position;
+    Range range;
+    std::optional<std::ranges::iterator_t<Range>> position;
     std::optional<std::remove_cv_t<std::conditional_t<is_kept, reference, char>>> kept;
-    batch*                                         present = nullptr;
+    batch* present = nullptr;
   };
 
   std::unique_ptr<state> state_;
-  std::string            name_;
+  std::string name_;
 };
 
 /// Batches from `range`: an lvalue is referred to, an rvalue is owned.

@@ -16,10 +16,10 @@
 namespace stepwell::data {
 
 struct shuffle_queue_options {
-  std::size_t            capacity = 1024;
-  std::size_t            min_after_dequeue = 0;  ///< So many stay behind, to be mixed with others, until it is closed.
-  std::uint64_t          seed = 0;
-  std::string            name = "shuffle_queue";
+  std::size_t capacity = 1024;
+  std::size_t min_after_dequeue = 0;  ///< So many stay behind, to be mixed with others, until it is closed.
+  std::uint64_t seed = 0;
+  std::string name = "shuffle_queue";
   std::shared_ptr<clock> time = system_clock();  ///< What waits go through.
 };
 
@@ -31,7 +31,7 @@ public:
   shuffle_store(std::size_t min_after_dequeue, std::uint64_t seed) : min_(min_after_dequeue), random_(seed) {}
 
   void push(T&& value) { elements_.push_back(std::move(value)); }
-  T    pop() {
+  T pop() {
     using std::swap;
     swap(elements_[static_cast<std::size_t>(random_() % elements_.size())], elements_.back());
     T drawn = std::move(elements_.back());
@@ -43,8 +43,8 @@ public:
 
 private:
   std::vector<T> elements_;
-  std::size_t    min_;
-  random_stream  random_;
+  std::size_t min_;
+  random_stream random_;
 };
 
 }  // namespace detail

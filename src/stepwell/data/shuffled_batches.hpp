@@ -20,8 +20,8 @@ namespace stepwell::data {
 struct shuffle_options {
   std::uint64_t batch_size = 32;
   std::uint64_t seed = 0;
-  bool          drop_remainder = false;  ///< Leave out the examples at an epoch's end that make no whole batch.
-  std::string   name = {};               ///< What the position is kept under in a checkpoint.
+  bool drop_remainder = false;  ///< Leave out the examples at an epoch's end that make no whole batch.
+  std::string name = {};        ///< What the position is kept under in a checkpoint.
 };
 
 /// Batches for ever: every epoch is another order of all examples, a pure function of seed and epoch. No batch reaches
@@ -55,7 +55,7 @@ public:
   }
 
   /// The epoch of the present batch, from 0.
-  [[nodiscard]] std::uint64_t      epoch() const noexcept { return position_ / size_; }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return position_ / size_; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
 
 private:
@@ -69,9 +69,7 @@ private:
     }
   }
 
-  [[nodiscard]] std::uint64_t batch_length() const noexcept {
-    return std::min(options_.batch_size, size_ - position_ % size_);
-  }
+  [[nodiscard]] std::uint64_t batch_length() const noexcept { return std::min(options_.batch_size, size_ - position_ % size_); }
 
   void gather() {
     const random_permutation order(size_, options_.seed, epoch());
@@ -79,21 +77,24 @@ private:
     indices_.resize(static_cast<std::size_t>(batch_length()));
     for (std::uint64_t i = 0; i < indices_.size(); ++i) { indices_[static_cast<std::size_t>(i)] = order(first + i); }
     if constexpr (requires(batch& into) { std::as_const(examples_).gather(example_indices(), into); }) {
-      if (!batch_) { batch_.emplace(make_batch(std::as_const(examples_), indices_)); }
-      else { std::as_const(examples_).gather(indices_, *batch_); }
+      if (!batch_) {
+        batch_.emplace(make_batch(std::as_const(examples_), indices_));
+      } else {
+        std::as_const(examples_).gather(indices_, *batch_);
+      }
     } else {
       batch_.emplace(make_batch(std::as_const(examples_), indices_));
     }
     is_present_ = true;
   }
 
-  Dataset                    examples_;
-  shuffle_options            options_;
-  std::uint64_t              size_;
-  std::uint64_t              position_ = 0;
+  Dataset examples_;
+  shuffle_options options_;
+  std::uint64_t size_;
+  std::uint64_t position_ = 0;
   std::vector<std::uint64_t> indices_;
-  std::optional<batch>       batch_;
-  bool                       is_present_ = false;  // `batch_` is the one at `position_`
+  std::optional<batch> batch_;
+  bool is_present_ = false;  // `batch_` is the one at `position_`
 };
 
 /// A seekable source of shuffled batches of `examples`: an lvalue is referred to, an rvalue is owned.

@@ -45,7 +45,9 @@ using batch_of = std::remove_cvref_t<decltype(*std::declval<std::remove_referenc
 /// The name a checkpoint keeps the position under: `source.name()`, or "" where a source has none (one may have none).
 template<batch_source Source>
 [[nodiscard]] std::string name_of(const Source& source) {
-  if constexpr (requires { { source.name() } -> std::convertible_to<std::string_view>; }) {
+  if constexpr (requires {
+                  { source.name() } -> std::convertible_to<std::string_view>;
+                }) {
     return std::string(std::string_view(source.name()));
   } else {
     return {};

@@ -18,15 +18,12 @@ class taken_source {
   using under = std::remove_reference_t<Source>;
 
 public:
-  taken_source(Source&& source, std::uint64_t count)
-      : source_(std::forward<Source>(source)), count_(count) {
+  taken_source(Source&& source, std::uint64_t count) : source_(std::forward<Source>(source)), count_(count) {
     if constexpr (seekable_source<Source>) { begin_ = source_.position(); }
   }
 
   /// Null once `count` were left behind; the source is then not looked at.
-  [[nodiscard]] auto peek() -> decltype(std::declval<under&>().peek()) {
-    return taken_ < count_ ? source_.peek() : nullptr;
-  }
+  [[nodiscard]] auto peek() -> decltype(std::declval<under&>().peek()) { return taken_ < count_ ? source_.peek() : nullptr; }
   void advance() {
     if (taken_ >= count_) { return; }
     source_.advance();
@@ -56,7 +53,7 @@ public:
   [[nodiscard]] std::string name() const { return name_of<under>(source_); }
 
 private:
-  Source        source_;
+  Source source_;
   std::uint64_t count_;
   std::uint64_t taken_ = 0;
   std::uint64_t begin_ = 0;

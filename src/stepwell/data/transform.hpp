@@ -19,7 +19,7 @@ namespace stepwell::data {
 /// `fn` of each batch of a source; seekable if that is.
 template<batch_source Source, class Function>  // Source: an lvalue reference, or the type that is owned
 class transformed_source {
-  using under   = std::remove_reference_t<Source>;
+  using under = std::remove_reference_t<Source>;
   using outcome = std::invoke_result_t<Function&, decltype(*std::declval<under&>().peek())>;
   static_assert(!std::is_void_v<outcome>, "stepwell: data::transform needs a function that returns the new batch");
   static constexpr bool is_kept = !std::is_reference_v<outcome>;
@@ -27,8 +27,7 @@ class transformed_source {
 public:
   using batch = std::remove_reference_t<outcome>;
 
-  transformed_source(Source&& source, Function function)
-      : source_(std::forward<Source>(source)), function_(std::move(function)) {}
+  transformed_source(Source&& source, Function function) : source_(std::forward<Source>(source)), function_(std::move(function)) {}
 
   /// Calls the function once for each batch that is looked at.
   [[nodiscard]] auto peek() {
@@ -63,8 +62,8 @@ public:
   [[nodiscard]] std::string name() const { return name_of<under>(source_); }
 
 private:
-  Source                                                  source_;
-  Function                                                function_;
+  Source source_;
+  Function function_;
   std::optional<std::conditional_t<is_kept, std::remove_cv_t<batch>, char>> made_;
 };
 

@@ -71,8 +71,11 @@ struct tensor_adapter<T> {
 
 private:
   static tensor_shape shape_of(const T& value) {
-    if constexpr (T::IsVectorAtCompileTime) { return {static_cast<std::int64_t>(value.size())}; }
-    else { return {static_cast<std::int64_t>(value.rows()), static_cast<std::int64_t>(value.cols())}; }
+    if constexpr (T::IsVectorAtCompileTime) {
+      return {static_cast<std::int64_t>(value.size())};
+    } else {
+      return {static_cast<std::int64_t>(value.rows()), static_cast<std::int64_t>(value.cols())};
+    }
   }
   static bool is_contiguous(const T& value) noexcept {
     if (value.size() <= 1) { return true; }

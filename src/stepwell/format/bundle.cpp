@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/bundle.hpp"
 
-#include "stepwell/format/proto/tensor_bundle.pb.h"
 #include "stepwell/format/parse_message.hpp"
+#include "stepwell/format/proto/tensor_bundle.pb.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <span>
@@ -128,9 +128,13 @@ result<bundle_entry> decode_bundle_entry(std::string_view bytes) {
   if (!parse_message(message, std::as_bytes(std::span(bytes)))) { return damaged("an entry does not parse"); }
   auto shape = decode(message.shape());
   if (!shape) { return std::move(shape).error(); }
-  bundle_entry entry{.dtype = static_cast<dtype>(message.dtype()), .shape = std::move(*shape),
-                     .shard_id = message.shard_id(), .offset = message.offset(), .size = message.size(),
-                     .crc32c = message.crc32c(), .slices = {}};
+  bundle_entry entry{.dtype = static_cast<dtype>(message.dtype()),
+                     .shape = std::move(*shape),
+                     .shard_id = message.shard_id(),
+                     .offset = message.offset(),
+                     .size = message.size(),
+                     .crc32c = message.crc32c(),
+                     .slices = {}};
   for (const auto& slice : message.slices()) { entry.slices.push_back(decode(slice)); }
   if (auto sound = check(entry); !sound) { return std::move(sound).error(); }
   return entry;

@@ -16,10 +16,10 @@ namespace stepwell::format {
 
 /// How the data files are to be read; stored under the empty key.
 struct bundle_header {
-  std::int32_t              num_shards    = 1;
-  bool                      is_big_endian = false;  ///< Of the numbers in the data files.
-  std::int32_t              producer      = 1;
-  std::int32_t              min_consumer  = 0;
+  std::int32_t num_shards = 1;
+  bool is_big_endian = false;  ///< Of the numbers in the data files.
+  std::int32_t producer = 1;
+  std::int32_t min_consumer = 0;
   std::vector<std::int32_t> bad_consumers;
   friend bool operator==(const bundle_header&, const bundle_header&) = default;
 };
@@ -27,7 +27,7 @@ struct bundle_header {
 /// The part of one dimension that a slice covers.
 struct slice_extent {
   static constexpr std::int64_t whole = -1;
-  std::int64_t start  = 0;
+  std::int64_t start = 0;
   std::int64_t length = whole;  ///< `whole`: all of the dimension, and `start` is 0.
   friend bool operator==(const slice_extent&, const slice_extent&) = default;
 };
@@ -37,12 +37,12 @@ using tensor_slice = std::vector<slice_extent>;
 
 /// Where a tensor's bytes are and what they mean. With slices, only dtype and shape mean anything.
 struct bundle_entry {
-  stepwell::dtype           dtype = dtype::invalid;
-  tensor_shape              shape;
-  std::int32_t              shard_id = 0;
-  std::int64_t              offset = 0;
-  std::int64_t              size = 0;
-  std::uint32_t             crc32c = 0;  ///< Masked.
+  stepwell::dtype dtype = dtype::invalid;
+  tensor_shape shape;
+  std::int32_t shard_id = 0;
+  std::int64_t offset = 0;
+  std::int64_t size = 0;
+  std::uint32_t crc32c = 0;  ///< Masked.
   std::vector<tensor_slice> slices;
   friend bool operator==(const bundle_entry&, const bundle_entry&) = default;
 };
@@ -64,7 +64,7 @@ struct bundle_entry {
 
 /// What a slice key says.
 struct parsed_slice_key {
-  std::string  name;
+  std::string name;
   tensor_slice slice;
 };
 [[nodiscard]] inline bool is_slice_key(std::string_view key) noexcept { return !key.empty() && key.front() == '\0'; }

@@ -36,7 +36,7 @@ std::string encode(const checkpoint_state& state) {
   for (const auto& path : state.all_model_checkpoint_paths) { message.add_all_model_checkpoint_paths(path); }
   for (const auto time : state.all_model_checkpoint_timestamps) { message.add_all_model_checkpoint_timestamps(time); }
   message.set_last_preserved_timestamp(state.last_preserved_timestamp);
-  std::string            text;
+  std::string text;
   pb::TextFormat::Printer printer;
   printer.SetUseShortRepeatedPrimitives(false);
   printer.PrintToString(message, &text);
@@ -46,18 +46,14 @@ std::string encode(const checkpoint_state& state) {
 result<checkpoint_state> decode_checkpoint_state(std::string_view text) {
   if (text.size() > std::numeric_limits<int>::max()) { return status(errc::data_loss, "the state file is too long"); }
   ::tensorflow::CheckpointState message;
-  first_error                   complaint;
-  pb::TextFormat::Parser        parser;
+  first_error complaint;
+  pb::TextFormat::Parser parser;
   parser.AllowUnknownField(true);
   parser.SetRecursionLimit(max_nesting);
   parser.RecordErrorsTo(&complaint);
   pb::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
-  if (!parser.Parse(&stream, &message)) {
-    return status(errc::data_loss, "the state file does not parse: " + complaint.text());
-  }
-  if (message.model_checkpoint_path().empty()) {
-    return status(errc::data_loss, "the state file names no newest checkpoint");
-  }
+  if (!parser.Parse(&stream, &message)) { return status(errc::data_loss, "the state file does not parse: " + complaint.text()); }
+  if (message.model_checkpoint_path().empty()) { return status(errc::data_loss, "the state file names no newest checkpoint"); }
   checkpoint_state state{
       .model_checkpoint_path = message.model_checkpoint_path(),
       .all_model_checkpoint_paths = {message.all_model_checkpoint_paths().begin(), message.all_model_checkpoint_paths().end()},

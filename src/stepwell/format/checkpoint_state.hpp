@@ -13,10 +13,10 @@ namespace stepwell::format {
 
 /// What the state file says. Paths are prefixes, oldest first; relative ones are relative to the file's directory.
 struct checkpoint_state {
-  std::string              model_checkpoint_path;
+  std::string model_checkpoint_path;
   std::vector<std::string> all_model_checkpoint_paths;
-  std::vector<double>      all_model_checkpoint_timestamps;  ///< Seconds since the epoch; none, or one a path.
-  double                   last_preserved_timestamp = 0;
+  std::vector<double> all_model_checkpoint_timestamps;  ///< Seconds since the epoch; none, or one a path.
+  double last_preserved_timestamp = 0;
   friend bool operator==(const checkpoint_state&, const checkpoint_state&) = default;
 };
 

@@ -3,9 +3,9 @@
 
 #include "stepwell/format/utf8.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
-#include <fmt/format.h>
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -41,11 +41,9 @@ void append_micros(std::string& json, nanoseconds time) {
 /// @pre There is an event before it or `[`.
 void begin_event(std::string& json) { json += json.back() == '[' ? "\n" : ",\n"; }
 
-void append_name(std::string& json, std::string_view what, std::int64_t process, std::uint32_t thread,
-                 std::string_view name) {
+void append_name(std::string& json, std::string_view what, std::int64_t process, std::uint32_t thread, std::string_view name) {
   begin_event(json);
-  fmt::format_to(std::back_inserter(json), R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":)", process, thread,
-                 what);
+  fmt::format_to(std::back_inserter(json), R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":)", process, thread, what);
   append_text(json, name);
   json += "}}";
 }
@@ -105,13 +103,10 @@ std::string encode_chrome_trace(const run_metadata& observed, const chrome_trace
   using std::chrono::microseconds;
   std::string json = R"({"traceEvents":[)";
   append_names(json, observed, options);
-  for (const auto* span : in_order_of_begin(observed.spans)) {
-    append_span(json, *span, observed.origin, options.process_id);
-  }
+  for (const auto* span : in_order_of_begin(observed.spans)) { append_span(json, *span, observed.origin, options.process_id); }
   const auto origin = std::chrono::floor<microseconds>(observed.wall_origin.time_since_epoch()).count();
-  fmt::format_to(std::back_inserter(json),
-                 "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{{\"origin_micros\":{},\"lost\":{}}}}}\n", origin,
-                 observed.lost);
+  fmt::format_to(std::back_inserter(json), "\n],\n\"displayTimeUnit\":\"ms\",\n\"otherData\":{{\"origin_micros\":{},\"lost\":{}}}}}\n",
+                 origin, observed.lost);
   return json;
 }
 

@@ -11,8 +11,8 @@
 namespace stepwell::format {
 
 struct chrome_trace_options {
-  std::int64_t process_id   = 1;  ///< Not 0, which viewers take for the idle process.
-  std::string  process_name = "stepwell";
+  std::int64_t process_id = 1;  ///< Not 0, which viewers take for the idle process.
+  std::string process_name = "stepwell";
 };
 
 /// A JSON object with one complete event a span, in order of begin, the longer one first, and the names of the process

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/event.hpp"
 
-#include "stepwell/format/proto/event.pb.h"
 #include "stepwell/format/parse_message.hpp"
+#include "stepwell/format/proto/event.pb.h"
 #include "stepwell/format/summary_message.hpp"
 #include "stepwell/format/utf8.hpp"
 
@@ -13,13 +13,9 @@ session_log read(const tensorflow::SessionLog& message) {
   return {static_cast<session_status>(message.status()), message.checkpoint_path(), message.msg()};
 }
 
-log_message read(const tensorflow::LogMessage& message) {
-  return {static_cast<std::int32_t>(message.level()), message.message()};
-}
+log_message read(const tensorflow::LogMessage& message) { return {static_cast<std::int32_t>(message.level()), message.message()}; }
 
-tagged_run_metadata read(const tensorflow::TaggedRunMetadata& message) {
-  return {message.tag(), message.run_metadata()};
-}
+tagged_run_metadata read(const tensorflow::TaggedRunMetadata& message) { return {message.tag(), message.run_metadata()}; }
 
 result<void> read_what(const tensorflow::Event& message, event& made) {
   switch (message.what_case()) {
@@ -72,9 +68,7 @@ std::string encode_event(const event& happened) {
   message.set_wall_time(happened.wall_time);
   message.set_step(happened.step);
   std::visit(what_writer{message}, happened.what);
-  if (!happened.source_writer.empty()) {
-    message.mutable_source_metadata()->set_writer(to_utf8(happened.source_writer));
-  }
+  if (!happened.source_writer.empty()) { message.mutable_source_metadata()->set_writer(to_utf8(happened.source_writer)); }
   return message.SerializeAsString();
 }
 

@@ -43,22 +43,20 @@ enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2,
 /// A landmark of a run. A second or later `start` makes viewers drop what the run had at its step and beyond.
 struct session_log {
   session_status status = session_status::unspecified;
-  std::string    checkpoint_path;
-  std::string    message;
+  std::string checkpoint_path;
+  std::string message;
 };
 
 /// Deprecated; viewers pass over it. Levels as TensorFlow numbers them: 10 debugging to 50 fatal.
 struct log_message {
   std::int32_t level = 0;
-  std::string  message;
+  std::string message;
 };
 
 struct event {
-  double       wall_time = 0;  ///< Seconds since 1970.
-  std::int64_t step      = 0;
-  std::variant<std::monostate, file_version, graph_def, summary, log_message, session_log, tagged_run_metadata,
-               meta_graph_def>
-              what;
+  double wall_time = 0;  ///< Seconds since 1970.
+  std::int64_t step = 0;
+  std::variant<std::monostate, file_version, graph_def, summary, log_message, session_log, tagged_run_metadata, meta_graph_def> what;
   std::string source_writer;  ///< Who wrote the file; in the first record only.
 };
 

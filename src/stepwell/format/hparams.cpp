@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/hparams.hpp"
 
-#include "stepwell/format/proto/hparams.pb.h"
 #include "stepwell/format/parse_message.hpp"
+#include "stepwell/format/proto/hparams.pb.h"
 #include "stepwell/format/utf8.hpp"
 
 namespace stepwell::format {
@@ -42,14 +42,12 @@ void write(const hparam_info& info, proto::HParamInfo& message) {
 }
 
 hparam_info read(const proto::HParamInfo& message) {
-  hparam_info info{message.name(), message.display_name(), message.description(),
-                   static_cast<hparam_type>(message.type()), {}, std::nullopt};
+  hparam_info info{message.name(), message.display_name(), message.description(), static_cast<hparam_type>(message.type()), {},
+                   std::nullopt};
   for (const auto& value : message.domain_discrete().values()) {
     if (auto known = read(value)) { info.discrete.push_back(*std::move(known)); }
   }
-  if (message.has_domain_interval()) {
-    info.interval = {message.domain_interval().min_value(), message.domain_interval().max_value()};
-  }
+  if (message.has_domain_interval()) { info.interval = {message.domain_interval().min_value(), message.domain_interval().max_value()}; }
   return info;
 }
 
@@ -136,8 +134,8 @@ result<hparams_record> decode_hparams(std::span<const std::byte> bytes) {
     case proto::HParamsPluginData::kExperiment: return hparams_record(read(message.experiment()));
     case proto::HParamsPluginData::kSessionStartInfo: return hparams_record(read(message.session_start_info()));
     case proto::HParamsPluginData::kSessionEndInfo:
-      return hparams_record(hparams_end{static_cast<hparams_status>(message.session_end_info().status()),
-                                        message.session_end_info().end_time_secs()});
+      return hparams_record(
+          hparams_end{static_cast<hparams_status>(message.session_end_info().status()), message.session_end_info().end_time_secs()});
     case proto::HParamsPluginData::DATA_NOT_SET: break;
   }
   return status(errc::data_loss, "an HParamsPluginData that holds nothing");

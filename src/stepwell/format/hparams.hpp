@@ -45,48 +45,48 @@ using hparam_map = std::map<std::string, hparam_value>;
 
 /// Written in each trial's run, at its start.
 struct hparams_start {
-  hparam_map  hparams;
+  hparam_map hparams;
   std::string model_uri;
   std::string monitor_url;
   std::string group_name;  ///< Trials of one group show as one row; empty: a row of its own.
-  double      start_time_secs = 0;
+  double start_time_secs = 0;
 };
 
 enum class hparams_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
 
 /// Written in each trial's run, at its end.
 struct hparams_end {
-  hparams_status status        = hparams_status::unknown;
-  double         end_time_secs = 0;
+  hparams_status status = hparams_status::unknown;
+  double end_time_secs = 0;
 };
 
 enum class hparam_type : std::int32_t { unset = 0, string = 1, boolean = 2, float64 = 3 };
 
 /// One column of settings.
 struct hparam_info {
-  std::string                              name;
-  std::string                              display_name;
-  std::string                              description;
-  hparam_type                              type = hparam_type::unset;
-  std::vector<hparam_value>                discrete;  ///< The values it may take, or:
+  std::string name;
+  std::string display_name;
+  std::string description;
+  hparam_type type = hparam_type::unset;
+  std::vector<hparam_value> discrete;                 ///< The values it may take, or:
   std::optional<std::pair<double, double>> interval;  ///< least and greatest.
 };
 
 /// One column of results: the last scalar of `tag` in the trial's run (in its sub-run `group`).
 struct metric_info {
-  std::string  group;
-  std::string  tag;
-  std::string  display_name;
-  std::string  description;
+  std::string group;
+  std::string tag;
+  std::string display_name;
+  std::string description;
   std::int32_t dataset_type = 0;  ///< 1 training, 2 validation.
 };
 
 /// Written once, usually in the log directory itself. Without it the columns follow from the trials.
 struct hparams_experiment {
-  std::string              name;
-  std::string              description;
-  std::string              user;
-  double                   time_created_secs = 0;
+  std::string name;
+  std::string description;
+  std::string user;
+  double time_created_secs = 0;
   std::vector<hparam_info> hparams;
   std::vector<metric_info> metrics;
 };

@@ -21,9 +21,7 @@ constexpr void store_little(std::byte* at, T value) noexcept {
 template<std::unsigned_integral T>
 [[nodiscard]] constexpr T load_little(const std::byte* at) noexcept {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(at[i]) << (8 * i)));
-  }
+  for (std::size_t i = 0; i < sizeof(T); ++i) { value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(at[i]) << (8 * i))); }
   return value;
 }
 

@@ -29,8 +29,8 @@ public:
   void put_seconds(std::int64_t microseconds) noexcept {
     put_number(microseconds / 1'000'000);
     put('.');
-    auto       rest = microseconds % 1'000'000;
-    char       digits[6];
+    auto rest = microseconds % 1'000'000;
+    char digits[6];
     for (auto digit = std::rbegin(digits); digit != std::rend(digits); ++digit, rest /= 10) { *digit = static_cast<char>('0' + rest % 10); }
     put(std::string_view(digits, sizeof digits));
   }
@@ -104,7 +104,7 @@ std::size_t csv_metric_bound(const metric_line& line) noexcept { return csv_over
 
 std::size_t json_metric_bound(const metric_line& line) noexcept {
   constexpr std::string_view longest_value = "\"-Infinity\"";
-  constexpr std::size_t      names = std::string_view(R"({"wall_time":,"step":,"tag":"","value":})").size();
+  constexpr std::size_t names = std::string_view(R"({"wall_time":,"step":,"tag":"","value":})").size();
   return csv_overhead + names + 6 * line.tag.size() + std::max(line.value.size(), longest_value.size());
 }
 

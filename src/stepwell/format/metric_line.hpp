@@ -12,8 +12,8 @@ namespace stepwell::format {
 
 /// `value` is spelt as it shall stand there: see `number_text`.
 struct metric_line {
-  std::int64_t     wall_microseconds = 0;  ///< Since 1970, at least 0.
-  std::int64_t     step = 0;
+  std::int64_t wall_microseconds = 0;  ///< Since 1970, at least 0.
+  std::int64_t step = 0;
   std::string_view tag = {};
   std::string_view value = {};
 };
@@ -31,7 +31,7 @@ private:
   template<class Number>
   void spell(Number value) noexcept;
 
-  char        text_[32];
+  char text_[32];
   std::size_t size_ = 0;
 };
 

@@ -9,8 +9,7 @@ namespace stepwell::format {
 
 bool parse_message(google::protobuf::MessageLite& message, std::span<const std::byte> bytes) {
   const google::protobuf::LogSilencer silence;  // the caller reports; protobuf would print beside it
-  return bytes.size() <= std::numeric_limits<int>::max() &&
-         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  return bytes.size() <= std::numeric_limits<int>::max() && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
 }  // namespace stepwell::format

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/png.hpp"
 
+#include <fmt/format.h>
+#include <zlib.h>
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fmt/format.h>
 #include <string_view>
 #include <vector>
-#include <zlib.h>
 
 namespace stepwell::format {
 namespace {
@@ -78,13 +78,10 @@ std::vector<unsigned char> filter_rows(pixel_row pixels, std::size_t stride, std
 }
 
 result<std::string> deflated(std::span<const unsigned char> bytes, int level) {
-  auto        size = compressBound(static_cast<uLong>(bytes.size()));
+  auto size = compressBound(static_cast<uLong>(bytes.size()));
   std::string packed(size, '\0');
-  const int outcome = compress2(reinterpret_cast<Bytef*>(packed.data()), &size, bytes.data(),
-                                static_cast<uLong>(bytes.size()), level);
-  if (outcome != Z_OK) {
-    return status(errc::resource_exhausted, fmt::format("zlib cannot pack: {}", zError(outcome)));
-  }
+  const int outcome = compress2(reinterpret_cast<Bytef*>(packed.data()), &size, bytes.data(), static_cast<uLong>(bytes.size()), level);
+  if (outcome != Z_OK) { return status(errc::resource_exhausted, fmt::format("zlib cannot pack: {}", zError(outcome))); }
   packed.resize(size);
   return packed;
 }
@@ -100,14 +97,12 @@ bool is_picture(std::size_t bytes, std::uint64_t width, std::uint64_t height, in
 
 }  // namespace
 
-result<std::string> encode_png(std::span<const std::byte> pixels, std::uint32_t width, std::uint32_t height,
-                               int channels, int level) {
+result<std::string> encode_png(std::span<const std::byte> pixels, std::uint32_t width, std::uint32_t height, int channels, int level) {
   if (!is_picture(pixels.size(), width, height, channels) || level < 0 || level > 9) {
-    return status(errc::invalid_argument,
-                  fmt::format("{} bytes are no {} x {} picture of {} channels (1 to 4) at level {} (0 to 9)",
-                              pixels.size(), width, height, channels, level));
+    return status(errc::invalid_argument, fmt::format("{} bytes are no {} x {} picture of {} channels (1 to 4) at level {} (0 to 9)",
+                                                      pixels.size(), width, height, channels, level));
   }
-  const auto pixel  = static_cast<std::size_t>(channels);
+  const auto pixel = static_cast<std::size_t>(channels);
   const pixel_row bytes(reinterpret_cast<const unsigned char*>(pixels.data()), pixels.size());
   auto packed = deflated(filter_rows(bytes, width * pixel, pixel), level);
   if (!packed) { return packed; }

@@ -17,7 +17,7 @@ namespace stepwell::format {
 /// @errors `invalid_argument`: `pixels` is not width * height * channels bytes, is empty or above 1 GiB, or there are
 ///         other channels than these.
 /// @cost   Dominated by zlib: roughly 20 to 50 MB/s a core at the default level.
-[[nodiscard]] result<std::string> encode_png(std::span<const std::byte> pixels, std::uint32_t width,
-                                             std::uint32_t height, int channels, int level = 6);
+[[nodiscard]] result<std::string> encode_png(std::span<const std::byte> pixels, std::uint32_t width, std::uint32_t height, int channels,
+                                             int level = 6);
 
 }  // namespace stepwell::format

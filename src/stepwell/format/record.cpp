@@ -4,18 +4,16 @@
 #include "stepwell/format/little_endian.hpp"
 #include "stepwell/kernel/crc32c.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cassert>
-#include <fmt/format.h>
 
 namespace stepwell::format {
 namespace {
 
 constexpr std::size_t length_size = 8;
 
-std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept {
-  return kernel::crc32c_mask(kernel::crc32c(bytes));
-}
+std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept { return kernel::crc32c_mask(kernel::crc32c(bytes)); }
 
 bool matches(std::span<const std::byte> bytes, const std::byte* stored) noexcept {
   return masked_crc(bytes) == load_little<std::uint32_t>(stored);
@@ -25,9 +23,7 @@ status cut_short(std::size_t have, std::uint64_t need) {
   return {errc::truncated, fmt::format("record cut short: {} of {} bytes are there", have, need)};
 }
 
-status damaged(std::string_view part) {
-  return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)};
-}
+status damaged(std::string_view part) { return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)}; }
 
 }  // namespace
 
@@ -51,9 +47,7 @@ result<std::span<const std::byte>> read_record(std::span<const std::byte> bytes,
   if (bytes.size() < record_header_size) { return cut_short(bytes.size(), record_header_size); }
   if (!matches(bytes.first(length_size), bytes.data() + length_size)) { return damaged("length"); }
   const auto length = load_little<std::uint64_t>(bytes.data());
-  if (length > limit) {
-    return status(errc::data_loss, fmt::format("record of {} bytes is above the limit of {}", length, limit));
-  }
+  if (length > limit) { return status(errc::data_loss, fmt::format("record of {} bytes is above the limit of {}", length, limit)); }
   if (bytes.size() - record_header_size < length || bytes.size() - record_header_size - length < record_footer_size) {
     return cut_short(bytes.size(), record_overhead + length);
   }

@@ -14,7 +14,7 @@ namespace stepwell::format {
 
 inline constexpr std::size_t record_header_size = 12;  ///< Before the data.
 inline constexpr std::size_t record_footer_size = 4;   ///< After it.
-inline constexpr std::size_t record_overhead    = record_header_size + record_footer_size;
+inline constexpr std::size_t record_overhead = record_header_size + record_footer_size;
 
 /// Greatest data a decoder believes in, unless told otherwise: 1 GiB. Protobuf itself stops at 2.
 inline constexpr std::uint64_t default_record_limit = std::uint64_t{1} << 30;
@@ -36,8 +36,7 @@ void append_record(std::vector<std::byte>& out, std::span<const std::byte> data)
 /// @errors `truncated`: `bytes` ends inside it (also: is empty). `data_loss`: a checksum does not match, or the length
 ///         is above `limit`; nothing after it can be found again, for there is no mark to look for.
 /// @cost   One checksum. Never allocates, except for the message of an error.
-[[nodiscard]] result<std::span<const std::byte>> read_record(std::span<const std::byte> bytes,
-                                                             std::uint64_t limit = default_record_limit);
+[[nodiscard]] result<std::span<const std::byte>> read_record(std::span<const std::byte> bytes, std::uint64_t limit = default_record_limit);
 
 /// Turns a byte stream into whole records. Knows nothing of files: feed it, then ask.
 class record_decoder {
@@ -58,10 +57,10 @@ public:
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
 private:
-  std::uint64_t          limit_;
-  std::vector<std::byte> pending_;       // bytes fed
-  std::size_t            consumed_ = 0;  // of which already handed out; <= pending_.size()
-  std::uint64_t          position_ = 0;
+  std::uint64_t limit_;
+  std::vector<std::byte> pending_;  // bytes fed
+  std::size_t consumed_ = 0;        // of which already handed out; <= pending_.size()
+  std::uint64_t position_ = 0;
 };
 
 }  // namespace stepwell::format

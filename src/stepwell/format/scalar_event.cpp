@@ -22,9 +22,7 @@ constexpr std::byte value_tag{0x0a};         // field 1, bytes
 constexpr std::byte tag_tag{0x0a};           // field 1, bytes
 constexpr std::byte simple_value_tag{0x15};  // field 2, 32 bits
 
-constexpr std::size_t varint_size(std::uint64_t value) noexcept {
-  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
-}
+constexpr std::size_t varint_size(std::uint64_t value) noexcept { return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7; }
 
 // A field of bytes with its tag and length; left out when empty only if it is a plain string.
 constexpr std::size_t field_size(std::size_t size) noexcept { return 1 + varint_size(size) + size; }
@@ -65,9 +63,8 @@ std::size_t value_size_of(const scalar_event& happened, summary_style style, boo
 }  // namespace
 
 scalar_encoder::scalar_encoder(const scalar_event& happened, summary_style style, bool with_metadata) noexcept
-    : event_(happened), style_(style), with_metadata_(with_metadata),
-      value_size_(value_size_of(happened, style, with_metadata)), summary_size_(field_size(value_size_)),
-      size_(field_size(summary_size_)) {
+    : event_(happened), style_(style), with_metadata_(with_metadata), value_size_(value_size_of(happened, style, with_metadata)),
+      summary_size_(field_size(value_size_)), size_(field_size(summary_size_)) {
   if (is_written(happened.wall_time)) { size_ += 1 + sizeof(double); }
   if (happened.step != 0) { size_ += 1 + varint_size(static_cast<std::uint64_t>(happened.step)); }
 }

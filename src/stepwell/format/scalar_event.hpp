@@ -19,10 +19,10 @@ enum class summary_style {
 
 /// One number of one tag.
 struct scalar_event {
-  double           wall_time = 0;
-  std::int64_t     step      = 0;
+  double wall_time = 0;
+  std::int64_t step = 0;
   std::string_view tag;
-  float            value = 0;
+  float value = 0;
 };
 
 /// Lays the message out once, so that its size is known before it is written.
@@ -39,12 +39,12 @@ public:
   void write(std::span<std::byte> out) const noexcept;
 
 private:
-  scalar_event  event_;
+  scalar_event event_;
   summary_style style_;
-  bool          with_metadata_;
-  std::size_t   value_size_;    // of the Summary.Value message
-  std::size_t   summary_size_;  // of the Summary message around it
-  std::size_t   size_;          // of the Event message around that
+  bool with_metadata_;
+  std::size_t value_size_;    // of the Summary.Value message
+  std::size_t summary_size_;  // of the Summary message around it
+  std::size_t size_;          // of the Event message around that
 };
 
 }  // namespace stepwell::format

@@ -33,9 +33,7 @@ void append_text(std::string& out, std::string_view text) {
 }
 
 /// Bytes needed for a number whose magnitude (after flipping a negative one) has `bits` bits: 7 a byte, less a sign bit.
-std::size_t signed_bytes(std::uint64_t magnitude) {
-  return static_cast<std::size_t>(std::bit_width(magnitude)) / 7 + 1;
-}
+std::size_t signed_bytes(std::uint64_t magnitude) { return static_cast<std::size_t>(std::bit_width(magnitude)) / 7 + 1; }
 
 void append_signed(std::string& out, std::int64_t value) {
   const auto bits = static_cast<std::uint64_t>(value < 0 ? ~value : value);
@@ -111,7 +109,7 @@ result<parsed_slice_key> parse_slice_key(std::string_view key) {
   const auto whole = key;
   const status damaged(errc::data_loss, "a slice key does not parse");
   if (take_unsigned(key) != 0) { return damaged; }
-  auto       name = take_text(key);
+  auto name = take_text(key);
   const auto rank = name ? take_unsigned(key) : std::nullopt;
   if (!rank || *rank > key.size() / 2) { return damaged; }
   parsed_slice_key parsed{std::move(*name), {}};

@@ -12,9 +12,7 @@ namespace {
 
 status damaged(const char* what) { return {errc::data_loss, what}; }
 
-std::uint32_t extend(std::uint32_t crc, std::string_view bytes) {
-  return kernel::crc32c(std::as_bytes(std::span(bytes)), crc);
-}
+std::uint32_t extend(std::uint32_t crc, std::string_view bytes) { return kernel::crc32c(std::as_bytes(std::span(bytes)), crc); }
 
 std::uint32_t extend_length(std::uint32_t crc, std::uint64_t length) {
   std::string fixed;
@@ -30,7 +28,7 @@ std::uint32_t extend_length(std::uint32_t crc, std::uint64_t length) {
 
 encoded_strings encode_strings(std::span<const std::string> elements) {
   encoded_strings made;
-  std::uint32_t   crc = 0;
+  std::uint32_t crc = 0;
   for (const auto& element : elements) {
     append_varint(made.bytes, element.size());
     crc = extend_length(crc, element.size());
@@ -51,13 +49,11 @@ result<decoded_strings> decode_strings(std::string_view bytes, std::uint64_t cou
   if (count > bytes.size()) { return damaged("a string tensor is shorter than its number of elements"); }
   if (bytes.empty()) { return decoded_strings{}; }
   std::vector<std::uint64_t> lengths(count);
-  std::uint32_t              crc = 0;
-  std::uint64_t              total = 0;
+  std::uint32_t crc = 0;
+  std::uint64_t total = 0;
   for (auto& length : lengths) {
     const auto taken = take_varint(bytes);
-    if (!taken || total > bytes.size() || *taken > bytes.size() - total) {
-      return damaged("a string of a tensor ends outside of it");
-    }
+    if (!taken || total > bytes.size() || *taken > bytes.size() - total) { return damaged("a string of a tensor ends outside of it"); }
     length = *taken;
     total += length;
     crc = extend_length(crc, length);

@@ -16,7 +16,7 @@ namespace stepwell::format {
 
 /// The bytes of a string tensor and the checksum its index entry carries.
 struct encoded_strings {
-  std::string   bytes;
+  std::string bytes;
   std::uint32_t crc32c = 0;  ///< Masked. Not that of `bytes`: lengths count as fixed-size numbers.
 };
 [[nodiscard]] encoded_strings encode_strings(std::span<const std::string> elements);
@@ -24,7 +24,7 @@ struct encoded_strings {
 /// The strings of a tensor, and the checksum its entry ought to have.
 struct decoded_strings {
   std::vector<std::string> elements;
-  std::uint32_t            crc32c = 0;  ///< Masked; the caller compares.
+  std::uint32_t crc32c = 0;  ///< Masked; the caller compares.
 };
 /// @errors `data_loss` when `bytes` do not hold exactly `count` strings, or the checksum of the lengths is wrong.
 /// @cost   Memory in proportion to `bytes`, whatever `count` and the lengths claim.

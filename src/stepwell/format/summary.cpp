@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/summary.hpp"
 
-#include "stepwell/format/proto/summary.pb.h"
 #include "stepwell/format/parse_message.hpp"
+#include "stepwell/format/proto/summary.pb.h"
 #include "stepwell/format/summary_message.hpp"
 #include "stepwell/format/tensor_message.hpp"
 #include "stepwell/format/utf8.hpp"
@@ -13,12 +13,16 @@ namespace {
 using value_message = tensorflow::Summary::Value;
 
 summary_metadata read(const tensorflow::SummaryMetadata& message) {
-  return {message.plugin_data().plugin_name(), message.plugin_data().content(), message.display_name(),
-          message.summary_description(), static_cast<data_class>(message.data_class())};
+  return {message.plugin_data().plugin_name(), message.plugin_data().content(), message.display_name(), message.summary_description(),
+          static_cast<data_class>(message.data_class())};
 }
 
 histogram_value read(const tensorflow::HistogramProto& message) {
-  return {message.min(), message.max(), message.num(), message.sum(), message.sum_squares(),
+  return {message.min(),
+          message.max(),
+          message.num(),
+          message.sum(),
+          message.sum_squares(),
           {message.bucket_limit().begin(), message.bucket_limit().end()},
           {message.bucket().begin(), message.bucket().end()}};
 }
@@ -28,8 +32,7 @@ image_value read(const tensorflow::Summary::Image& message) {
 }
 
 audio_value read(const tensorflow::Summary::Audio& message) {
-  return {message.sample_rate(), message.num_channels(), message.length_frames(), message.encoded_audio_string(),
-          message.content_type()};
+  return {message.sample_rate(), message.num_channels(), message.length_frames(), message.encoded_audio_string(), message.content_type()};
 }
 
 result<void> read_tensor_into(const value_message& message, summary_value& value) {
@@ -55,9 +58,7 @@ result<summary_value> read(const value_message& message) {
     case value_message::kHisto: value.value = read(message.histo()); break;
     case value_message::kImage: value.value = read(message.image()); break;
     case value_message::kAudio: value.value = read(message.audio()); break;
-    case value_message::kObsoleteOldStyleHistogram:
-      value.value = obsolete_histogram{message.obsolete_old_style_histogram()};
-      break;
+    case value_message::kObsoleteOldStyleHistogram: value.value = obsolete_histogram{message.obsolete_old_style_histogram()}; break;
     case value_message::kTensor:
       if (auto done = read_tensor_into(message, value); !done) { return std::move(done).error(); }
       break;

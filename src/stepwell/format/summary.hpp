@@ -23,37 +23,37 @@ enum class data_class : std::int32_t { unknown = 0, scalar = 1, tensor = 2, blob
 
 /// Which dashboard shows a tag, and how. Viewers keep that of the first value of a tag.
 struct summary_metadata {
-  std::string        plugin_name;
-  std::string        plugin_content;  ///< Bytes the plugin understands; often empty.
-  std::string        display_name;
-  std::string        description;  ///< Markdown.
+  std::string plugin_name;
+  std::string plugin_content;  ///< Bytes the plugin understands; often empty.
+  std::string display_name;
+  std::string description;  ///< Markdown.
   format::data_class data_class = format::data_class::unknown;
 };
 
 /// An encoded picture (PNG, JPEG, GIF).
 struct image_value {
-  std::int32_t height     = 0;
-  std::int32_t width      = 0;
+  std::int32_t height = 0;
+  std::int32_t width = 0;
   std::int32_t colorspace = 0;  ///< Channels: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA.
-  std::string  encoded;
+  std::string encoded;
 };
 
 /// An encoded sound.
 struct audio_value {
-  float        sample_rate   = 0;  ///< Frames a second.
-  std::int64_t num_channels  = 0;
+  float sample_rate = 0;  ///< Frames a second.
+  std::int64_t num_channels = 0;
   std::int64_t length_frames = 0;
-  std::string  encoded;
-  std::string  content_type;  ///< "audio/wav".
+  std::string encoded;
+  std::string content_type;  ///< "audio/wav".
 };
 
 /// TF1's histogram; `buckets[i]` counts the values below `bucket_limits[i]` and not below the limit before.
 struct histogram_value {
-  double              min         = 0;
-  double              max         = 0;
-  double              num         = 0;
-  double              sum         = 0;
-  double              sum_squares = 0;
+  double min = 0;
+  double max = 0;
+  double num = 0;
+  double sum = 0;
+  double sum_squares = 0;
   std::vector<double> bucket_limits;
   std::vector<double> buckets;
 };
@@ -70,12 +70,10 @@ struct obsolete_histogram {
 
 /// One value of one tag. Without a value (monostate) it carries metadata only.
 struct summary_value {
-  std::string                     tag;
-  std::string                     node_name;
+  std::string tag;
+  std::string node_name;
   std::optional<summary_metadata> metadata;
-  std::variant<std::monostate, float, histogram_value, image_value, audio_value, tensor, opaque_tensor,
-               obsolete_histogram>
-      value;
+  std::variant<std::monostate, float, histogram_value, image_value, audio_value, tensor, opaque_tensor, obsolete_histogram> value;
 };
 
 struct summary {

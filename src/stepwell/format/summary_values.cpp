@@ -19,14 +19,14 @@ summary_value make_scalar_value(std::string tag, float value, summary_style styl
 
 summary_value make_histogram_value(std::string tag, const kernel::growing_histogram& histogram) {
   const auto& stats = histogram.stats;
-  histogram_value value{stats.min, stats.max,        static_cast<double>(stats.count), stats.sum, stats.sum_squares,
+  histogram_value value{stats.min,        stats.max,       static_cast<double>(stats.count), stats.sum, stats.sum_squares,
                         histogram.limits, histogram.counts};
   return {std::move(tag), "", std::nullopt, std::move(value)};
 }
 
 summary_value make_histogram_value(std::string tag, const kernel::equal_histogram& histogram) {
   tensor rows(dtype::float64, {static_cast<std::int64_t>(histogram.buckets.size()), 3});
-  auto   at = rows.as<double>().begin();
+  auto at = rows.as<double>().begin();
   for (const auto& bucket : histogram.buckets) {
     for (const double number : {bucket.left, bucket.right, bucket.count}) { *at++ = number; }
   }
@@ -39,8 +39,8 @@ summary_value make_text_value(std::string tag, std::string text) {
   return with_plugin(std::move(tag), "text", std::move(value));
 }
 
-summary_value make_image_value(std::string tag, std::int32_t width, std::int32_t height, int channels,
-                               std::string encoded, summary_style style) {
+summary_value make_image_value(std::string tag, std::int32_t width, std::int32_t height, int channels, std::string encoded,
+                               summary_style style) {
   if (style == summary_style::simple) {
     return {std::move(tag), "", std::nullopt, image_value{height, width, channels, std::move(encoded)}};
   }

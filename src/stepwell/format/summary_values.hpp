@@ -22,7 +22,7 @@ namespace stepwell::format {
 [[nodiscard]] summary_value make_text_value(std::string tag, std::string text);
 
 /// One encoded picture (PNG). The old style's customary tag ends in "/image".
-[[nodiscard]] summary_value make_image_value(std::string tag, std::int32_t width, std::int32_t height, int channels,
-                                             std::string encoded, summary_style style);
+[[nodiscard]] summary_value make_image_value(std::string tag, std::int32_t width, std::int32_t height, int channels, std::string encoded,
+                                             summary_style style);
 
 }  // namespace stepwell::format

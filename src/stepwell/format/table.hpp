@@ -15,8 +15,8 @@ namespace stepwell::format {
 
 /// How a table is cut into blocks; the defaults are TensorFlow's, so that equal entries give equal bytes.
 struct table_options {
-  std::size_t block_size       = 262'144;  ///< A block is full once it has this many bytes.
-  std::size_t restart_interval = 16;       ///< Every so many keys one is stored whole.
+  std::size_t block_size = 262'144;   ///< A block is full once it has this many bytes.
+  std::size_t restart_interval = 16;  ///< Every so many keys one is stored whole.
 };
 
 /// One entry of a table.
@@ -34,17 +34,17 @@ public:
   explicit block_builder(std::size_t restart_interval) : restart_interval_(restart_interval) {}
 
   void add(std::string_view key, std::string_view value);
-  [[nodiscard]] bool        empty() const noexcept { return bytes_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   [[nodiscard]] std::size_t size_estimate() const noexcept { return bytes_.size() + 4 * restarts_.size() + 4; }
   /// The block with its restart array; the builder is empty afterwards.
   [[nodiscard]] std::string finish();
 
 private:
-  std::size_t                restart_interval_;
-  std::string                bytes_;
-  std::string                last_key_;
+  std::size_t restart_interval_;
+  std::string bytes_;
+  std::string last_key_;
   std::vector<std::uint32_t> restarts_ = {0};
-  std::size_t                since_restart_ = 0;
+  std::size_t since_restart_ = 0;
 };
 
 }  // namespace detail
@@ -63,21 +63,21 @@ public:
 private:
   struct handle {
     std::uint64_t offset = 0;
-    std::uint64_t size   = 0;
+    std::uint64_t size = 0;
   };
-  void   flush_block();
+  void flush_block();
   handle append_block(std::string contents);
-  void   add_index_entry(std::string key);
+  void add_index_entry(std::string key);
   static void append_handle(std::string& out, handle where);
 
-  table_options         options_;
-  std::string           file_;
+  table_options options_;
+  std::string file_;
   detail::block_builder data_;
   detail::block_builder index_;
-  std::string           last_key_;
-  handle                pending_;            // of the last block flushed
-  bool                  has_pending_ = false;  // whose index key is chosen once the next key is known
-  bool                  is_first_ = true;
+  std::string last_key_;
+  handle pending_;            // of the last block flushed
+  bool has_pending_ = false;  // whose index key is chosen once the next key is known
+  bool is_first_ = true;
 };
 
 /// All entries of a table, in order. Every block's checksum is verified, that of unused blocks too; blocks may be

@@ -5,8 +5,8 @@
 #include "stepwell/kernel/crc32c.hpp"
 
 #include <fmt/format.h>
-#include <optional>
 #include <snappy.h>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,18 +15,16 @@
 namespace stepwell::format {
 namespace {
 
-constexpr std::uint64_t table_magic      = 0xDB4775248B80FB57;
-constexpr std::size_t   footer_size      = 48;
-constexpr std::size_t   trailer_size     = 5;
-constexpr std::size_t   snappy_max_ratio = 32;  // two or three bytes make at most 64
+constexpr std::uint64_t table_magic = 0xDB4775248B80FB57;
+constexpr std::size_t footer_size = 48;
+constexpr std::size_t trailer_size = 5;
+constexpr std::size_t snappy_max_ratio = 32;  // two or three bytes make at most 64
 
-status damaged(std::string_view what, std::uint64_t offset) {
-  return {errc::data_loss, fmt::format("{} at offset {}", what, offset)};
-}
+status damaged(std::string_view what, std::uint64_t offset) { return {errc::data_loss, fmt::format("{} at offset {}", what, offset)}; }
 
 struct handle {
   std::uint64_t offset = 0;
-  std::uint64_t size   = 0;
+  std::uint64_t size = 0;
 };
 
 std::optional<handle> take_handle(std::string_view& in) {
@@ -37,23 +35,21 @@ std::optional<handle> take_handle(std::string_view& in) {
 
 /// The contents of a block: a view into the file, or into `expanded`.
 struct block {
-  std::string_view stored      = {};
-  std::string      expanded    = {};
-  bool             is_expanded = false;
+  std::string_view stored = {};
+  std::string expanded = {};
+  bool is_expanded = false;
   [[nodiscard]] std::string_view contents() const noexcept { return is_expanded ? expanded : stored; }
 };
 
 result<block> expand(std::string_view stored, std::uint64_t offset, std::size_t max_bytes) {
-  block       made{.is_expanded = true};
+  block made{.is_expanded = true};
   std::size_t size = 0;
   if (!snappy::GetUncompressedLength(stored.data(), stored.size(), &size) || size / snappy_max_ratio > stored.size()) {
     return damaged("a compressed block claims an impossible size", offset);
   }
   if (size > max_bytes) { return status(errc::resource_exhausted, "a table expands beyond the limit"); }
   made.expanded.resize(size);
-  if (!snappy::RawUncompress(stored.data(), stored.size(), made.expanded.data())) {
-    return damaged("a block does not decompress", offset);
-  }
+  if (!snappy::RawUncompress(stored.data(), stored.size(), made.expanded.data())) { return damaged("a block does not decompress", offset); }
   return made;
 }
 
@@ -102,14 +98,14 @@ public:
     return true;
   }
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
-  [[nodiscard]] std::string_view   value() const noexcept { return value_; }
+  [[nodiscard]] std::string_view value() const noexcept { return value_; }
 
 private:
   block_cursor(std::string_view entries, std::uint64_t offset) : rest_(entries), offset_(offset) {}
 
   std::string_view rest_;
-  std::uint64_t    offset_;
-  std::string      key_;
+  std::uint64_t offset_;
+  std::string key_;
   std::string_view value_;
 };
 
@@ -133,7 +129,7 @@ public:
   }
 
 private:
-  std::size_t              budget_;
+  std::size_t budget_;
   std::vector<table_entry> entries_;
 };
 
@@ -160,16 +156,12 @@ result<void> read_blocks(std::string_view file, handle index, collector& into) {
     const auto more = cursor->next();
     if (!more) { return more.error(); }
     if (!*more) { return {}; }
-    auto       value = cursor->value();
+    auto value = cursor->value();
     const auto where = take_handle(value);
-    if (!where || !value.empty() || where->offset < expected) {
-      return damaged("the index of blocks is wrong", index.offset);
-    }
+    if (!where || !value.empty() || where->offset < expected) { return damaged("the index of blocks is wrong", index.offset); }
     expected = where->offset + where->size;
     if (auto read = read_data_block(file, *where, into); !read) { return read; }
-    if (!into.empty() && into.last_key() > cursor->key()) {
-      return damaged("a block holds keys past its index entry", where->offset);
-    }
+    if (!into.empty() && into.last_key() > cursor->key()) { return damaged("a block holds keys past its index entry", where->offset); }
   }
 }
 
@@ -193,7 +185,7 @@ result<handle> read_footer(std::string_view file, std::size_t max_bytes) {
 
 result<std::vector<table_entry>> read_table(std::string_view file, std::size_t max_bytes) {
   collector into(max_bytes != 0 ? max_bytes : 256 * file.size() + (std::size_t{1} << 20));
-  auto      index = read_footer(file, into.budget());
+  auto index = read_footer(file, into.budget());
   if (!index) { return std::move(index).error(); }
   if (auto read = read_blocks(file, *index, into); !read) { return std::move(read).error(); }
   return std::move(into).take();

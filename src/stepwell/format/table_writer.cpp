@@ -11,9 +11,9 @@
 namespace stepwell::format {
 namespace {
 
-constexpr std::uint64_t table_magic    = 0xDB4775248B80FB57;
-constexpr std::size_t   handles_size   = 40;       // of the footer, before the magic
-constexpr std::size_t   own_block_size = 524'288;  // an entry this big begins a new block
+constexpr std::uint64_t table_magic = 0xDB4775248B80FB57;
+constexpr std::size_t handles_size = 40;         // of the footer, before the magic
+constexpr std::size_t own_block_size = 524'288;  // an entry this big begins a new block
 
 std::size_t common_prefix(std::string_view a, std::string_view b) noexcept {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());

@@ -3,10 +3,10 @@
 
 #include "stepwell/format/proto/tensor.pb.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fmt/format.h>
 #include <limits>
 
 namespace stepwell::format {
@@ -70,7 +70,8 @@ int typed_values(dtype type, const tensorflow::TensorProto& message) {
     case dtype::complex128: return message.dcomplex_val_size() / 2;
     case dtype::int64: return message.int64_val_size();
     case dtype::boolean: return message.bool_val_size();
-    case dtype::half: case dtype::bfloat16: return message.half_val_size();
+    case dtype::half:
+    case dtype::bfloat16: return message.half_val_size();
     case dtype::uint32: return message.uint32_val_size();
     case dtype::uint64: return message.uint64_val_size();
     case dtype::string: return message.string_val_size();
@@ -87,7 +88,8 @@ void read_typed(const tensorflow::TensorProto& message, tensor& made) {
     case dtype::complex128: return spread_pairs<double>(message.dcomplex_val(), out);
     case dtype::int64: return spread<std::int64_t>(message.int64_val(), out);
     case dtype::boolean: return spread<bool>(message.bool_val(), out);
-    case dtype::half: case dtype::bfloat16: return spread<std::uint16_t>(message.half_val(), out);
+    case dtype::half:
+    case dtype::bfloat16: return spread<std::uint16_t>(message.half_val(), out);
     case dtype::uint32: return spread<std::uint32_t>(message.uint32_val(), out);
     case dtype::uint64: return spread<std::uint64_t>(message.uint64_val(), out);
     default: break;
@@ -107,7 +109,7 @@ void read_strings(const tensorflow::TensorProto& message, tensor& made) {
 }
 
 result<void> check_amount(dtype type, std::int64_t count, const tensorflow::TensorProto& message) {
-  const auto width  = static_cast<std::int64_t>(type == dtype::string ? sizeof(std::string) : size_of(type));
+  const auto width = static_cast<std::int64_t>(type == dtype::string ? sizeof(std::string) : size_of(type));
   const auto values = typed_values(type, message);
   if (values > count) { return damaged(fmt::format("tensor of {} elements with {} values", count, values)); }
   if (values < count && count > repeated_value_limit / width) {
@@ -124,14 +126,13 @@ bool is_representable(const tensorflow::TensorProto& message) noexcept {
 }
 
 result<tensor> read_tensor(const tensorflow::TensorProto& message) {
-  const auto type  = static_cast<dtype>(message.dtype());
-  auto       shape = read_shape(message.tensor_shape());
+  const auto type = static_cast<dtype>(message.dtype());
+  auto shape = read_shape(message.tensor_shape());
   if (!shape) { return std::move(shape).error(); }
   const auto& content = message.tensor_content();
   if (!content.empty() && type != dtype::string) {
     if (content.size() != static_cast<std::size_t>(shape->count) * size_of(type)) {
-      return damaged(fmt::format("tensor of {} {} elements with {} bytes", shape->count, to_string(type),
-                                 content.size()));
+      return damaged(fmt::format("tensor of {} {} elements with {} bytes", shape->count, to_string(type), content.size()));
     }
     tensor made(type, std::move(shape->shape));
     std::memcpy(made.bytes().data(), content.data(), content.size());

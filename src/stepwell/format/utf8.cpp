@@ -29,9 +29,9 @@ std::size_t sequence_size(std::string_view text) noexcept {
   for (std::size_t i = 1; i < size; ++i) {
     if ((byte(i) & 0xC0) != 0x80) { return 0; }
   }
-  const bool is_too_long  = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool is_too_long = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
   const bool is_surrogate = first == 0xED && byte(1) > 0x9F;
-  const bool is_beyond    = first == 0xF4 && byte(1) > 0x8F;
+  const bool is_beyond = first == 0xF4 && byte(1) > 0x8F;
   return is_too_long || is_surrogate || is_beyond ? 0 : size;
 }
 

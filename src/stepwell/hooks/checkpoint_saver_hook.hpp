@@ -22,14 +22,14 @@ namespace stepwell {
 
 /// `checkpoint_dir` and exactly one of the periods; the rest has defaults.
 struct checkpoint_saver_options {
-  std::string                  checkpoint_dir = {};
-  setting<seconds_value>       save_secs      = {};
-  setting<std::int64_t>        save_steps     = {};
-  saver_options                saver          = {};
+  std::string checkpoint_dir = {};
+  setting<seconds_value> save_secs = {};
+  setting<std::int64_t> save_steps = {};
+  saver_options saver = {};
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};
   /// Where CHECKPOINT notes go in event files; empty: `checkpoint_dir`.
-  std::string                  summary_dir    = {};
-  summary::writer_options      events         = {};
+  std::string summary_dir = {};
+  summary::writer_options events = {};
 };
 
 /// Copies the state at a due boundary and lets a task write it; the step does not wait for a disk unless the saver's
@@ -96,8 +96,8 @@ public:
 private:
   checkpoint_saver_hook() = default;
 
-  cadence                          period_;
-  second_or_step_timer             timer_;
+  cadence period_;
+  second_or_step_timer timer_;
   std::shared_ptr<checkpoint_work> work_;
 };
 

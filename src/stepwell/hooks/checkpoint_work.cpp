@@ -6,16 +6,15 @@
 #include "stepwell/io/path.hpp"
 #include "stepwell/session/first_failure.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <exception>
-#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell {
 
 checkpoint_work::checkpoint_work(const checkpoint_saver_options& options)
-    : listeners_(options.listeners),
-      summary_dir_(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir),
+    : listeners_(options.listeners), summary_dir_(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir),
       policy_(options.saver.when_busy), event_options_(options.events), saver_(std::in_place, options.checkpoint_dir, options.saver) {}
 
 void checkpoint_work::begin() {
@@ -56,9 +55,7 @@ void checkpoint_work::attach(std::shared_ptr<session_signals> signals, std::size
   });
 }
 
-std::optional<std::int64_t> checkpoint_work::last_saved_step() const noexcept {
-  return failed_ ? std::nullopt : last_saved_step_;
-}
+std::optional<std::int64_t> checkpoint_work::last_saved_step() const noexcept { return failed_ ? std::nullopt : last_saved_step_; }
 
 bool checkpoint_work::holds(const std::string& prefix) const {
   const auto listed = saver_->checkpoints();
@@ -134,7 +131,9 @@ void checkpoint_work::drain(const deadline& until) {
   failures.attempt([&] { saver_->drain(until.on(*saver_->options().clock)); });
   failures.attempt([&] { tell_after_save(); });
   if (last_step_) {
-    for (const auto& listener : listeners_) { failures.attempt([&] { listener->end(*last_step_); }); }
+    for (const auto& listener : listeners_) {
+      failures.attempt([&] { listener->end(*last_step_); });
+    }
   }
   failures.rethrow();
 }
@@ -148,7 +147,9 @@ void checkpoint_work::flush(const deadline& /*until*/) {
 void checkpoint_work::tell_before_save(std::int64_t step) {
   if (std::exchange(announced_step_, step) == step) { return; }  // asked again after a wait
   detail::first_failure failures;
-  for (const auto& listener : listeners_) { failures.attempt([&] { listener->before_save(step); }); }
+  for (const auto& listener : listeners_) {
+    failures.attempt([&] { listener->before_save(step); });
+  }
   failures.rethrow();
 }
 

@@ -59,23 +59,23 @@ private:
   void tell_after_save();
 
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners_;
-  std::string                       summary_dir_;
-  when_busy                         policy_;
-  summary::writer_options           event_options_;
-  std::optional<snapshot_pool>      buffers_;
-  std::shared_ptr<session_signals>  signals_;
-  std::shared_ptr<summary::writer>  events_;
-  std::optional<std::int64_t>       last_saved_step_;
-  std::optional<std::int64_t>       announced_step_;
-  std::optional<std::int64_t>       first_step_;
-  std::optional<std::int64_t>       last_step_;    // of the session, once it closes cleanly
+  std::string summary_dir_;
+  when_busy policy_;
+  summary::writer_options event_options_;
+  std::optional<snapshot_pool> buffers_;
+  std::shared_ptr<session_signals> signals_;
+  std::shared_ptr<summary::writer> events_;
+  std::optional<std::int64_t> last_saved_step_;
+  std::optional<std::int64_t> announced_step_;
+  std::optional<std::int64_t> first_step_;
+  std::optional<std::int64_t> last_step_;  // of the session, once it closes cleanly
 
-  mutable std::mutex            mutex_;
-  std::vector<saved_checkpoint> done_;    // guarded by mutex_: durable, listeners not told yet
-  session_metrics               counts_;  // guarded by mutex_: only what is of saves
-  std::atomic<bool>             failed_ = false;
-  bool                           is_closed_ = false;  // its session is
-  std::optional<stepwell::saver> saver_;   // never empty; last: its thread uses the members above
+  mutable std::mutex mutex_;
+  std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, listeners not told yet
+  session_metrics counts_;              // guarded by mutex_: only what is of saves
+  std::atomic<bool> failed_ = false;
+  bool is_closed_ = false;                // its session is
+  std::optional<stepwell::saver> saver_;  // never empty; last: its thread uses the members above
 };
 
 }  // namespace stepwell

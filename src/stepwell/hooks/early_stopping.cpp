@@ -4,17 +4,18 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/hooks/value_text.hpp"
 
-#include <cmath>
 #include <fmt/format.h>
+#include <cmath>
 #include <utility>
 
 namespace stepwell::detail {
 
-early_stopping::early_stopping(std::string what, early_stopping_options options)
-    : what_(std::move(what)), options_(std::move(options)) {
+early_stopping::early_stopping(std::string what, early_stopping_options options) : what_(std::move(what)), options_(std::move(options)) {
   const auto refuse = [](std::string why) { throw invalid_argument_error("early_stopping_hook: " + std::move(why)); };
   if (!options_.patience && !options_.generalization_loss) { refuse("one of patience and generalization_loss must be given"); }
-  if (options_.patience && *options_.patience < 1) { refuse(fmt::format("invalid patience={}; it must be above zero", *options_.patience)); }
+  if (options_.patience && *options_.patience < 1) {
+    refuse(fmt::format("invalid patience={}; it must be above zero", *options_.patience));
+  }
   if (!(options_.min_delta >= 0)) { refuse(fmt::format("invalid min_delta={}; it must not be negative", options_.min_delta)); }
   if (options_.every_n_steps < 1) { refuse(fmt::format("invalid every_n_steps={}; it must be above zero", options_.every_n_steps)); }
   if (options_.name.empty()) { refuse("its state needs a name"); }
@@ -40,8 +41,10 @@ bool early_stopping::is_improvement(double value) const noexcept {
 void early_stopping::take(double value, std::int64_t step) {
   looked_at_ = step / options_.every_n_steps;
   if (options_.generalization_loss && value < 0) {
-    throw invalid_argument_error(fmt::format("early_stopping_hook: {} is {} at step {}; generalization_loss compares by "
-                                             "division and needs values that are not negative; use patience", what_, number_text(value), step));
+    throw invalid_argument_error(
+        fmt::format("early_stopping_hook: {} is {} at step {}; generalization_loss compares by "
+                    "division and needs values that are not negative; use patience",
+                    what_, number_text(value), step));
   }
   last_ = value;
   if (!std::isnan(value) && (best_step_ < 0 || value < lowest_)) { lowest_ = value; }
@@ -68,7 +71,8 @@ std::optional<std::string> early_stopping::verdict() const {
                        options_.min_delta > 0 ? " by more than " + number_text(options_.min_delta) : "");
   }
   if (options_.generalization_loss && loss_now() > *options_.generalization_loss) {
-    return fmt::format("early stopping: {}; now it is {}, a generalization loss of {} %", best, number_text(last_), number_text(loss_now()));
+    return fmt::format("early stopping: {}; now it is {}, a generalization loss of {} %", best, number_text(last_),
+                       number_text(loss_now()));
   }
   return std::nullopt;
 }

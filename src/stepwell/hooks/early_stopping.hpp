@@ -51,27 +51,25 @@ public:
   [[nodiscard]] std::optional<std::string> verdict() const;
 
   [[nodiscard]] std::optional<double> best() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_); }
-  [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept {
-    return best_step_ < 0 ? std::nullopt : std::optional(best_step_);
-  }
+  [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_step_); }
   [[nodiscard]] std::int64_t waited() const noexcept { return waited_; }
 
-  [[nodiscard]] variable_list      variables();
+  [[nodiscard]] variable_list variables();
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
 
 private:
-  [[nodiscard]] bool   is_improvement(double value) const noexcept;
+  [[nodiscard]] bool is_improvement(double value) const noexcept;
   [[nodiscard]] double loss_now() const noexcept;
 
-  std::string            what_;
+  std::string what_;
   early_stopping_options options_;
-  std::int64_t           looked_at_ = 0;
+  std::int64_t looked_at_ = 0;
 
   // The state.
-  double       best_ = 0;
+  double best_ = 0;
   std::int64_t best_step_ = -1;  // none yet
-  double       lowest_ = 0;      // as far as generalization loss goes: without min_delta
-  double       last_ = 0;
+  double lowest_ = 0;            // as far as generalization loss goes: without min_delta
+  double last_ = 0;
   std::int64_t waited_ = 0;
 };
 

@@ -19,7 +19,10 @@ namespace stepwell {
 namespace detail {
 template<class Value>
 [[nodiscard]] std::optional<double> as_score(const Value& value) {
-  if constexpr (requires { value.has_value(); *value; }) {
+  if constexpr (requires {
+                  value.has_value();
+                  *value;
+                }) {
     return value.has_value() ? std::optional(static_cast<double>(*value)) : std::nullopt;
   } else {
     static_assert(std::convertible_to<Value, double>, "stepwell: early_stopping_hook watches a number, or an optional one");
@@ -65,18 +68,18 @@ public:
   }
 
   /// The best value so far and the step after which it was seen; nothing before the first.
-  [[nodiscard]] std::optional<double>       best() const noexcept { return judge_.best(); }
+  [[nodiscard]] std::optional<double> best() const noexcept { return judge_.best(); }
   [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return judge_.best_step(); }
   /// Values seen since the best one.
   [[nodiscard]] std::int64_t waited() const noexcept { return judge_.waited(); }
 
-  [[nodiscard]] variable_list      variables() { return judge_.variables(); }
+  [[nodiscard]] variable_list variables() { return judge_.variables(); }
   [[nodiscard]] const std::string& state_name() const noexcept { return judge_.name(); }
 
 private:
   fetch_pack<Projection> watched_;
   detail::early_stopping judge_;
-  bool                   is_due_ = false;
+  bool is_due_ = false;
 };
 
 template<class Projection>

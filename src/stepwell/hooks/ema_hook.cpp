@@ -6,10 +6,10 @@
 #include "stepwell/kernel/average.hpp"
 #include "stepwell/session/stateful_hook.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <fmt/format.h>
 #include <span>
 
 namespace stepwell {
@@ -33,8 +33,8 @@ struct live_tensor {
   using value_type = T;
   tensor& held;
 
-  [[nodiscard]] T*                  data() const { return held.as<T>().data(); }
-  [[nodiscard]] std::size_t         size() const { return held.bytes().size() / sizeof(T); }
+  [[nodiscard]] T* data() const { return held.as<T>().data(); }
+  [[nodiscard]] std::size_t size() const { return held.bytes().size() / sizeof(T); }
   [[nodiscard]] const tensor_shape& shape() const { return held.shape(); }
 };
 
@@ -51,8 +51,7 @@ std::string describe(dtype type, const tensor_shape& shape) { return fmt::format
 
 }  // namespace
 
-ema_hook::ema_hook(std::function<variable_list()> model, ema_options options)
-    : model_(std::move(model)), options_(std::move(options)) {
+ema_hook::ema_hook(std::function<variable_list()> model, ema_options options) : model_(std::move(model)), options_(std::move(options)) {
   if (!(options_.decay >= 0 && options_.decay < 1)) {
     throw invalid_argument_error(fmt::format("ema_hook: invalid decay={}; it must be at least 0 and below 1", options_.decay));
   }
@@ -78,13 +77,13 @@ void ema_hook::start() {
 }
 
 void ema_hook::update() {
-  const auto   n = static_cast<double>(updates_);
+  const auto n = static_cast<double>(updates_);
   const double decay = options_.num_updates ? std::min(options_.decay, (1 + n) / (10 + n)) : options_.decay;
   decays_multiplied_ *= decay;
   // Of an average that started from zero, the share of the start is the product of all decays: dividing by what is left
   // at every update comes to this weight.
   const double weight = options_.zero_debias ? (1 - decay) / (1 - decays_multiplied_) : 1 - decay;
-  const auto   variables = live();
+  const auto variables = live();
   for (std::size_t i = 0; i < averages_.size(); ++i) {
     auto& average = averages_[i].value;
     if (average.dtype() == dtype::float32) {
@@ -117,7 +116,9 @@ void ema_hook::swap_out() {
 
 void ema_hook::exchange() {
   const auto variables = live();
-  for (std::size_t i = 0; i < averages_.size(); ++i) { std::ranges::swap_ranges(variables[i].writable_bytes(), averages_[i].value.bytes()); }
+  for (std::size_t i = 0; i < averages_.size(); ++i) {
+    std::ranges::swap_ranges(variables[i].writable_bytes(), averages_[i].value.bytes());
+  }
 }
 
 void ema_hook::copy_into(const variable_list& other) const {
@@ -143,8 +144,9 @@ variable_list ema_hook::live() const {
     return ours.name == theirs.name() && ours.value.dtype() == theirs.dtype() && ours.value.shape() == theirs.shape();
   };
   if (std::ranges::equal(averages_, variables, is_same)) { return variables; }
-  throw failed_precondition_error("ema_hook: the model's variables have changed in name, number, type or shape since the hook was "
-                                  "made; they must stay as they are");
+  throw failed_precondition_error(
+      "ema_hook: the model's variables have changed in name, number, type or shape since the hook was "
+      "made; they must stay as they are");
 }
 
 void ema_hook::refuse(std::string_view what) const {

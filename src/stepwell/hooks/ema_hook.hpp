@@ -46,7 +46,9 @@ public:
 
   /// @errors `invalid_argument_error` for a decay out of range, or where there is nothing to average.
   template<class Model>
-    requires requires(Model& model) { { model.variables() } -> std::same_as<variable_list>; }
+    requires requires(Model& model) {
+      { model.variables() } -> std::same_as<variable_list>;
+    }
   explicit ema_hook(Model& model, ema_options options = {})
       : ema_hook(std::function<variable_list()>([&model] { return model.variables(); }), std::move(options)) {}
 
@@ -69,37 +71,39 @@ public:
   /// @errors `invalid_argument_error` naming a variable that is missing, or of another type or shape; nothing is copied
   ///         then. `failed_precondition_error` while swapped in.
   template<class Model>
-  void copy_to(Model& other) const { copy_into(other.variables()); }
+  void copy_to(Model& other) const {
+    copy_into(other.variables());
+  }
 
   /// Updates made so far, those of earlier runs included.
   [[nodiscard]] std::int64_t updates() const noexcept { return updates_; }
 
   /// @errors `failed_precondition_error` while swapped in: then neither the model nor this is what belongs into a checkpoint.
-  [[nodiscard]] variable_list      variables();
+  [[nodiscard]] variable_list variables();
   [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
 
 private:
   struct averaged {
     std::string name;
-    tensor      value;
+    tensor value;
   };
 
   ema_hook(std::function<variable_list()> model, ema_options options);
 
-  void          start();
-  void          update();
-  void          leave();
-  void          exchange();
-  void          copy_into(const variable_list& other) const;
+  void start();
+  void update();
+  void leave();
+  void exchange();
+  void copy_into(const variable_list& other) const;
   variable_list live() const;
   [[noreturn]] void refuse(std::string_view what) const;
 
   std::function<variable_list()> model_;
-  ema_options                    options_;
-  std::vector<averaged>          averages_;           // in the order of the model's list
-  std::int64_t                   updates_ = 0;
-  double                         decays_multiplied_ = 1;  // all decays so far
-  bool                           is_swapped_in_ = false;
+  ema_options options_;
+  std::vector<averaged> averages_;  // in the order of the model's list
+  std::int64_t updates_ = 0;
+  double decays_multiplied_ = 1;  // all decays so far
+  bool is_swapped_in_ = false;
 };
 
 /// Where an `ema_hook` with these options keeps the averages of `variables`: for `restore_options::names`, to restore or

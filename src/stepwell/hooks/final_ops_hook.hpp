@@ -18,32 +18,53 @@ namespace detail {
 
 template<class Op>
 struct final_value {
-  static_assert(sizeof(Op) == 0, "stepwell: a final op is a member of the model, or a callable that names what it takes, "
-                                 "e.g. [](const model& m) { return m.accuracy; }");
+  static_assert(sizeof(Op) == 0,
+                "stepwell: a final op is a member of the model, or a callable that names what it takes, "
+                "e.g. [](const model& m) { return m.accuracy; }");
 };
 template<class R, class M>
-struct final_value<R M::*> { using type = R; };
+struct final_value<R M::*> {
+  using type = R;
+};
 template<class R, class M>
-struct final_value<R (M::*)()> { using type = R; };
+struct final_value<R (M::*)()> {
+  using type = R;
+};
 template<class R, class M>
-struct final_value<R (M::*)() const> { using type = R; };
+struct final_value<R (M::*)() const> {
+  using type = R;
+};
 template<class R, class M>
-struct final_value<R (M::*)() noexcept> { using type = R; };
+struct final_value<R (M::*)() noexcept> {
+  using type = R;
+};
 template<class R, class M>
-struct final_value<R (M::*)() const noexcept> { using type = R; };
+struct final_value<R (M::*)() const noexcept> {
+  using type = R;
+};
 template<class R, class M>
-struct final_value<R (*)(M)> { using type = R; };
+struct final_value<R (*)(M)> {
+  using type = R;
+};
 
 template<class F>
 struct called_value;
 template<class R, class F, class M>
-struct called_value<R (F::*)(M)> { using type = R; };
+struct called_value<R (F::*)(M)> {
+  using type = R;
+};
 template<class R, class F, class M>
-struct called_value<R (F::*)(M) const> { using type = R; };
+struct called_value<R (F::*)(M) const> {
+  using type = R;
+};
 template<class R, class F, class M>
-struct called_value<R (F::*)(M) noexcept> { using type = R; };
+struct called_value<R (F::*)(M) noexcept> {
+  using type = R;
+};
 template<class R, class F, class M>
-struct called_value<R (F::*)(M) const noexcept> { using type = R; };
+struct called_value<R (F::*)(M) const noexcept> {
+  using type = R;
+};
 
 template<class Op>
   requires requires { &Op::operator(); }
@@ -94,7 +115,7 @@ private:
     }
   }
 
-  std::tuple<Ops...>         ops_;
+  std::tuple<Ops...> ops_;
   std::optional<values_type> values_;
 };
 

@@ -6,14 +6,14 @@
 #include "stepwell/base/time_after.hpp"
 #include "stepwell/hooks/value_text.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
-#include <fmt/format.h>
 
 namespace stepwell {
 namespace {
 
-constexpr auto         slice = std::chrono::milliseconds(500);
+constexpr auto slice = std::chrono::milliseconds(500);
 constexpr std::int64_t steps_between_lines = 1000;
 
 }  // namespace
@@ -32,8 +32,10 @@ void global_step_waiter_hook::wait(clock& time, const std::function<std::int64_t
     }
     const auto now = time.now();
     if (now >= until) {
-      throw deadline_exceeded_error(fmt::format("waited {} s for global step {}, and it is {}; wait longer, or look at those who "
-                                                "should make the steps", number_text(options_.max_wait_secs->count()), wanted, step));
+      throw deadline_exceeded_error(
+          fmt::format("waited {} s for global step {}, and it is {}; wait longer, or look at those who "
+                      "should make the steps",
+                      number_text(options_.max_wait_secs->count()), wanted, step));
     }
     threads_->wait_for_stop(std::min(now + slice, until));
   }

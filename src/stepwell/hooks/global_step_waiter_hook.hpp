@@ -14,8 +14,8 @@
 namespace stepwell {
 
 struct global_step_waiter_options {
-  std::int64_t                 wait_until_step = 0;             ///< Zero and below: no wait.
-  std::optional<seconds_value> max_wait_secs   = std::nullopt;  ///< Not said: for as long as it takes.
+  std::int64_t wait_until_step = 0;                           ///< Zero and below: no wait.
+  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< Not said: for as long as it takes.
 };
 
 /// Blocks the first run until the global step has come to `wait_until_step`; it is looked at every half second of the
@@ -32,8 +32,9 @@ public:
 
   void before_run(auto& context) {
     if (is_over_) [[likely]] { return; }
-    wait(*context.time(), [&] { return std::int64_t{context.raw_session().global_step()}; },  // others step it
-         [&] { return context.stop_requested() || threads_->should_stop(); });
+    wait(
+        *context.time(), [&] { return std::int64_t{context.raw_session().global_step()}; },  // others step it
+        [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;
   }
 
@@ -41,8 +42,8 @@ private:
   void wait(clock& time, const std::function<std::int64_t()>& current_step, const std::function<bool()>& should_stop) const;
 
   global_step_waiter_options options_;
-  coordinator*               threads_ = nullptr;  // of the session that exists now
-  bool                       is_over_ = false;
+  coordinator* threads_ = nullptr;  // of the session that exists now
+  bool is_over_ = false;
 };
 
 }  // namespace stepwell

@@ -18,7 +18,7 @@ namespace stepwell {
 
 /// A value as a formatter receives it.
 struct logged_value {
-  std::string           text;                   ///< As a log line shows it.
+  std::string text;                             ///< As a log line shows it.
   std::optional<double> number = std::nullopt;  ///< Of a scalar.
 };
 
@@ -44,9 +44,9 @@ private:
 
   static constexpr std::size_t largest_element = 16;
 
-  std::string           text_;
+  std::string text_;
   std::optional<double> number_;
-  tensor_view           shown_;  // without its bytes
+  tensor_view shown_;  // without its bytes
   std::array<std::byte, shown_elements * largest_element> bytes_{};
 };
 

@@ -4,24 +4,23 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
 namespace stepwell::detail {
 
-std::optional<cadence> logging_cadence(std::optional<std::int64_t> every_n_iter, std::optional<seconds_value> every_n_secs,
-                                       bool at_end) {
+std::optional<cadence> logging_cadence(std::optional<std::int64_t> every_n_iter, std::optional<seconds_value> every_n_secs, bool at_end) {
   if (at_end && !every_n_iter && !every_n_secs) { return std::nullopt; }
   if (every_n_iter.has_value() == every_n_secs.has_value()) {
-    throw invalid_argument_error("logging_tensor_hook: either only at_end and/or exactly one of every_n_iter and every_n_secs "
-                                 "must be provided");
+    throw invalid_argument_error(
+        "logging_tensor_hook: either only at_end and/or exactly one of every_n_iter and every_n_secs "
+        "must be provided");
   }
   if (every_n_secs) { return cadence{.every_secs = every_n_secs->duration()}; }
   if (*every_n_iter <= 0) {
-    throw invalid_argument_error(
-        fmt::format("logging_tensor_hook: invalid every_n_iter={}; it must be above zero", *every_n_iter));
+    throw invalid_argument_error(fmt::format("logging_tensor_hook: invalid every_n_iter={}; it must be above zero", *every_n_iter));
   }
   return cadence{.every_steps = every_n_iter};
 }

@@ -19,8 +19,8 @@
 namespace stepwell::detail {
 
 /// Nothing for lines at the end only. @errors `invalid_argument_error` as contract HOOK-LOG-1 says.
-[[nodiscard]] std::optional<cadence> logging_cadence(std::optional<std::int64_t> every_n_iter,
-                                                     std::optional<seconds_value> every_n_secs, bool at_end);
+[[nodiscard]] std::optional<cadence> logging_cadence(std::optional<std::int64_t> every_n_iter, std::optional<seconds_value> every_n_secs,
+                                                     bool at_end);
 
 /// Tags and values to lines.
 class logging_lines {
@@ -40,8 +40,8 @@ private:
 
   std::vector<std::string> tags_;
   std::vector<std::size_t> order_;  // of printing
-  bool                     at_end_;
-  formatter                formatter_;
+  bool at_end_;
+  formatter formatter_;
 };
 
 }  // namespace stepwell::detail

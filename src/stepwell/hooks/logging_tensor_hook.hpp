@@ -24,7 +24,7 @@ namespace stepwell {
 
 /// Exactly one of the periods, or `at_end`, or both of these.
 struct logging_tensor_options {
-  std::optional<std::int64_t>  every_n_iter = std::nullopt;  ///< Runs of this session, not global steps; above zero.
+  std::optional<std::int64_t> every_n_iter = std::nullopt;  ///< Runs of this session, not global steps; above zero.
   std::optional<seconds_value> every_n_secs = std::nullopt;
   /// At a clean close the values of the last run, also if that run has just logged them. Nothing is run again (D-19).
   bool at_end = false;
@@ -52,7 +52,9 @@ struct projection_of<tagged<Projection>> {
 };
 
 template<class Projection>
-tagged<Projection> with_tag(tagged<Projection> given, std::size_t /*position*/) { return given; }
+tagged<Projection> with_tag(tagged<Projection> given, std::size_t /*position*/) {
+  return given;
+}
 template<class Projection>
 tagged<Projection> with_tag(Projection given, std::size_t position) {
   return {"value_" + std::to_string(position), std::move(given)};
@@ -122,18 +124,17 @@ private:
   }
   void write_line() { lines_.write(*kept_, timer_.update_last_triggered_step(runs_)); }
 
-  std::optional<cadence>     period_;
-  detail::logging_lines      lines_;
+  std::optional<cadence> period_;
+  detail::logging_lines lines_;
   fetch_pack<Projections...> wanted_;
-  second_or_step_timer       timer_;
-  std::int64_t               runs_ = 0;
-  bool                       is_due_ = false;
+  second_or_step_timer timer_;
+  std::int64_t runs_ = 0;
+  bool is_due_ = false;
   std::optional<std::array<kept_value, sizeof...(Projections)>> kept_;  // of the last run that fetched
 };
 
 template<class... Given>
-logging_tensor_hook(logging_tensor_options, Given...)
-    -> logging_tensor_hook<typename detail::projection_of<Given>::type...>;
+logging_tensor_hook(logging_tensor_options, Given...) -> logging_tensor_hook<typename detail::projection_of<Given>::type...>;
 template<class... Projections>
 logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<Projections...>;
 

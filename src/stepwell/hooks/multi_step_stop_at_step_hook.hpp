@@ -17,9 +17,9 @@ namespace stepwell {
 
 /// Exactly one of `num_steps` and `last_step`.
 struct multi_step_stop_at_step_options {
-  std::optional<std::int64_t> num_steps     = std::nullopt;
-  std::optional<std::int64_t> last_step     = std::nullopt;
-  std::int64_t                steps_per_run = 1;  ///< At most so many; above zero.
+  std::optional<std::int64_t> num_steps = std::nullopt;
+  std::optional<std::int64_t> last_step = std::nullopt;
+  std::int64_t steps_per_run = 1;  ///< At most so many; above zero.
 };
 
 /// A `stop_at_step_hook` for a model whose `step` makes several steps and which counts them itself, by `global_step()`: tells
@@ -57,8 +57,8 @@ public:
 private:
   void tell(std::int64_t step) { *next_ = step >= stop_.last_step() ? 0 : std::min(stop_.last_step() - step, most_); }
 
-  stop_at_step_hook             stop_;
-  std::int64_t                  most_;
+  stop_at_step_hook stop_;
+  std::int64_t most_;
   std::shared_ptr<std::int64_t> next_;
 };
 

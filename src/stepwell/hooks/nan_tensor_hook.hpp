@@ -20,8 +20,8 @@
 namespace stepwell {
 
 struct nan_tensor_options {
-  bool fail_on_nan_loss = true;   ///< Throw; else ask to stop, with a warning.
-  bool nan_only         = false;  ///< Let infinity pass, as TensorFlow does.
+  bool fail_on_nan_loss = true;  ///< Throw; else ask to stop, with a warning.
+  bool nan_only = false;         ///< Let infinity pass, as TensorFlow does.
 };
 
 namespace detail {
@@ -40,8 +40,11 @@ template<class Value>
       return see_floats(view_of(value), any_bad, false);
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
-      if constexpr (std::floating_point<element>) { return any_bad(std::span<const element>(std::data(value), std::size(value))); }
-      else { return false; }
+      if constexpr (std::floating_point<element>) {
+        return any_bad(std::span<const element>(std::data(value), std::size(value)));
+      } else {
+        return false;
+      }
     }
   }
 }
@@ -56,8 +59,7 @@ class nan_tensor_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
 
-  explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {})
-      : watched_(fetch(std::move(watched))), options_(options) {}
+  explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {}) : watched_(fetch(std::move(watched))), options_(options) {}
   /// With a name for the message. It is not part of the fetch, which is copied in every run.
   explicit nan_tensor_hook(tagged<Projection> watched, nan_tensor_options options = {})
       : nan_tensor_hook(std::move(watched.projection), options) {
@@ -85,8 +87,8 @@ private:
   }
 
   fetch_pack<Projection> watched_;
-  nan_tensor_options     options_;
-  std::string            name_;
+  nan_tensor_options options_;
+  std::string name_;
 };
 
 template<class Projection>

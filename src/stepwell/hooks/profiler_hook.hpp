@@ -20,12 +20,12 @@ namespace stepwell {
 
 /// Exactly one of the periods; both above zero: seconds are used, with a warning (D-8).
 struct profiler_options {
-  setting<std::int64_t>   save_steps = {};
-  setting<seconds_value>  save_secs  = {};
+  setting<std::int64_t> save_steps = {};
+  setting<seconds_value> save_secs = {};
   /// Where the timelines and the event file go; empty: where the process stands.
-  std::string             output_dir = {};
+  std::string output_dir = {};
   /// How the event file is written; its file system is that of the timelines, too.
-  summary::writer_options events     = {};
+  summary::writer_options events = {};
 };
 
 /// Traces the due runs of a session. After each, `timeline-STEP.json` in `output_dir` is a whole file for Perfetto and
@@ -77,12 +77,12 @@ public:
   }
 
 private:
-  cadence                        period_;
-  second_or_step_timer           timer_;
+  cadence period_;
+  second_or_step_timer timer_;
   std::shared_ptr<profiler_work> work_;
-  std::int64_t                   step_before_ = 0;  // the run under way
-  bool                           is_first_ = true;  // no run of this session is done
-  bool                           is_due_ = false;   // the run under way is
+  std::int64_t step_before_ = 0;  // the run under way
+  bool is_first_ = true;          // no run of this session is done
+  bool is_due_ = false;           // the run under way is
 };
 
 }  // namespace stepwell

@@ -9,8 +9,8 @@
 #include "stepwell/io/path.hpp"
 #include "stepwell/session/first_failure.hpp"
 
-#include <exception>
 #include <fmt/format.h>
+#include <exception>
 #include <utility>
 
 namespace stepwell {
@@ -51,9 +51,7 @@ void profiler_work::end_trace() {
 void profiler_work::write_timeline(const written_timeline& all) const {
   const auto path = io::join_path(directory_, fmt::format("timeline-{}.json", all.step));
   const auto written = io::write_file_atomically(*files_, path, format::encode_chrome_trace(all.observed));
-  if (!written) {
-    log_warning(fmt::format("the timeline of step {} is not written: {}", all.step, written.error().to_string()));
-  }
+  if (!written) { log_warning(fmt::format("the timeline of step {} is not written: {}", all.step, written.error().to_string())); }
 }
 
 void profiler_work::add_metadata(const written_timeline& all) {

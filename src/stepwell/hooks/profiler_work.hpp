@@ -46,13 +46,13 @@ private:
   void add_late_spans();
   [[nodiscard]] bool is_alone() const noexcept { return events_.use_count() == 1; }
 
-  std::shared_ptr<io::file_system>  files_;
-  std::shared_ptr<summary::writer>  events_;
-  std::string                       directory_;
-  std::shared_ptr<session_signals>  signals_;
-  std::shared_ptr<trace_recorder>   recorder_;
-  std::optional<std::int64_t>       expected_;
-  std::optional<written_timeline>   last_;
+  std::shared_ptr<io::file_system> files_;
+  std::shared_ptr<summary::writer> events_;
+  std::string directory_;
+  std::shared_ptr<session_signals> signals_;
+  std::shared_ptr<trace_recorder> recorder_;
+  std::optional<std::int64_t> expected_;
+  std::optional<written_timeline> last_;
 };
 
 }  // namespace stepwell

@@ -3,12 +3,12 @@
 
 #include "stepwell/hooks/value_text.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 namespace stepwell {
 namespace {
@@ -19,9 +19,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string rate_text(double rate) {
-  return rate >= 100 ? fmt::format("{:.0f} steps/s", rate) : fmt::format("{:.3g} steps/s", rate);
-}
+std::string rate_text(double rate) { return rate >= 100 ? fmt::format("{:.0f} steps/s", rate) : fmt::format("{:.3g} steps/s", rate); }
 
 int terminal_columns() {
   winsize size{};
@@ -83,9 +81,7 @@ void progress_printer::finish(std::int64_t step) {
   if (!is_terminal_ && shown_ && step == state_.step) { return; }  // said already
   state_.step = step;
   state_.elapsed = clock_->now() - started_;
-  if (state_.elapsed.count() > 0) {
-    state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count();
-  }
+  if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }
   write(progress_line(state_, is_terminal_, options_.columns > 0 ? options_.columns : terminal_columns()), true);
 }
 

@@ -21,22 +21,22 @@ namespace stepwell {
 
 /// Everything has a default.
 struct progress_options {
-  std::int64_t                          last_step   = 0;             ///< For bar and time left; 0: not known.
-  seconds_value                         bar_every   = 0.1;           ///< On a terminal.
-  seconds_value                         line_every  = 10;            ///< Elsewhere.
-  std::optional<bool>                   is_terminal = std::nullopt;  ///< Not said: asked of standard error.
-  int                                   columns     = 0;             ///< 0: asked of the terminal, else 80.
-  std::function<void(std::string_view)> output      = nullptr;       ///< Empty: standard error.
+  std::int64_t last_step = 0;                              ///< For bar and time left; 0: not known.
+  seconds_value bar_every = 0.1;                           ///< On a terminal.
+  seconds_value line_every = 10;                           ///< Elsewhere.
+  std::optional<bool> is_terminal = std::nullopt;          ///< Not said: asked of standard error.
+  int columns = 0;                                         ///< 0: asked of the terminal, else 80.
+  std::function<void(std::string_view)> output = nullptr;  ///< Empty: standard error.
 };
 
 /// What a progress line says.
 struct progress_state {
-  std::int64_t  first_step = 0;  ///< Where this session started.
-  std::int64_t  step = 0;
-  std::int64_t  last_step = 0;   ///< 0: not known.
+  std::int64_t first_step = 0;  ///< Where this session started.
+  std::int64_t step = 0;
+  std::int64_t last_step = 0;                  ///< 0: not known.
   std::optional<double> value = std::nullopt;  ///< The watched one, e.g. the loss.
   std::chrono::duration<double> elapsed{};
-  double        steps_per_second = 0;  ///< Lately; 0: not known yet.
+  double steps_per_second = 0;  ///< Lately; 0: not known yet.
 };
 
 /// "step 1200/10000  12%  loss 0.1234  410 steps/s  ETA 0:21", as a bar of at most `columns` characters where there is
@@ -57,13 +57,13 @@ public:
 private:
   void write(const std::string& line, bool is_last);
 
-  progress_options       options_;
-  bool                   is_terminal_;
-  progress_state         state_;
+  progress_options options_;
+  bool is_terminal_;
+  progress_state state_;
   std::shared_ptr<clock> clock_;
-  clock::time_point      started_;
-  second_or_step_timer   timer_;
-  bool                   shown_ = false;
+  clock::time_point started_;
+  second_or_step_timer timer_;
+  bool shown_ = false;
 };
 
 /// A bar with step, rate, value and time left; the value is fetched only when it is shown. `progress_hook{{.last_step =
@@ -78,16 +78,14 @@ public:
       : printer_(std::move(options)), watched_(fetch(std::move(watched))) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session.global_step(), session.time()); }
-  auto before_run(auto& context) {
-    return printer_.is_due(context.global_step() + 1) ? std::optional(watched_) : std::nullopt;
-  }
+  auto before_run(auto& context) { return printer_.is_due(context.global_step() + 1) ? std::optional(watched_) : std::nullopt; }
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) { printer_.show(context.global_step(), static_cast<double>(values.value())); }
   }
   void end(auto& session) { printer_.finish(session.global_step()); }
 
 private:
-  progress_printer       printer_;
+  progress_printer printer_;
   fetch_pack<Projection> watched_;
 };
 

@@ -23,7 +23,7 @@ struct skip_batch {};
 
 struct rollback_on_nan_options {
   /// After so many without a good step beyond the bad one, `nan_loss_error`.
-  int  max_rollbacks = 10;
+  int max_rollbacks = 10;
   bool nan_only = false;  ///< Let infinity pass.
 };
 
@@ -42,7 +42,9 @@ public:
   /// @errors `invalid_argument_error` for an empty function.
   rollback_on_nan_hook(Projection watched, std::function<void()> change, rollback_on_nan_options options = {})
       : watched_(fetch(std::move(watched))), change_(std::move(change)), options_(options) {
-    if (!change_) { throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model"); }
+    if (!change_) {
+      throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
+    }
   }
 
   auto before_run(auto& /*context*/) const { return watched_; }
@@ -67,16 +69,17 @@ private:
       throw nan_loss_error(message);
     }
     ++rollbacks_;
-    log_warning(what + (skips_ ? "; back to the newest checkpoint, and past this batch" : "; back to the newest checkpoint, with the model changed"));
+    log_warning(what + (skips_ ? "; back to the newest checkpoint, and past this batch"
+                               : "; back to the newest checkpoint, with the model changed"));
     context.request_rollback({.why = what, .skip_batch = skips_, .answer = change_});
   }
 
-  fetch_pack<Projection>  watched_;
-  std::function<void()>   change_;
-  bool                    skips_ = false;
+  fetch_pack<Projection> watched_;
+  std::function<void()> change_;
+  bool skips_ = false;
   rollback_on_nan_options options_;
-  int                     rollbacks_ = 0;
-  std::int64_t            worst_step_ = -1;
+  int rollbacks_ = 0;
+  std::int64_t worst_step_ = -1;
 };
 
 }  // namespace stepwell

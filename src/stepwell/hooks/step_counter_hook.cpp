@@ -6,8 +6,8 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/hooks/value_text.hpp"
 
-#include <atomic>
 #include <fmt/format.h>
+#include <atomic>
 #include <utility>
 
 namespace stepwell {
@@ -19,12 +19,9 @@ std::atomic<int> warnings_left = 5;
 }  // namespace
 
 step_counter_hook::step_counter_hook(step_counter_options options)
-    : period_(choose_cadence({"every_n_steps", options.every_n_steps, "every_n_secs", options.every_n_secs},
-                             cadence{.every_steps = 100})),
+    : period_(choose_cadence({"every_n_steps", options.every_n_steps, "every_n_secs", options.every_n_secs}, cadence{.every_steps = 100})),
       output_dir_(std::move(options.output_dir)), event_options_(std::move(options.events)), writer_(std::move(options.writer)) {
-  if (!period_) {
-    throw invalid_argument_error("step_counter_hook: one of every_n_steps and every_n_secs must be above zero");
-  }
+  if (!period_) { throw invalid_argument_error("step_counter_hook: one of every_n_steps and every_n_secs must be above zero"); }
 }
 
 void step_counter_hook::begin() {
@@ -33,8 +30,10 @@ void step_counter_hook::begin() {
 
 void step_counter_hook::note_standstill() const {
   if (!period_ || warnings_left.load(std::memory_order_relaxed) <= 0 || warnings_left.fetch_sub(1) <= 0) { return; }
-  log_warning(fmt::format("global_step is {} as before this run: it does not increase, so there are no steps a second to count; "
-                          "a model with a global_step() of its own counts its steps in step()", last_step_));
+  log_warning(
+      fmt::format("global_step is {} as before this run: it does not increase, so there are no steps a second to count; "
+                  "a model with a global_step() of its own counts its steps in step()",
+                  last_step_));
 }
 
 void step_counter_hook::count(std::int64_t step) {

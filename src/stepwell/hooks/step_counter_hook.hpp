@@ -18,11 +18,11 @@ namespace stepwell {
 
 /// Every 100 steps unless a period is said.
 struct step_counter_options {
-  setting<std::int64_t>            every_n_steps = {};
-  setting<seconds_value>           every_n_secs  = {};
-  std::string                      output_dir    = {};       ///< Empty, and no writer: only logged.
-  std::shared_ptr<summary::writer> writer        = nullptr;  ///< Instead of `output_dir`.
-  summary::writer_options          events        = {};       ///< How the event file of `output_dir` is written.
+  setting<std::int64_t> every_n_steps = {};
+  setting<seconds_value> every_n_secs = {};
+  std::string output_dir = {};                        ///< Empty, and no writer: only logged.
+  std::shared_ptr<summary::writer> writer = nullptr;  ///< Instead of `output_dir`.
+  summary::writer_options events = {};                ///< How the event file of `output_dir` is written.
 };
 
 /// Logs "global_step/sec: 12.3" and writes it as a scalar. The first trigger only starts the measurement.
@@ -55,12 +55,12 @@ private:
   void count(std::int64_t step);
   void note_standstill() const;
 
-  std::optional<cadence>           period_;
-  std::string                      output_dir_;
-  summary::writer_options          event_options_;
+  std::optional<cadence> period_;
+  std::string output_dir_;
+  summary::writer_options event_options_;
   std::shared_ptr<summary::writer> writer_;
-  second_or_step_timer             timer_;
-  std::int64_t                     last_step_ = 0;  // of the run before
+  second_or_step_timer timer_;
+  std::int64_t last_step_ = 0;  // of the run before
 };
 
 }  // namespace stepwell

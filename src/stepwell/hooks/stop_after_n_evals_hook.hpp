@@ -12,8 +12,8 @@
 namespace stepwell {
 
 struct stop_after_n_evals_options {
-  std::optional<std::int64_t> num_evals    = std::nullopt;  ///< Not said: until the data ends.
-  bool                        log_progress = true;
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Not said: until the data ends.
+  bool log_progress = true;
 };
 
 /// Counts the runs of its session and asks to stop after `num_evals`. Logs "Evaluation [3/10]": each run below 20, else about
@@ -38,14 +38,12 @@ public:
   [[nodiscard]] std::int64_t evals_completed() const noexcept { return evals_completed_; }
 
 private:
-  [[nodiscard]] bool        is_done() const noexcept { return options_.num_evals && evals_completed_ >= *options_.num_evals; }
-  [[nodiscard]] stop_reason why() const {
-    return {stop_cause::last_step, std::to_string(evals_completed_) + " evaluation steps are done"};
-  }
+  [[nodiscard]] bool is_done() const noexcept { return options_.num_evals && evals_completed_ >= *options_.num_evals; }
+  [[nodiscard]] stop_reason why() const { return {stop_cause::last_step, std::to_string(evals_completed_) + " evaluation steps are done"}; }
   void log_progress() const;
 
   stop_after_n_evals_options options_;
-  std::int64_t               evals_completed_ = 0;
+  std::int64_t evals_completed_ = 0;
 };
 
 }  // namespace stepwell

@@ -53,7 +53,7 @@ private:
   }
 
   std::optional<std::int64_t> num_steps_;
-  std::int64_t                last_step_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_step_ = std::numeric_limits<std::int64_t>::max();
 };
 
 }  // namespace stepwell

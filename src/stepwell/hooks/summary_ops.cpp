@@ -3,11 +3,11 @@
 
 #include "stepwell/base/error.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <fmt/format.h>
 #include <span>
 #include <vector>
 
@@ -22,9 +22,10 @@ struct picture_shape {
 };
 
 [[noreturn]] void refuse(const std::string& tag, const tensor_view& images) {
-  throw invalid_argument_error(fmt::format(
-      "summary \"{}\": a picture is [height,width], [height,width,channels] or [count,height,width,channels] of uint8 or "
-      "float, with 1 to 4 channels; this is {} {}", tag, to_string(images.dtype), to_string(images.shape)));
+  throw invalid_argument_error(
+      fmt::format("summary \"{}\": a picture is [height,width], [height,width,channels] or [count,height,width,channels] of uint8 or "
+                  "float, with 1 to 4 channels; this is {} {}",
+                  tag, to_string(images.dtype), to_string(images.shape)));
 }
 
 picture_shape shape_of(const std::string& tag, const tensor_view& images) {
@@ -65,7 +66,8 @@ void write_histogram(writer& out, const std::string& tag, const tensor_view& val
     return true;
   };
   if (!detail::see_floats(values, add, false)) {
-    throw invalid_argument_error(fmt::format("summary \"{}\": a histogram is made of floats or doubles; this is {}", tag, to_string(values.dtype)));
+    throw invalid_argument_error(
+        fmt::format("summary \"{}\": a histogram is made of floats or doubles; this is {}", tag, to_string(values.dtype)));
   }
 }
 

@@ -21,12 +21,15 @@ namespace stepwell::summary {
 template<class Projection>
 struct scalar_op {
   std::string tag;
-  Projection  projection;
+  Projection projection;
 
   /// `out`: a `writer`, or a `metric_writer`.
   void write(auto& out, const auto& value, std::int64_t step) const {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) { out.add_scalar(tag, value, step); }
-    else { out.add_scalar(tag, static_cast<float>(value), step); }
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+      out.add_scalar(tag, value, step);
+    } else {
+      out.add_scalar(tag, static_cast<float>(value), step);
+    }
   }
 };
 template<class Projection>
@@ -41,7 +44,7 @@ void write_histogram(writer& out, const std::string& tag, const tensor_view& val
 template<class Projection>
 struct histogram_op {
   std::string tag;
-  Projection  projection;
+  Projection projection;
 
   void write(writer& out, const auto& value, std::int64_t step) const {
     if constexpr (adapted_tensor<decltype(value)>) {
@@ -63,8 +66,8 @@ template<class Projection>
 template<class Projection>
 struct image_op {
   std::string tag;
-  Projection  projection;
-  int         max_outputs = 3;
+  Projection projection;
+  int max_outputs = 3;
 
   void write(writer& out, const auto& value, std::int64_t step) const { write_images(out, tag, view_of(value), max_outputs, step); }
 };
@@ -79,7 +82,7 @@ void write_images(writer& out, const std::string& tag, const tensor_view& images
 template<class Projection>
 struct text_op {
   std::string tag;
-  Projection  projection;
+  Projection projection;
 
   void write(writer& out, const auto& value, std::int64_t step) const { out.add_text(tag, std::string_view(value), step); }
 };

@@ -23,16 +23,16 @@ namespace stepwell {
 
 /// A directory, a writer, or metrics; every 100 steps unless a period is said.
 struct summary_saver_options {
-  std::string                      output_dir = {};
-  std::shared_ptr<summary::writer> writer     = nullptr;  ///< Instead of `output_dir`.
-  summary::writer_options          events     = {};       ///< How the event file of `output_dir` is written.
+  std::string output_dir = {};
+  std::shared_ptr<summary::writer> writer = nullptr;  ///< Instead of `output_dir`.
+  summary::writer_options events = {};                ///< How the event file of `output_dir` is written.
   /// The scalars go there, too, or only there: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Not those that
   /// the event writer feeds already (`writer_options::metrics`). Histograms, texts and pictures are for event files only.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
-  setting<std::int64_t>            save_steps = {};
-  setting<seconds_value>           save_secs  = {};
+  setting<std::int64_t> save_steps = {};
+  setting<seconds_value> save_secs = {};
   /// Written once into the event file, when the session begins: the settings of this run, for the HParams dashboard.
-  std::optional<format::hparam_map>  hparams    = std::nullopt;
+  std::optional<format::hparam_map> hparams = std::nullopt;
 };
 
 /// `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`.
@@ -87,9 +87,9 @@ private:
   }
 
   std::shared_ptr<summary_work> work_;
-  std::tuple<Ops...>            ops_;
-  second_or_step_timer          timer_;
-  bool                          is_due_ = false;
+  std::tuple<Ops...> ops_;
+  second_or_step_timer timer_;
+  bool is_due_ = false;
 };
 
 template<class... Ops>

@@ -12,8 +12,7 @@ namespace stepwell {
 summary_work::summary_work(const summary_saver_options& options)
     : output_dir_(options.output_dir), event_options_(options.events), writer_(options.writer), metrics_(options.metrics),
       hparams_(options.hparams) {
-  const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs},
-                                     cadence{.every_steps = 100});
+  const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs}, cadence{.every_steps = 100});
   if (!period) { throw invalid_argument_error("summary_saver_hook: one of save_steps and save_secs must be above zero"); }
   if (output_dir_.empty() && !writer_ && metrics_.empty()) {
     throw invalid_argument_error("summary_saver_hook: one of output_dir, writer and metrics must be given");

@@ -45,14 +45,14 @@ public:
   void note_start(std::int64_t step);
 
 private:
-  cadence                          period_;
-  std::string                      output_dir_;
-  summary::writer_options          event_options_;
+  cadence period_;
+  std::string output_dir_;
+  summary::writer_options event_options_;
   std::shared_ptr<summary::writer> writer_;
   std::vector<std::shared_ptr<summary::metric_writer>> metrics_;
-  std::optional<format::hparam_map>    hparams_;
-  bool                                 starts_writer_ = false;  // a START comes before its next value
-  std::vector<summary::metric_writer*> starts_;                 // the same
+  std::optional<format::hparam_map> hparams_;
+  bool starts_writer_ = false;                   // a START comes before its next value
+  std::vector<summary::metric_writer*> starts_;  // the same
 };
 
 }  // namespace stepwell

@@ -30,7 +30,7 @@ public:
 private:
   void start(const std::shared_ptr<clock>& time, const std::shared_ptr<session_signals>& signals);
 
-  seconds_value          limit_;
+  seconds_value limit_;
   std::unique_ptr<alarm> alarm_;  // null: not started
 };
 

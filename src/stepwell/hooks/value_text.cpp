@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/value_text.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace stepwell {
 namespace {

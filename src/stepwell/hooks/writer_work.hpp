@@ -17,8 +17,7 @@ namespace stepwell {
 template<class Writer>
 class writer_work final : public boundary_work {
 public:
-  writer_work(std::shared_ptr<Writer> writer, const std::shared_ptr<session_signals>& signals)
-      : writer_(std::move(writer)) {
+  writer_work(std::shared_ptr<Writer> writer, const std::shared_ptr<session_signals>& signals) : writer_(std::move(writer)) {
     writer_->on_failure([signals](const status&) { signals->call_attention(); });
   }
 

@@ -4,22 +4,21 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/path.hpp"
 
-#include <atomic>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <atomic>
 #include <utility>
 
 namespace stepwell::io {
 namespace {
 
 constexpr std::string_view temporary_prefix = ".tmp-";
-constexpr std::uint64_t    writeback_step   = std::uint64_t{4} << 20;  // big files go to the disk while they are written
+constexpr std::uint64_t writeback_step = std::uint64_t{4} << 20;  // big files go to the disk while they are written
 
 /// Beside `final_path`, never the same twice in a process. Long names are cut: the system allows 255 bytes.
 std::string next_temporary_path(const std::string& final_path) {
   static std::atomic<std::uint64_t> counter = 0;
-  const auto name = fmt::format("{}{}-{}-{}", temporary_prefix, ::getpid(), ++counter,
-                                base_name(final_path).substr(0, 200));
+  const auto name = fmt::format("{}{}-{}-{}", temporary_prefix, ::getpid(), ++counter, base_name(final_path).substr(0, 200));
   return join_path(parent_directory(final_path), name);
 }
 
@@ -48,15 +47,12 @@ result<atomic_file> atomic_file::create(file_system& files, std::string final_pa
   }
 }
 
-atomic_file::atomic_file(file_system& files, std::string final_path, std::string temporary_path,
-                         std::unique_ptr<file> content)
-    : files_(&files), final_path_(std::move(final_path)), temporary_path_(std::move(temporary_path)),
-      content_(std::move(content)) {}
+atomic_file::atomic_file(file_system& files, std::string final_path, std::string temporary_path, std::unique_ptr<file> content)
+    : files_(&files), final_path_(std::move(final_path)), temporary_path_(std::move(temporary_path)), content_(std::move(content)) {}
 
 atomic_file::atomic_file(atomic_file&& other) noexcept
-    : files_(other.files_), final_path_(std::move(other.final_path_)),
-      temporary_path_(std::move(other.temporary_path_)), content_(std::move(other.content_)), size_(other.size_),
-      handed_over_(other.handed_over_),
+    : files_(other.files_), final_path_(std::move(other.final_path_)), temporary_path_(std::move(other.temporary_path_)),
+      content_(std::move(other.content_)), size_(other.size_), handed_over_(other.handed_over_),
       stage_(std::exchange(other.stage_, stage::gone)), reason_(std::move(other.reason_)) {}
 
 atomic_file& atomic_file::operator=(atomic_file&& other) noexcept {
@@ -78,9 +74,7 @@ result<void> atomic_file::fail(status reason) {
 
 result<void> atomic_file::append(std::span<const std::byte> bytes) {
   if (stage_ == stage::failed) { return reason_; }
-  if (stage_ != stage::open) {
-    return status(errc::failed_precondition, "could not append: the file is already finished", final_path_);
-  }
+  if (stage_ != stage::open) { return status(errc::failed_precondition, "could not append: the file is already finished", final_path_); }
   if (auto written = content_->write_at(size_, bytes); !written) { return fail(std::move(written).error()); }
   size_ += bytes.size();
   if (size_ - handed_over_ >= writeback_step) {
@@ -102,12 +96,9 @@ result<void> atomic_file::finish() {
 result<void> atomic_file::rename_into_place() {
   if (stage_ == stage::failed) { return reason_; }
   if (stage_ != stage::finished) {
-    return status(errc::failed_precondition, "could not rename it into place: finish it first, and rename it once",
-                  final_path_);
+    return status(errc::failed_precondition, "could not rename it into place: finish it first, and rename it once", final_path_);
   }
-  if (auto renamed = files_->rename(temporary_path_, final_path_); !renamed) {
-    return fail(std::move(renamed).error());
-  }
+  if (auto renamed = files_->rename(temporary_path_, final_path_); !renamed) { return fail(std::move(renamed).error()); }
   stage_ = stage::gone;
   return {};
 }

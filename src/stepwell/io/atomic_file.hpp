@@ -66,14 +66,14 @@ private:
   atomic_file(file_system& files, std::string final_path, std::string temporary_path, std::unique_ptr<file> content);
   result<void> fail(status reason);
 
-  file_system*          files_;
-  std::string           final_path_;
-  std::string           temporary_path_;
+  file_system* files_;
+  std::string final_path_;
+  std::string temporary_path_;
   std::unique_ptr<file> content_;
-  std::uint64_t         size_  = 0;
-  std::uint64_t         handed_over_ = 0;  // bytes that are on their way to the disk
-  stage                 stage_ = stage::open;
-  status                reason_;  // of `failed`
+  std::uint64_t size_ = 0;
+  std::uint64_t handed_over_ = 0;  // bytes that are on their way to the disk
+  stage stage_ = stage::open;
+  status reason_;  // of `failed`
 };
 
 /// Replaces the file `path` by `bytes`: after a crash there is the old one or the new one, whole.

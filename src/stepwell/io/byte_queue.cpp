@@ -20,11 +20,10 @@ namespace {
 /// @errors std::bad_alloc; no object is larger than a pointer difference can say.
 struct buffer {
   explicit buffer(std::size_t bytes)
-      : memory(std::in_range<std::ptrdiff_t>(bytes) ? std::make_unique_for_overwrite<std::byte[]>(bytes)
-                                                    : throw std::bad_alloc()),
+      : memory(std::in_range<std::ptrdiff_t>(bytes) ? std::make_unique_for_overwrite<std::byte[]>(bytes) : throw std::bad_alloc()),
         size(bytes) {}
   std::unique_ptr<std::byte[]> memory;
-  std::size_t                  size;
+  std::size_t size;
 };
 
 }  // namespace
@@ -36,29 +35,29 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
       : options(std::move(given)), half(std::max<std::size_t>(options.capacity_bytes / 2, 1)),
         wake_at(std::min(options.write_at_bytes, half)), sink(std::move(to)), filling(half), writing(half) {}
 
-  const byte_queue_options   options;
-  const std::size_t          half;
-  const std::size_t          wake_at;
+  const byte_queue_options options;
+  const std::size_t half;
+  const std::size_t wake_at;
   std::unique_ptr<byte_sink> sink;  // used by the writer's task while it runs, else by `close`
 
-  std::mutex              mutex;
+  std::mutex mutex;
   std::condition_variable changed;
-  buffer                  filling;
-  buffer                  writing;        // the writer's, without the lock, while it runs
-  std::size_t             used     = 0;   // of `filling`
-  std::uint64_t           appended = 0;
-  std::uint64_t           written  = 0;
-  std::uint64_t           synced   = 0;
-  std::uint64_t           wanted   = 0;   // somebody wants so much to be synced
-  int                     waiting  = 0;   // threads that wait for `changed`
-  int                     starved  = 0;   // of these, the ones that wait for room
-  bool                    is_running = false;
-  bool                    is_closed  = false;
+  buffer filling;
+  buffer writing;        // the writer's, without the lock, while it runs
+  std::size_t used = 0;  // of `filling`
+  std::uint64_t appended = 0;
+  std::uint64_t written = 0;
+  std::uint64_t synced = 0;
+  std::uint64_t wanted = 0;  // somebody wants so much to be synced
+  int waiting = 0;           // threads that wait for `changed`
+  int starved = 0;           // of these, the ones that wait for room
+  bool is_running = false;
+  bool is_closed = false;
   std::shared_ptr<trace_recorder> asked_to_write;  // whose bytes came last, as far as they are traced
   std::shared_ptr<trace_recorder> asked_to_sync;   // who wanted a flush last
-  std::optional<status>              failure;
+  std::optional<status> failure;
   std::function<void(const status&)> on_failure;
-  std::atomic<bool>                  failed_fast = false;
+  std::atomic<bool> failed_fast = false;
 
   template<class Done>
   bool wait(std::unique_lock<std::mutex>& lock, clock::time_point until, Done done) {
@@ -148,9 +147,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
       action(reason);
     } catch (const std::exception& thrown) {
       log_error(std::string("one who was told of a failed write has thrown: ") + thrown.what());
-    } catch (...) {
-      log_error("one who was told of a failed write has thrown");
-    }
+    } catch (...) { log_error("one who was told of a failed write has thrown"); }
   }
 
   [[nodiscard]] bool has_room(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }
@@ -179,8 +176,8 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
       filling = buffer(bytes);
       return std::nullopt;
     } catch (const std::bad_alloc&) {
-      return status(errc::resource_exhausted, "could not queue a record of " + std::to_string(bytes) +
-                                                  " bytes: there is not enough memory; write smaller records");
+      return status(errc::resource_exhausted,
+                    "could not queue a record of " + std::to_string(bytes) + " bytes: there is not enough memory; write smaller records");
     }
   }
 
@@ -215,11 +212,9 @@ byte_queue::~byte_queue() {
 
 byte_queue::room byte_queue::make_room(std::size_t max_bytes) {
   core& all = *core_;
-  room  place{std::unique_lock(all.mutex), nullptr, std::nullopt};
+  room place{std::unique_lock(all.mutex), nullptr, std::nullopt};
   std::optional<status> refusal;
-  if (all.failure || all.is_closed || !all.has_room(max_bytes)) [[unlikely]] {
-    refusal = all.await_room(place.lock, max_bytes);
-  }
+  if (all.failure || all.is_closed || !all.has_room(max_bytes)) [[unlikely]] { refusal = all.await_room(place.lock, max_bytes); }
   if (!refusal && max_bytes > all.filling.size - all.used) [[unlikely]] { refusal = all.grow(max_bytes); }
   if (refusal) [[unlikely]] {
     place.refusal = std::move(refusal);
@@ -255,7 +250,7 @@ result<void> byte_queue::flush(clock::time_point until) {
 }
 
 result<void> byte_queue::close(clock::time_point until) {
-  core&            all = *core_;
+  core& all = *core_;
   std::unique_lock lock(all.mutex);
   if (std::exchange(all.is_closed, true)) { return {}; }
   all.notify();

@@ -21,10 +21,10 @@
 namespace stepwell::io {
 
 struct byte_queue_options {
-  std::size_t            capacity_bytes = std::size_t{4} << 20;    ///< of memory, in two halves: one fills, one is written
-  std::size_t            write_at_bytes = std::size_t{256} << 10;  ///< so much wakes the writer; at most half the capacity
-  std::shared_ptr<pool>  threads = pool::shared();                 ///< where the writer runs
-  std::shared_ptr<clock> time = system_clock();                    ///< what waits go through
+  std::size_t capacity_bytes = std::size_t{4} << 20;    ///< of memory, in two halves: one fills, one is written
+  std::size_t write_at_bytes = std::size_t{256} << 10;  ///< so much wakes the writer; at most half the capacity
+  std::shared_ptr<pool> threads = pool::shared();       ///< where the writer runs
+  std::shared_ptr<clock> time = system_clock();         ///< what waits go through
 };
 
 /// Takes records in, writes them behind the caller's back, in the order of the calls.
@@ -94,11 +94,11 @@ private:
   /// Room for a record while the lock is held, or the reason why there is none.
   struct room {
     std::unique_lock<std::mutex> lock;
-    std::byte*                   bytes = nullptr;
-    std::optional<status>        refusal;
+    std::byte* bytes = nullptr;
+    std::optional<status> refusal;
   };
   [[nodiscard]] room make_room(std::size_t max_bytes);
-  void               commit(room& place, std::size_t used);
+  void commit(room& place, std::size_t used);
 
   std::shared_ptr<core> core_;  // shared with the writer's task
 };

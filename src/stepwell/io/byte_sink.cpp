@@ -20,7 +20,7 @@ public:
 
 private:
   std::unique_ptr<file> target_;
-  std::uint64_t         offset_;
+  std::uint64_t offset_;
 };
 
 }  // namespace

@@ -5,16 +5,16 @@
 #include "stepwell/io/failure.hpp"
 #include "stepwell/io/posix_file.hpp"
 
-#include <array>
-#include <chrono>
-#include <ctime>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <span>
-#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <span>
+#include <string_view>
 #include <utility>
 
 namespace stepwell::io {
@@ -29,10 +29,10 @@ std::string this_host() {
 /// "process 12 on host a since 2026-01-02T03:04:05Z": the whole content of a lock file.
 std::string holder_line() {
   const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
-  std::tm    parts{};
+  std::tm parts{};
   ::gmtime_r(&now, &parts);
-  return fmt::format("process {} on host {} since {:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", ::getpid(), this_host(),
-                     parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("process {} on host {} since {:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", ::getpid(), this_host(), parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 class posix_lock final : public file_lock {
@@ -41,26 +41,25 @@ public:
   ~posix_lock() override { static_cast<void>(held_->truncate(0)); }  // nobody holds it: name nobody
 
   [[nodiscard]] bool is_at(const std::string& path) const noexcept override {
-    struct ::stat ours {};
-    struct ::stat there {};
+    struct ::stat ours{};
+    struct ::stat there{};
     if (::fstat(descriptor_, &ours) < 0 || ::stat(path.c_str(), &there) < 0) { return true; }
     return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
   }
 
 private:
   std::unique_ptr<posix_file> held_;  // closing it lets go
-  int                         descriptor_;  // of `held_`
+  int descriptor_;                    // of `held_`
 };
 
 status held_by_other(posix_file& file) {
   std::array<std::byte, 512> text{};
-  const auto        count = file.read_at(0, text);
+  const auto count = file.read_at(0, text);
   const std::string holder(reinterpret_cast<const char*>(text.data()), count ? *count : 0);
-  const bool        is_ours = holder.starts_with(fmt::format("process {} on host {} ", ::getpid(), this_host()));
+  const bool is_ours = holder.starts_with(fmt::format("process {} on host {} ", ::getpid(), this_host()));
   return {errc::failed_precondition,
           fmt::format("could not lock it: it is held by {}{}; stop that one first, or choose another directory",
-                      holder.empty() ? "a process that has not yet written its name" : holder,
-                      is_ours ? " (this very process)" : ""),
+                      holder.empty() ? "a process that has not yet written its name" : holder, is_ours ? " (this very process)" : ""),
           file.path()};
 }
 

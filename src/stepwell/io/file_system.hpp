@@ -25,9 +25,9 @@ enum class open_mode {
 
 /// What is known of a path without opening it.
 struct file_info {
-  std::uint64_t    size = 0;              ///< bytes; of no meaning for a directory
+  std::uint64_t size = 0;  ///< bytes; of no meaning for a directory
   clock::wall_time modified;
-  bool             is_directory = false;
+  bool is_directory = false;
 };
 
 /// Names and files. Paths are what the system takes: relative ones count from the working directory.

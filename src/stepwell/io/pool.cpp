@@ -17,9 +17,7 @@ void run_guarded(const std::function<void()>& job) noexcept {
     job();
   } catch (const std::exception& failure) {
     log_error(std::string("a background job ended with an exception, which is dropped: ") + failure.what());
-  } catch (...) {
-    log_error("a background job ended with an exception of an unknown type, which is dropped");
-  }
+  } catch (...) { log_error("a background job ended with an exception of an unknown type, which is dropped"); }
 }
 
 }  // namespace

@@ -45,15 +45,13 @@ struct pool::implementation {
   }
 
   boost::asio::thread_pool threads;
-  std::mutex               mutex;
-  bool                     is_joined = false;
-  std::atomic<int>         named = 0;
+  std::mutex mutex;
+  bool is_joined = false;
+  std::atomic<int> named = 0;
 };
 
 /// Runs what is given to it on the threads of `threads`.
 /// @lifetime As long as the pool.
-[[nodiscard]] inline boost::asio::thread_pool::executor_type executor_of(pool& threads) {
-  return threads.native().threads.get_executor();
-}
+[[nodiscard]] inline boost::asio::thread_pool::executor_type executor_of(pool& threads) { return threads.native().threads.get_executor(); }
 
 }  // namespace stepwell::io

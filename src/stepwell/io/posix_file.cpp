@@ -4,11 +4,11 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/failure.hpp"
 
-#include <algorithm>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <utility>
 
 namespace stepwell::io {
@@ -27,8 +27,8 @@ result<void> posix_file::write_at(std::uint64_t offset, std::span<const std::byt
   std::size_t done = 0;
   while (done < bytes.size()) {
     const auto count = std::min(bytes.size() - done, most_at_once);
-    const auto moved = retry_on_signal(
-        [&] { return ::pwrite(descriptor_, bytes.data() + done, count, static_cast<off_t>(offset + done)); });
+    const auto moved =
+        retry_on_signal([&] { return ::pwrite(descriptor_, bytes.data() + done, count, static_cast<off_t>(offset + done)); });
     if (moved <= 0) {
       const auto tried = fmt::format("could not write {} bytes at offset {} ({} written)", bytes.size(), offset, done);
       return failure(moved < 0 ? errno : ENOSPC, tried, path());
@@ -42,11 +42,8 @@ result<std::size_t> posix_file::read_at(std::uint64_t offset, std::span<std::byt
   std::size_t done = 0;
   while (done < into.size()) {
     const auto count = std::min(into.size() - done, most_at_once);
-    const auto moved = retry_on_signal(
-        [&] { return ::pread(descriptor_, into.data() + done, count, static_cast<off_t>(offset + done)); });
-    if (moved < 0) {
-      return failure(errno, fmt::format("could not read {} bytes at offset {}", into.size(), offset), path());
-    }
+    const auto moved = retry_on_signal([&] { return ::pread(descriptor_, into.data() + done, count, static_cast<off_t>(offset + done)); });
+    if (moved < 0) { return failure(errno, fmt::format("could not read {} bytes at offset {}", into.size(), offset), path()); }
     if (moved == 0) { break; }
     done += static_cast<std::size_t>(moved);
   }
@@ -72,7 +69,7 @@ void posix_file::start_writeback(std::uint64_t offset, std::uint64_t size) noexc
 }
 
 result<std::uint64_t> posix_file::size() {
-  struct ::stat about {};
+  struct ::stat about{};
   if (::fstat(descriptor_, &about) < 0) { return failure(errno, "could not ask for its size", path()); }
   return static_cast<std::uint64_t>(about.st_size);
 }

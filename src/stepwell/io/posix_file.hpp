@@ -27,17 +27,17 @@ public:
   posix_file(std::string path, int descriptor) : file(std::move(path)), descriptor_(descriptor) {}
   ~posix_file() override;
 
-  result<void>          write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
-  result<std::size_t>   read_at(std::uint64_t offset, std::span<std::byte> into) override;
-  result<void>          sync() override;
+  result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override;
+  result<void> sync() override;
   void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override;
   result<std::uint64_t> size() override;
-  result<void>          truncate(std::uint64_t size) override;
-  result<void>          close() override;
+  result<void> truncate(std::uint64_t size) override;
+  result<void> close() override;
 
 private:
-  int                   descriptor_;
-  std::mutex            sync_mutex_;
+  int descriptor_;
+  std::mutex sync_mutex_;
   std::optional<status> sync_failure_;
 };
 

@@ -5,21 +5,21 @@
 #include "stepwell/io/path.hpp"
 #include "stepwell/io/posix_file.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace stepwell::io {
 namespace {
 
 struct open_words {
-  int              flags;
+  int flags;
   std::string_view tried;
 };
 
@@ -36,8 +36,8 @@ open_words words_of(open_mode mode) noexcept {
 /// Makes one directory; true if it was not there before.
 result<bool> create_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) { return true; }
-  const int   reason = errno;
-  struct ::stat about {};
+  const int reason = errno;
+  struct ::stat about{};
   if (reason == EEXIST && ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) { return false; }
   return failure(reason, "could not create this directory", path);
 }
@@ -62,16 +62,13 @@ public:
   }
 
   result<void> sync_directory(const std::string& directory) override {
-    const int descriptor =
-        retry_on_signal([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    const int descriptor = retry_on_signal([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (descriptor < 0) { return failure(errno, "could not open this directory to sync it", directory); }
     const int synced = retry_on_signal([&] { return ::fsync(descriptor); });
     const int reason = errno;
     ::close(descriptor);
     // Some file systems know no sync of a directory and say EINVAL: their names need none, or can have none.
-    if (synced < 0 && reason != EINVAL) {
-      return failure(reason, "could not sync this directory, a name in it may be lost", directory);
-    }
+    if (synced < 0 && reason != EINVAL) { return failure(reason, "could not sync this directory, a name in it may be lost", directory); }
     return {};
   }
 
@@ -107,12 +104,11 @@ public:
   }
 
   result<file_info> stat(const std::string& path) override {
-    struct ::stat about {};
+    struct ::stat about{};
     if (::stat(path.c_str(), &about) < 0) { return failure(errno, "could not ask what is there", path); }
     const auto since = std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec);
     return file_info{static_cast<std::uint64_t>(about.st_size),
-                     clock::wall_time(std::chrono::duration_cast<clock::wall_time::duration>(since)),
-                     S_ISDIR(about.st_mode)};
+                     clock::wall_time(std::chrono::duration_cast<clock::wall_time::duration>(since)), S_ISDIR(about.st_mode)};
   }
 
   result<std::string> canonical(const std::string& path) override {

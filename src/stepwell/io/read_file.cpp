@@ -11,13 +11,13 @@ template<class Bytes>
 result<Bytes> read_whole(file_system& files, const std::string& path, std::uint64_t max_bytes) {
   const auto opened = files.open(path, open_mode::read);
   if (!opened) { return opened.error(); }
-  file&      source = **opened;
+  file& source = **opened;
   const auto size = source.size();
   if (!size) { return size.error(); }
   if (*size > max_bytes) {
     return status(errc::invalid_argument,
-                  fmt::format("could not read it: it has {} bytes, at most {} are expected; is it the right file?",
-                              *size, max_bytes), path);
+                  fmt::format("could not read it: it has {} bytes, at most {} are expected; is it the right file?", *size, max_bytes),
+                  path);
   }
   Bytes bytes;
   bytes.resize(static_cast<std::size_t>(*size));

@@ -8,12 +8,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <pthread.h>
 #include <algorithm>
 #include <csignal>
 #include <future>
 #include <map>
 #include <mutex>
-#include <pthread.h>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -95,7 +95,7 @@ private:
   struct held_signal {
     disposition before;   // the program's
     disposition caught;   // ours
-    bool        is_ours = true;  // in force
+    bool is_ours = true;  // in force
   };
 
   template<class Action>
@@ -188,19 +188,19 @@ private:
     }
   }
 
-  boost::asio::io_context                                                  context_{1};
-  boost::asio::signal_set                                                  set_;
+  boost::asio::io_context context_{1};
+  boost::asio::signal_set set_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
-  std::vector<signal_watch*>                                               watches_;
-  std::map<int, held_signal>                                               held_;
-  std::thread                                                              thread_;
+  std::vector<signal_watch*> watches_;
+  std::map<int, held_signal> held_;
+  std::thread thread_;
 };
 
 namespace {
 
 /// The hub, while there are watches.
 struct hub_of_process {
-  std::mutex                  mutex;
+  std::mutex mutex;
   std::unique_ptr<signal_hub> hub;
 };
 hub_of_process& the_hub() {
@@ -215,9 +215,9 @@ signal_watch::signal_watch(std::vector<int> signals, std::function<void(int)> te
 
 result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signals, std::function<void(int)> tell) {
   std::unique_ptr<signal_watch> made(new signal_watch(std::move(signals), std::move(tell)));
-  auto&                         process = the_hub();
-  const std::lock_guard         lock(process.mutex);
-  const bool                    is_first = process.hub == nullptr;
+  auto& process = the_hub();
+  const std::lock_guard lock(process.mutex);
+  const bool is_first = process.hub == nullptr;
   if (is_first) { process.hub = std::make_unique<signal_hub>(); }
   if (auto added = process.hub->add(*made); !added) {
     made->tell_ = nullptr;  // never added: nothing to remove
@@ -229,7 +229,7 @@ result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signa
 
 signal_watch::~signal_watch() {
   if (!tell_) { return; }
-  auto&                 process = the_hub();
+  auto& process = the_hub();
   const std::lock_guard lock(process.mutex);
   if (process.hub->remove(*this)) { process.hub.reset(); }
 }

@@ -36,9 +36,9 @@ private:
   signal_watch(std::vector<int> signals, std::function<void(int)> tell);
   [[nodiscard]] bool wants(int signal) const noexcept;
 
-  std::vector<int>         signals_;
+  std::vector<int> signals_;
   std::function<void(int)> tell_;
-  bool                     is_told_ = false;
+  bool is_told_ = false;
 };
 
 /// "SIGTERM"; "signal 77" for one without a name.

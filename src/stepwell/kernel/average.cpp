@@ -13,7 +13,7 @@ void move_all(std::span<T> averages, std::span<const T> values, T weight) noexce
   assert(averages.size() == values.size());
   using batch = xsimd::batch<T>;
   const std::size_t whole = values.size() - values.size() % batch::size;
-  const batch       weights(weight);
+  const batch weights(weight);
   for (std::size_t i = 0; i < whole; i += batch::size) {
     const auto average = batch::load_unaligned(&averages[i]);
     const auto moved = average + weights * (batch::load_unaligned(&values[i]) - average);
@@ -24,9 +24,7 @@ void move_all(std::span<T> averages, std::span<const T> values, T weight) noexce
 
 }  // namespace
 
-void move_towards(std::span<float> averages, std::span<const float> values, float weight) noexcept {
-  move_all(averages, values, weight);
-}
+void move_towards(std::span<float> averages, std::span<const float> values, float weight) noexcept { move_all(averages, values, weight); }
 void move_towards(std::span<double> averages, std::span<const double> values, double weight) noexcept {
   move_all(averages, values, weight);
 }

@@ -37,14 +37,12 @@ std::uint32_t load_32(const std::byte* bytes) noexcept {
 
 std::uint32_t update_portable(std::uint32_t state, const std::byte* bytes, std::size_t size) noexcept {
   for (; size >= 8; bytes += 8, size -= 8) {
-    const auto low  = state ^ load_32(bytes);
+    const auto low = state ^ load_32(bytes);
     const auto high = load_32(bytes + 4);
     state = tables[7][low & 0xFF] ^ tables[6][low >> 8 & 0xFF] ^ tables[5][low >> 16 & 0xFF] ^ tables[4][low >> 24] ^
             tables[3][high & 0xFF] ^ tables[2][high >> 8 & 0xFF] ^ tables[1][high >> 16 & 0xFF] ^ tables[0][high >> 24];
   }
-  for (; size > 0; ++bytes, --size) {
-    state = (state >> 8) ^ tables[0][(state ^ std::to_integer<std::uint32_t>(*bytes)) & 0xFF];
-  }
+  for (; size > 0; ++bytes, --size) { state = (state >> 8) ^ tables[0][(state ^ std::to_integer<std::uint32_t>(*bytes)) & 0xFF]; }
   return state;
 }
 
@@ -53,10 +51,10 @@ std::uint32_t update_portable(std::uint32_t state, const std::byte* bytes, std::
 namespace {
 
 struct runnable_paths {
-  std::array<crc32c_path, 3>           names{};
+  std::array<crc32c_path, 3> names{};
   std::array<detail::crc32c_update, 3> updates{};  // by crc32c_path; null where it cannot run
-  std::size_t                          count = 0;
-  detail::crc32c_update                best  = nullptr;
+  std::size_t count = 0;
+  detail::crc32c_update best = nullptr;
 
   runnable_paths() noexcept {
     add(crc32c_path::portable, detail::update_portable);
@@ -83,9 +81,7 @@ std::uint32_t whole(detail::crc32c_update update, std::span<const std::byte> byt
 
 }  // namespace
 
-std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t initial) noexcept {
-  return whole(runnable().best, bytes, initial);
-}
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t initial) noexcept { return whole(runnable().best, bytes, initial); }
 
 std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size) noexcept {
   return detail::multiply_mod_p(first, detail::power_mod_p(detail::x_to_the_8, second_size)) ^ second;

@@ -18,15 +18,12 @@ namespace stepwell::kernel {
 
 /// The checksum of two pieces joined, from the checksum of each and the length of the second.
 /// @cost O(log `second_size`); the bytes are not needed.
-[[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second,
-                                           std::uint64_t second_size) noexcept;
+[[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size) noexcept;
 
 inline constexpr std::uint32_t crc32c_mask_delta = 0xA282EAD8;
 
 /// The form that stands in files: a checksum over bytes that hold checksums stays a good one.
-[[nodiscard]] constexpr std::uint32_t crc32c_mask(std::uint32_t crc) noexcept {
-  return ((crc >> 15) | (crc << 17)) + crc32c_mask_delta;
-}
+[[nodiscard]] constexpr std::uint32_t crc32c_mask(std::uint32_t crc) noexcept { return ((crc >> 15) | (crc << 17)) + crc32c_mask_delta; }
 
 [[nodiscard]] constexpr std::uint32_t crc32c_unmask(std::uint32_t masked) noexcept {
   const std::uint32_t rotated = masked - crc32c_mask_delta;
@@ -46,7 +43,6 @@ enum class crc32c_path {
 [[nodiscard]] std::span<const crc32c_path> crc32c_paths() noexcept;
 
 /// `crc32c` by one path, for tests and benchmarks. @pre `path` is one of `crc32c_paths()`.
-[[nodiscard]] std::uint32_t crc32c_by(crc32c_path path, std::span<const std::byte> bytes,
-                                      std::uint32_t initial = 0) noexcept;
+[[nodiscard]] std::uint32_t crc32c_by(crc32c_path path, std::span<const std::byte> bytes, std::uint32_t initial = 0) noexcept;
 
 }  // namespace stepwell::kernel

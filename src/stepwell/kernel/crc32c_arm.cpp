@@ -17,11 +17,11 @@ std::uint32_t take_triple(std::uint32_t state, const std::byte* bytes) noexcept 
   constexpr auto over_one = power_mod_p(x_to_the_8, stream);
   constexpr auto over_two = power_mod_p(x_to_the_8, 2 * stream);
   std::uint32_t second = 0;
-  std::uint32_t third  = 0;
+  std::uint32_t third = 0;
   for (std::size_t i = 0; i < stream; i += 8) {
-    state  = __crc32cd(state, load_64(bytes + i));
+    state = __crc32cd(state, load_64(bytes + i));
     second = __crc32cd(second, load_64(bytes + stream + i));
-    third  = __crc32cd(third, load_64(bytes + 2 * stream + i));
+    third = __crc32cd(third, load_64(bytes + 2 * stream + i));
   }
   return multiply_mod_p(state, over_two) ^ multiply_mod_p(second, over_one) ^ third;
 }

@@ -16,14 +16,20 @@ struct is_finite {
     return xsimd::abs(values) <= xsimd::batch<T>(std::numeric_limits<T>::max());
   }
   template<std::floating_point T>
-  bool operator()(T value) const noexcept { return std::isfinite(value); }
+  bool operator()(T value) const noexcept {
+    return std::isfinite(value);
+  }
 };
 
 struct is_number {
   template<class T>
-  auto operator()(const xsimd::batch<T>& values) const noexcept { return values == values; }
+  auto operator()(const xsimd::batch<T>& values) const noexcept {
+    return values == values;
+  }
   template<std::floating_point T>
-  bool operator()(T value) const noexcept { return !std::isnan(value); }
+  bool operator()(T value) const noexcept {
+    return !std::isnan(value);
+  }
 };
 
 // Four batches a test: the answer is nearly always yes, so the branch may come seldom.
@@ -31,12 +37,11 @@ template<class T, class Test>
 bool all_of(std::span<const T> values, Test test) noexcept {
   using batch = xsimd::batch<T>;
   constexpr std::size_t stride = 4 * batch::size;
-  const std::size_t     whole  = values.size() - values.size() % stride;
+  const std::size_t whole = values.size() - values.size() % stride;
   for (std::size_t i = 0; i < whole; i += stride) {
     const T* const at = &values[i];
     const auto good = test(batch::load_unaligned(at)) & test(batch::load_unaligned(at + batch::size)) &
-                      test(batch::load_unaligned(at + 2 * batch::size)) &
-                      test(batch::load_unaligned(at + 3 * batch::size));
+                      test(batch::load_unaligned(at + 2 * batch::size)) & test(batch::load_unaligned(at + 3 * batch::size));
     if (!xsimd::all(good)) { return false; }
   }
   return std::ranges::all_of(values.subspan(whole), test);

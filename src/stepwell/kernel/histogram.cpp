@@ -11,13 +11,13 @@
 namespace stepwell::kernel {
 namespace {
 
-constexpr double      greatest    = std::numeric_limits<double>::max();
+constexpr double greatest = std::numeric_limits<double>::max();
 constexpr std::size_t limit_count = 1551;
 
 std::array<double, limit_count> make_limits() {
   std::array<double, limit_count> limits{};
   constexpr auto middle = limit_count / 2;
-  std::size_t    i      = 1;
+  std::size_t i = 1;
   for (double limit = 1e-12; limit < 1e20; limit *= 1.1, ++i) {  // accumulated: rounding errors are part of the format
     limits[middle + i] = limit;
     limits[middle - i] = -limit;
@@ -62,20 +62,18 @@ public:
   ruler(double min, double max, std::size_t k) noexcept
       : min_(min), max_(max), half_width_((max / 2 - min / 2) / static_cast<double>(k)), k_(k) {}
 
-  [[nodiscard]] double edge(std::size_t i) const noexcept {
-    return i == k_ ? max_ : min_ + 2 * (static_cast<double>(i) * half_width_);
-  }
+  [[nodiscard]] double edge(std::size_t i) const noexcept { return i == k_ ? max_ : min_ + 2 * (static_cast<double>(i) * half_width_); }
 
   [[nodiscard]] std::size_t bucket_of(double value) const noexcept {
-    const double last  = static_cast<double>(k_ - 1);
+    const double last = static_cast<double>(k_ - 1);
     const double place = half_width_ > 0 ? std::floor((value / 2 - min_ / 2) / half_width_) : last;
     return static_cast<std::size_t>(std::min(place, last));
   }
 
 private:
-  double      min_;
-  double      max_;
-  double      half_width_;
+  double min_;
+  double max_;
+  double half_width_;
   std::size_t k_;
 };
 

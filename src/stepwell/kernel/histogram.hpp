@@ -17,7 +17,7 @@ namespace stepwell::kernel {
 
 /// A histogram as TF1 writes it: runs of empty buckets are folded into one at the run's last limit.
 struct growing_histogram {
-  moments_of_values   stats;
+  moments_of_values stats;
   std::vector<double> limits;  ///< Right edge of each bucket, exclusive; the last is the greatest double.
   std::vector<double> counts;  ///< As many; they sum to `stats.count`.
 };
@@ -27,7 +27,7 @@ struct growing_histogram {
 
 /// One bucket of a TF2 histogram: three doubles, as they stand in the file.
 struct equal_bucket {
-  double left  = 0;
+  double left = 0;
   double right = 0;
   double count = 0;
 };
@@ -35,7 +35,7 @@ struct equal_bucket {
 /// A histogram as TF2 writes it: `k` buckets of one width from the least value to the greatest.
 /// No values: `k` rows of zeros. All the same: `k` rows with both edges there, everything counted in the last.
 struct equal_histogram {
-  moments_of_values         stats;
+  moments_of_values stats;
   std::vector<equal_bucket> buckets;
 };
 

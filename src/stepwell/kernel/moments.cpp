@@ -13,15 +13,15 @@ using batch = xsimd::batch<double>;
 
 // The same sums, a lane each.
 struct lanes {
-  batch min         = batch(std::numeric_limits<double>::max());
-  batch max         = batch(std::numeric_limits<double>::lowest());
-  batch sum         = batch(0.0);
+  batch min = batch(std::numeric_limits<double>::max());
+  batch max = batch(std::numeric_limits<double>::lowest());
+  batch sum = batch(0.0);
   batch sum_squares = batch(0.0);
-  batch count       = batch(0.0);  // exact: nobody has 2^53 numbers
+  batch count = batch(0.0);  // exact: nobody has 2^53 numbers
 
   void take(const batch& values) noexcept {
     const auto finite = xsimd::abs(values) <= batch(std::numeric_limits<double>::max());
-    const auto kept   = xsimd::select(finite, values, batch(0.0));
+    const auto kept = xsimd::select(finite, values, batch(0.0));
     sum = sum + kept;
     sum_squares = sum_squares + kept * kept;
     count = count + xsimd::select(finite, batch(1.0), batch(0.0));
@@ -54,7 +54,7 @@ void add(moments_of_values& all, const lanes& part) noexcept {
 template<class T>
 moments_of_values moments_of(std::span<const T> values) noexcept {
   constexpr std::size_t stride = 2 * batch::size;
-  const std::size_t     whole  = values.size() - values.size() % stride;
+  const std::size_t whole = values.size() - values.size() % stride;
   moments_of_values all;
   lanes even;
   lanes odd;  // two sets, so that one addition need not wait for the one before

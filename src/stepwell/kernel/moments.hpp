@@ -12,12 +12,12 @@ namespace stepwell::kernel {
 /// Of the finite values: NaN and infinities are counted in `nonfinite` and left out of all else.
 /// Without a finite value `min` is the greatest double and `max` the lowest, as TensorFlow writes it.
 struct moments_of_values {
-  double        min         = std::numeric_limits<double>::max();
-  double        max         = std::numeric_limits<double>::lowest();
-  double        sum         = 0;
-  double        sum_squares = 0;
-  std::uint64_t count       = 0;  ///< Finite values.
-  std::uint64_t nonfinite   = 0;  ///< The others.
+  double min = std::numeric_limits<double>::max();
+  double max = std::numeric_limits<double>::lowest();
+  double sum = 0;
+  double sum_squares = 0;
+  std::uint64_t count = 0;      ///< Finite values.
+  std::uint64_t nonfinite = 0;  ///< The others.
 };
 
 /// One pass. Sums are double, in an order that depends on the machine's vector width only (so the last bits may differ

@@ -20,7 +20,7 @@ namespace xt {
 
 namespace stepwell_fix {
 using unsigned_shape = svector<std::size_t, 4, std::allocator<std::size_t>, true>;
-using signed_shape   = svector<std::ptrdiff_t, 4, std::allocator<std::ptrdiff_t>, true>;
+using signed_shape = svector<std::ptrdiff_t, 4, std::allocator<std::ptrdiff_t>, true>;
 }  // namespace stepwell_fix
 
 template<class Element, class Container>

@@ -19,8 +19,8 @@ class evaluation_session {
   using steps = model_session<Model>;
 
 public:
-  using model_type   = Model;
-  using result_type  = typename steps::result_type;
+  using model_type = Model;
+  using result_type = typename steps::result_type;
   using outcome_type = typename steps::outcome_type;
 
   /// `global_step` is that of the checkpoint the model was restored from.
@@ -40,12 +40,12 @@ public:
     return steps_.read(outcome, projection);
   }
 
-  [[nodiscard]] std::int64_t  global_step() const noexcept { return global_step_; }
+  [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
   [[nodiscard]] variable_list variables() { return steps_.variables(); }
-  [[nodiscard]] Model&        model() const noexcept { return steps_.model(); }
+  [[nodiscard]] Model& model() const noexcept { return steps_.model(); }
 
 private:
-  steps        steps_;
+  steps steps_;
   std::int64_t global_step_;
 };
 

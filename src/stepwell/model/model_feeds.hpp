@@ -34,8 +34,7 @@ public:
   put_back(Model& model, T C::* member, const Value& value) : model_(&model), member_(member), old_(static_cast<T>(value)) {
     std::swap(model.*member, old_);
   }
-  put_back(put_back&& other) noexcept
-      : model_(std::exchange(other.model_, nullptr)), member_(other.member_), old_(std::move(other.old_)) {}
+  put_back(put_back&& other) noexcept : model_(std::exchange(other.model_, nullptr)), member_(other.member_), old_(std::move(other.old_)) {}
   put_back& operator=(put_back&&) = delete;
   ~put_back() {
     if (model_ != nullptr) { std::swap(model_->*member_, old_); }
@@ -44,7 +43,7 @@ public:
 private:
   Model* model_;
   T C::* member_;
-  T      old_;
+  T old_;
 };
 
 template<class Model, class Key, class Value>
@@ -59,19 +58,25 @@ auto fed_member(Model& model, const fed<Key, Value>* one) {
 
 /// What a run is asked for; `std::tuple<>` stands for nothing at all.
 template<class Order>
-concept order_like = requires { { Order::has_feeds } -> std::convertible_to<bool>; } || std::same_as<Order, std::tuple<>>;
+concept order_like = requires {
+  { Order::has_feeds } -> std::convertible_to<bool>;
+} || std::same_as<Order, std::tuple<>>;
 
 template<class Order>
 constexpr bool has_feeds() {
-  if constexpr (requires { Order::has_feeds; }) { return Order::has_feeds; }
-  else { return false; }
+  if constexpr (requires { Order::has_feeds; }) {
+    return Order::has_feeds;
+  } else {
+    return false;
+  }
 }
 
 /// Whether any feed of `Order` is to a member of `Batch`.
 template<class Order, class Batch>
 constexpr bool feeds_batch() {
-  if constexpr (!has_feeds<Order>()) { return false; }
-  else {
+  if constexpr (!has_feeds<Order>()) {
+    return false;
+  } else {
     using feeds = decltype(std::declval<const Order&>().feeds());
     return []<class... Key, class... Value>(std::type_identity<std::tuple<const fed<Key, Value>*...>>) {
       return (key_into<Key, Batch> || ...);
@@ -85,8 +90,9 @@ inline constexpr bool key_fits = key_into<Key, Model> || (key_into<Key, Batch> |
 /// Whether every feed of `Order` is to a member of the model or of one of `Batch`.
 template<class Order, class Model, class... Batch>
 constexpr bool all_feeds_fit() {
-  if constexpr (!has_feeds<Order>()) { return true; }
-  else {
+  if constexpr (!has_feeds<Order>()) {
+    return true;
+  } else {
     using feeds = decltype(std::declval<const Order&>().feeds());
     return []<class... Key, class... Value>(std::type_identity<std::tuple<const fed<Key, Value>*...>>) {
       return (key_fits<Key, Model, Batch...> && ...);

@@ -39,8 +39,8 @@ namespace stepwell {
 template<trainable_model Model>
 class model_session {
 public:
-  using model_type   = Model;
-  using result_type  = model_result<Model>;
+  using model_type = Model;
+  using result_type = model_result<Model>;
   using outcome_type = run_outcome<result_type>;
   static_assert(!(has_concurrent_steps<Model> && owns_global_step<Model>),
                 "stepwell: a model with concurrent steps cannot own the global step: it would be read while others write it");
@@ -48,8 +48,7 @@ public:
   /// @errors `invalid_argument_error` if a variable has no name, the name of another, or one reserved for us.
   explicit(false) model_session(Model& model) : model_session(model, session_target{}) {}
   /// The same as a chief or worker at a master. @errors Those of `master_seat`, too.
-  model_session(Model& model, const session_target& target)
-      : model_(&model), config_(target.config), seat_(seat_at(target, model)) {
+  model_session(Model& model, const session_target& target) : model_(&model), config_(target.config), seat_(seat_at(target, model)) {
     const auto alone = seat_ ? seat_->enter_alone() : master_scope();
     look_at_step();
     check_variable_names(model.variables());
@@ -141,8 +140,11 @@ public:
 
   /// Steps done so far: at a master, by anybody.
   [[nodiscard]] std::int64_t global_step() const noexcept {
-    if constexpr (owns_global_step<Model>) { return seat_ ? seat_->global_step() : model_->global_step(); }
-    else { return std::atomic_ref(*live_step_).load(std::memory_order_relaxed); }
+    if constexpr (owns_global_step<Model>) {
+      return seat_ ? seat_->global_step() : model_->global_step();
+    } else {
+      return std::atomic_ref(*live_step_).load(std::memory_order_relaxed);
+    }
   }
 
   /// The model's variables, asked for anew, and `global_step`. At a master, what they refer to is looked at inside
@@ -151,8 +153,11 @@ public:
     const auto alone = is_seated() && !seat_->is_inside() ? exclusive() : master_scope();
     if (is_seated() && seat_->is_chief_ready()) { steps_ = seat_->global_step(); }  // else it is being restored
     auto all = model_->variables();
-    if constexpr (owns_global_step<Model>) { all.emplace_back(std::string(global_step_name), model_->global_step()); }
-    else { all.emplace_back(std::string(global_step_name), steps_); }
+    if constexpr (owns_global_step<Model>) {
+      all.emplace_back(std::string(global_step_name), model_->global_step());
+    } else {
+      all.emplace_back(std::string(global_step_name), steps_);
+    }
     return all;
   }
 
@@ -162,9 +167,7 @@ public:
   [[nodiscard]] const session_config& config() const noexcept { return config_; }
 
   /// Nobody steps, restores or copies the model while this is held. Free without a master.
-  [[nodiscard]] master_scope exclusive() {
-    return seat_ ? seat_->enter_alone() : master_scope();
-  }
+  [[nodiscard]] master_scope exclusive() { return seat_ ? seat_->enter_alone() : master_scope(); }
 
   /// Calls `make_ready()`; at a master alone, and workers waiting for it go on once it has returned, true if it says. The
   /// step the model stands at then.
@@ -223,8 +226,11 @@ private:
   }
 
   [[nodiscard]] std::int64_t own_step() const noexcept {
-    if constexpr (owns_global_step<Model>) { return model_->global_step(); }
-    else { return steps_; }
+    if constexpr (owns_global_step<Model>) {
+      return model_->global_step();
+    } else {
+      return steps_;
+    }
   }
   std::int64_t count_step() noexcept {
     if constexpr (owns_global_step<Model>) {
@@ -241,10 +247,10 @@ private:
   /// Where the step is counted: here, or at the master. One load, and no question on the way of a step.
   void look_at_step() noexcept { live_step_ = is_seated() ? &seat_->shared_step() : &steps_; }
 
-  Model*                       model_;
-  std::int64_t                 steps_ = 0;  // at a master: what `variables` refers to
-  std::int64_t*                live_step_ = nullptr;
-  session_config               config_;
+  Model* model_;
+  std::int64_t steps_ = 0;  // at a master: what `variables` refers to
+  std::int64_t* live_step_ = nullptr;
+  session_config config_;
   std::unique_ptr<master_seat> seat_;
 };
 

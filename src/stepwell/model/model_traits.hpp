@@ -18,13 +18,21 @@ namespace detail {
 template<class T>
 struct returned_by;
 template<class R, class M, class... Args>
-struct returned_by<R (M::*)(Args...)> { using type = R; };
+struct returned_by<R (M::*)(Args...)> {
+  using type = R;
+};
 template<class R, class M, class... Args>
-struct returned_by<R (M::*)(Args...) const> { using type = R; };
+struct returned_by<R (M::*)(Args...) const> {
+  using type = R;
+};
 template<class R, class M, class... Args>
-struct returned_by<R (M::*)(Args...) noexcept> { using type = R; };
+struct returned_by<R (M::*)(Args...) noexcept> {
+  using type = R;
+};
 template<class R, class M, class... Args>
-struct returned_by<R (M::*)(Args...) const noexcept> { using type = R; };
+struct returned_by<R (M::*)(Args...) const noexcept> {
+  using type = R;
+};
 
 template<class Model>
 concept has_one_step = requires { typename returned_by<decltype(&Model::step)>::type; };
@@ -71,8 +79,13 @@ concept owns_global_step = requires(Model& model) {
 /// `static constexpr bool concurrent_steps = true`, and sees to it that its steps, and those who read it, get on.
 template<class Model>
 inline constexpr bool has_concurrent_steps = [] {
-  if constexpr (requires { { Model::concurrent_steps } -> std::convertible_to<bool>; }) { return bool(Model::concurrent_steps); }
-  else { return false; }
+  if constexpr (requires {
+                  { Model::concurrent_steps } -> std::convertible_to<bool>;
+                }) {
+    return bool(Model::concurrent_steps);
+  } else {
+    return false;
+  }
 }();
 
 /// A callable or member that can be read from a step's result, from the model, or from both.

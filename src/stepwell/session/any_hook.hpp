@@ -42,7 +42,8 @@ public:
   virtual void after_create_session(session_handle<Raw>& session, coordinator& threads) = 0;
   /// The options it asks for, or null. @lifetime Until the next call.
   virtual const run_options* before_run(run_context<Raw>& context) = 0;
-  virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome, const run_conditions& how) = 0;
+  virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome,
+                         const run_conditions& how) = 0;
   virtual void on_error(run_context<Raw>& context, const std::exception_ptr& failure) = 0;
   virtual void end(session_handle<Raw>& session) = 0;
   virtual void add_state_to(hook_states& all) = 0;
@@ -75,11 +76,17 @@ public:
   const run_options* before_run([[maybe_unused]] run_context<Raw>& context) override {
     if constexpr (on::has_before_run) {
       const traced_part part(context.trace(), name_of_call<hook_type, hook_point::before_run>());
-      if constexpr (std::is_void_v<decltype(hook().before_run(context))>) { hook().before_run(context); }
-      else { request_.emplace(as_request(hook().before_run(context))); }
+      if constexpr (std::is_void_v<decltype(hook().before_run(context))>) {
+        hook().before_run(context);
+      } else {
+        request_.emplace(as_request(hook().before_run(context)));
+      }
     }
-    if constexpr (request_type::has_options) { return request_->options(); }
-    else { return nullptr; }
+    if constexpr (request_type::has_options) {
+      return request_->options();
+    } else {
+      return nullptr;
+    }
   }
   void after_run([[maybe_unused]] run_context<Raw>& context, [[maybe_unused]] const Raw& raw,
                  [[maybe_unused]] const typename Raw::outcome_type& outcome, [[maybe_unused]] const run_conditions& how) override {
@@ -106,11 +113,14 @@ public:
 private:
   [[nodiscard]] hook_type& hook() noexcept { return hook_access<Held>::get(held_); }
   [[nodiscard]] const auto* pack() const noexcept {
-    if constexpr (std::is_same_v<request_type, no_request>) { return no_request::pack(); }
-    else { return request_->pack(); }
+    if constexpr (std::is_same_v<request_type, no_request>) {
+      return no_request::pack();
+    } else {
+      return request_->pack();
+    }
   }
 
-  Held                        held_;
+  Held held_;
   std::optional<request_type> request_;  // of the run under way
 };
 
@@ -184,8 +194,11 @@ public:
     for (auto& hook : hooks_) {
       auto one = hook.before_run(context);
       if (!one) { continue; }
-      if (all) { merge(all->options, one->options); }
-      else { all.emplace(std::move(*one)); }
+      if (all) {
+        merge(all->options, one->options);
+      } else {
+        all.emplace(std::move(*one));
+      }
     }
     return all;
   }

@@ -27,8 +27,11 @@ namespace detail {
 /// How a step gets the batches of `Source`.
 template<class Source>
 auto batch_passed_by() {
-  if constexpr (data::batch_source<Source>) { return std::type_identity<decltype(*std::declval<Source&>().peek())>{}; }
-  else { return std::type_identity<decltype(*std::declval<data::range_source<Source&>&>().peek())>{}; }
+  if constexpr (data::batch_source<Source>) {
+    return std::type_identity<decltype(*std::declval<Source&>().peek())>{};
+  } else {
+    return std::type_identity<decltype(*std::declval<data::range_source<Source&>&>().peek())>{};
+  }
 }
 template<class Source>
 using batch_passed = typename decltype(batch_passed_by<Source>())::type;
@@ -38,13 +41,13 @@ using batch_passed = typename decltype(batch_passed_by<Source>())::type;
 /// A monitored or singular session whose steps yield `Result` and which can step over `Source`.
 template<class Session, class Result, class Source>
 concept erasable_session = steps_from<Session, Source> && std::same_as<typename Session::result_type, Result> &&
-    requires(Session& session, const Session& constant, Source& source, std::exception_ptr failure) {
-      { session.steps(source) } -> std::same_as<generator<const step_result<Result>&>>;
-      { constant.metrics() } -> std::same_as<session_metrics>;
-      { constant.is_closed() } -> std::same_as<bool>;
-      { constant.came_from_hook(failure) } -> std::same_as<bool>;
-      session.abandon(failure);
-    };
+                           requires(Session& session, const Session& constant, Source& source, std::exception_ptr failure) {
+                             { session.steps(source) } -> std::same_as<generator<const step_result<Result>&>>;
+                             { constant.metrics() } -> std::same_as<session_metrics>;
+                             { constant.is_closed() } -> std::same_as<bool>;
+                             { constant.came_from_hook(failure) } -> std::same_as<bool>;
+                             session.abandon(failure);
+                           };
 
 /// Any session over batches of `Source` whose steps yield `Result`: `any_session<float, my_source>(std::move(session))`. It is
 /// a `training_session`, and works with `with`; what each member does is what the session inside does.
@@ -55,10 +58,10 @@ template<class Result, class Source>
 class any_session {
 public:
   using result_type = Result;
-  using step_type   = step_result<Result>;
+  using step_type = step_result<Result>;
   using source_type = Source;
   /// `*peek()` of the source, a reference.
-  using batch_type  = detail::batch_passed<Source>;
+  using batch_type = detail::batch_passed<Source>;
 
   template<class Session>
     requires(!std::same_as<Session, any_session> && erasable_session<Session, Result, Source>)

@@ -8,10 +8,10 @@
 #include "stepwell/coro/bell.hpp"
 #include "stepwell/coro/errand.hpp"
 #include "stepwell/coro/helper_threads.hpp"
+#include "stepwell/session/async_hooks.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/async_parts.hpp"
 #include "stepwell/session/async_sources.hpp"
-#include "stepwell/session/async_hooks.hpp"
 #include "stepwell/session/session_core.hpp"
 #include "stepwell/session/step_driver.hpp"
 
@@ -39,16 +39,15 @@ public:
   using core_type = Core;
 
   template<class... Args>
-  explicit async_core(async_options how, Args&&... args)
-      : how_(std::move(how)), core_(std::in_place, std::forward<Args>(args)...) {}
+  explicit async_core(async_options how, Args&&... args) : how_(std::move(how)), core_(std::in_place, std::forward<Args>(args)...) {}
   async_core(const async_core&) = delete;
   async_core& operator=(const async_core&) = delete;
 
   /// @pre Not abandoned, or inside an operation.
-  [[nodiscard]] Core&                core() noexcept { return *core_; }
-  [[nodiscard]] const Core&          core() const noexcept { return *core_; }
+  [[nodiscard]] Core& core() noexcept { return *core_; }
+  [[nodiscard]] const Core& core() const noexcept { return *core_; }
   [[nodiscard]] const async_options& how() const noexcept { return how_; }
-  [[nodiscard]] bool                 is_abandoned() const noexcept { return is_abandoned_; }
+  [[nodiscard]] bool is_abandoned() const noexcept { return is_abandoned_; }
 
   /// Who holds this is the one operation under way. @errors `failed_precondition_error` for a second one.
   class operation {
@@ -71,9 +70,7 @@ public:
     async_core& self_;
   };
   /// Whether a step may be taken without further ado, as far as the session goes; if so, it is one of this turn.
-  [[nodiscard]] bool may_step_at_once() {
-    return is_quick_ && !turns_.is_over() && !core_->should_stop() && !core_->recovery_due();
-  }
+  [[nodiscard]] bool may_step_at_once() { return is_quick_ && !turns_.is_over() && !core_->should_stop() && !core_->recovery_due(); }
   /// @errors `failed_precondition_error` before the start.
   void refuse_unless_started() const {
     if (!is_started) { throw failed_precondition_error("the session is not started; await async_start() first"); }
@@ -105,9 +102,9 @@ public:
   /// Awaits `theirs`, which is the user's, on the executor of the one who awaits. Abandoned meanwhile, the session's parts stay
   /// until it has ended.
   asio::awaitable<void> visit(asio::awaitable<void> theirs, hearing hears) {
-    const visiting     now(*this);
+    const visiting now(*this);
     std::exception_ptr failure;
-    const auto         here = co_await asio::this_coro::executor;
+    const auto here = co_await asio::this_coro::executor;
     try {
       if (hears == hearing::cancellation) {
         co_await asio::co_spawn(here, on_its_own(std::move(theirs)), asio::use_awaitable);
@@ -115,9 +112,7 @@ public:
         auto deaf = asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable);
         co_await asio::co_spawn(here, on_its_own(std::move(theirs)), deaf);
       }
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    } catch (...) { failure = std::current_exception(); }
     refuse_if_abandoned();
     if (failure) { std::rethrow_exception(failure); }
   }
@@ -131,8 +126,8 @@ public:
 
   /// Waits for `when`, or a stop. @cancel Nothing but the waiting is lost.
   asio::awaitable<void> back_off(clock::time_point when) {
-    const coro::bell         woken;
-    const rung_at_end        now(*this, woken);
+    const coro::bell woken;
+    const rung_at_end now(*this, woken);
     const std::stop_callback on_stop(core_->control().signals()->stop_token(), [woken] { woken.ring(); });
     co_await coro::async_sleep_until(core_->control().time(), when, woken);
     refuse_if_abandoned();
@@ -160,8 +155,11 @@ public:
     bool is_made = false;
     bool is_given_up = false;
     auto make = [&] {
-      if constexpr (Core::awaits_hooks()) { is_made = core_->creates([&] { core_->make_raw(); }); }
-      else { is_made = core_->create(); }
+      if constexpr (Core::awaits_hooks()) {
+        is_made = core_->creates([&] { core_->make_raw(); });
+      } else {
+        is_made = core_->create();
+      }
     };
     try {
       co_await elsewhere(how_.creation_waits().value_or(false) ? workshop::apart : workshop::helpers, make);
@@ -208,12 +206,12 @@ public:
     if (!is_visiting_) { dispose(); }  // else what is visited still uses it
   }
 
-  bool                            has_begun = false;   // its hooks
-  bool                            is_started = false;
-  bool                            is_spoilt = false;   // starting failed
+  bool has_begun = false;  // its hooks
+  bool is_started = false;
+  bool is_spoilt = false;  // starting failed
   std::optional<pending_recovery> due;
-  loop_place                      place;
-  no_data                         nothing_given;
+  loop_place place;
+  no_data nothing_given;
 
 private:
   /// While an errand is under way: abandoning waits for it, and so does the frame's end.
@@ -231,7 +229,7 @@ private:
     }
 
   private:
-    async_core&                   self_;
+    async_core& self_;
     std::shared_ptr<coro::errand> errand_;
   };
   class rung_at_end {
@@ -268,9 +266,7 @@ private:
       session_handle<std::remove_cvref_t<decltype(core_->raw())>> handle(core_->raw(), core_->control());
       typename Core::awaited_hooks::creation hooks(core_->hooks(), handle, core_->threads());
       co_await visit_hooks(hooks, workshop::helpers, hearing::nothing);
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    } catch (...) { failure = std::current_exception(); }
     refuse_if_abandoned();
     bool is_made = false;
     auto settle = [&] {
@@ -296,7 +292,7 @@ private:
   }
   asio::awaitable<void> leave() {
     clock::time_point when;
-    auto              plan = [&] { when = core_->plan_recovery(); };
+    auto plan = [&] { when = core_->plan_recovery(); };
     try {
       co_await elsewhere(workshop::helpers, plan);
     } catch (...) {
@@ -306,16 +302,16 @@ private:
     due->when = when;
   }
 
-  async_options                 how_;
-  bool                          is_busy_ = false;
-  bool                          is_quick_ = false;
-  bool                          is_abandoned_ = false;
-  bool                          is_visiting_ = false;
-  turns                         turns_;
-  std::optional<Core>           core_;  // nothing once abandoned, and no operation left
+  async_options how_;
+  bool is_busy_ = false;
+  bool is_quick_ = false;
+  bool is_abandoned_ = false;
+  bool is_visiting_ = false;
+  turns turns_;
+  std::optional<Core> core_;  // nothing once abandoned, and no operation left
   std::shared_ptr<coro::errand> running_;
-  const coro::bell*             bell_ = nullptr;
-  source_holders<async_core>    sources_;
+  const coro::bell* bell_ = nullptr;
+  source_holders<async_core> sources_;
 };
 
 }  // namespace stepwell::detail

@@ -31,14 +31,12 @@ asio::awaitable<T> heard_in_time(Make make) {
   using value_type = std::conditional_t<std::is_void_v<T>, nothing, T>;
   const bool throws = co_await asio::this_coro::throw_if_cancelled();
   co_await asio::this_coro::throw_if_cancelled(false);
-  std::exception_ptr        failure;
+  std::exception_ptr failure;
   std::optional<value_type> value;
   try {
     value_type got = co_await make();
     value.emplace(std::move(got));
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  } catch (...) { failure = std::current_exception(); }
   co_await asio::this_coro::throw_if_cancelled(throws);
   if (failure) { std::rethrow_exception(failure); }
   if constexpr (!std::is_void_v<T>) { co_return std::move(*value); }
@@ -66,7 +64,7 @@ asio::awaitable<void> close_hooks_and_all(Async& self) {
   auto& core = self.core();
   if constexpr (core_type::awaits_hooks()) {
     if (!core.begin_to_close()) { co_return; }
-    const auto    until = core.grace();
+    const auto until = core.grace();
     first_failure failures;
     session_handle<std::remove_cvref_t<decltype(core.raw())>> handle(core.raw(), core.control());
     typename core_type::awaited_hooks::ending hooks(core.hooks(), handle, failures);
@@ -115,14 +113,15 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   auto& core = self->core();
   if (core.is_closed()) { co_return nothing(); }
   co_await throw_if_cancelled();
-  auto               let_go = [&core] { core.let_go(); };
+  auto let_go = [&core] { core.let_go(); };
   std::exception_ptr failure;
   try {
-    if (self->is_started) { co_await close_hooks_and_all(*self); }
-    else { co_await self->elsewhere(workshop::helpers, let_go); }
-  } catch (...) {
-    failure = std::current_exception();
-  }
+    if (self->is_started) {
+      co_await close_hooks_and_all(*self);
+    } else {
+      co_await self->elsewhere(workshop::helpers, let_go);
+    }
+  } catch (...) { failure = std::current_exception(); }
   self->sources().release_leases();
   if (failure) { std::rethrow_exception(failure); }
   co_return nothing();
@@ -136,7 +135,7 @@ asio::awaitable<std::int64_t> save_awaited(std::shared_ptr<Async> self) {
   if (self->due) { throw failed_precondition_error("async_checkpoint_now: the session failed, and is not recovered yet"); }
   co_await throw_if_cancelled();
   std::int64_t step = 0;
-  auto         save = [&core, &step] { step = core.save_now(); };
+  auto save = [&core, &step] { step = core.save_now(); };
   co_await self->elsewhere(workshop::helpers, save);
   co_return step;
 }
@@ -182,8 +181,8 @@ class loop_step {
 
 public:
   using sort = as_in_a_loop;
-  static constexpr bool is_awaited = std::is_same_v<batch_type, const no_data::batch&> ? is_awaited_step<raw_type>()
-                                                                                       : is_awaited_step<raw_type, batch_type>();
+  static constexpr bool is_awaited =
+      std::is_same_v<batch_type, const no_data::batch&> ? is_awaited_step<raw_type>() : is_awaited_step<raw_type, batch_type>();
 
   loop_step(Async& self, Holder& holder, std::optional<Step>& step) noexcept : self_(self), holder_(holder), step_(step) {}
   [[nodiscard]] int attempt() const noexcept { return self_.place.attempt; }
@@ -191,8 +190,8 @@ public:
   asio::awaitable<std::optional<step_end>> awaited() { return take_step_awaited(self_, holder_.lease(), step_); }
 
 private:
-  Async&               self_;
-  Holder&              holder_;
+  Async& self_;
+  Holder& holder_;
   std::optional<Step>& step_;
 };
 
@@ -209,8 +208,8 @@ public:
   asio::awaitable<std::optional<step_end>> awaited() { return run_.once_awaited(self_, attempt_); }
 
 private:
-  Async&     self_;
-  Run&       run_;
+  Async& self_;
+  Run& run_;
   const int& attempt_;
 };
 
@@ -231,12 +230,10 @@ template<class Async, class Step>
 template<class Async, class Step>
 asio::awaitable<step_end> try_awaited(Async& self, Step& step) {
   std::optional<step_end> end;
-  std::exception_ptr      failure;
+  std::exception_ptr failure;
   try {
     end = co_await step.awaited();
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  } catch (...) { failure = std::current_exception(); }
   if (self.is_abandoned() || (!failure && !end)) { throw_aborted(); }
   auto tell = [&] {
     if (failure) { std::rethrow_exception(failure); }
@@ -314,7 +311,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
 /// @lifetime `self` and `holder` must outlive it.
 template<class Step, class Async, class Holder>
 asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
-  std::optional<Step>     step;
+  std::optional<Step> step;
   std::optional<step_end> end;
   if (self->may_step_at_once() && holder->is_held()) [[likely]] {
     loop_step<Step, Async, Holder> one(*self, *holder, step);
@@ -335,7 +332,7 @@ asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, std:
   const typename Async::operation now(*self);
   auto& core = self->core();
   self->refuse_unless_started();
-  int                      attempt = 1;
+  int attempt = 1;
   single_step<Async, Run> one(*self, run, attempt);
   if (!end) {
     static_cast<void>(co_await has_turn(*self));
@@ -358,7 +355,7 @@ template<class Async, class Run>
 auto run_of(Async* self, Run run) -> asio::awaitable<value_of_run<Run>> {
   std::optional<step_end> end;
   if (self->may_step_at_once()) [[likely]] {
-    const int               first = 1;
+    const int first = 1;
     single_step<Async, Run> one(*self, run, first);
     if (is_taken_at_once(*self, one, end)) [[likely]] { co_return run.value(); }
   }

@@ -32,7 +32,7 @@ boost::asio::awaitable<void> visit_each(Visit& visit, Call& call, Await& await) 
   static constexpr auto all = Visit::stations();
   for (std::size_t next = 0; next < all.size(); ++next) {
     const std::size_t first = next;
-    bool              is_any = false;
+    bool is_any = false;
     for (; next < all.size() && all[next].await == nullptr; ++next) { is_any = is_any || all[next].call != nullptr; }
     auto those_before = [&visit, first, next] {
       for (std::size_t i = first; i < next; ++i) {
@@ -69,7 +69,9 @@ class awaited_hooks {
   template<class Visit, std::size_t I>
   static constexpr station<Visit> station_at() {
     station<Visit> made;
-    if constexpr (Visit::template how<I> == manner::called) { made.call = [](Visit& visit) { visit.template call<I>(); }; }
+    if constexpr (Visit::template how<I> == manner::called) {
+      made.call = [](Visit& visit) { visit.template call<I>(); };
+    }
     if constexpr (Visit::template how<I> == manner::awaited) {
       made.await = [](Visit& visit) { return visit.template is_due<I>() ? visit.template await<I>() : awaitable(); };
     }
@@ -143,7 +145,7 @@ public:
 
   private:
     session_handle<Raw>* session_;
-    coordinator*         threads_;
+    coordinator* threads_;
   };
 
   /// `end`, of each hook also after one that throws (D-20).
@@ -162,15 +164,13 @@ public:
     awaitable await() {
       try {
         co_await this->template hook<I>().end(*session_);
-      } catch (...) {
-        failures_->add(std::current_exception());
-      }
+      } catch (...) { failures_->add(std::current_exception()); }
     }
     static constexpr auto stations() { return stations_of<ending>(indices()); }
 
   private:
     session_handle<Raw>* session_;
-    first_failure*       failures_;
+    first_failure* failures_;
   };
 
 private:
@@ -195,7 +195,7 @@ public:
     template<std::size_t I>
     static constexpr bool is_asked = set_type::template request_kind<I, Choice>::is_asked;
     template<std::size_t I>
-    static constexpr manner how = manner_of(true, is_asked<I> && awaits<I>::run);
+    static constexpr manner how = manner_of(true, (is_asked<I>) && awaits<I>::run);
     template<std::size_t I>
     void call() {
       std::get<I>(all_).emplace(this->hooks_->template ask<I, Choice, Traced>(*context_));
@@ -222,11 +222,14 @@ public:
   private:
     template<class Request>
     static Request taken(std::optional<Request>& one) {
-      if constexpr (std::is_default_constructible_v<Request>) { return one ? std::move(*one) : Request(); }
-      else { return std::move(*one); }
+      if constexpr (std::is_default_constructible_v<Request>) {
+        return one ? std::move(*one) : Request();
+      } else {
+        return std::move(*one);
+      }
     }
 
-    run_context<Raw>*                                     context_;
+    run_context<Raw>* context_;
     typename requests_of<Choice, indices>::collected all_;
   };
 
@@ -252,17 +255,20 @@ public:
       const values_of<hook_at<I>, Raw> values(*raw_, *outcome_, std::get<I>(*asked_).pack(), *how_done_);
       using returned = coro::once_awaited_t<decltype(this->template hook<I>().after_run(*context_, values))>;
       static_assert(std::is_void_v<returned>, "stepwell: after_run must return void, or an awaitable of it");
-      if constexpr (awaits<I>::after_run) { co_await this->template hook<I>().after_run(*context_, values); }
-      else { this->template hook<I>().after_run(*context_, values); }
+      if constexpr (awaits<I>::after_run) {
+        co_await this->template hook<I>().after_run(*context_, values);
+      } else {
+        this->template hook<I>().after_run(*context_, values);
+      }
     }
     static constexpr auto stations() { return stations_of<telling>(indices()); }
 
   private:
-    run_context<Raw>*       context_;
+    run_context<Raw>* context_;
     const requests<Choice>* asked_;
-    const Raw*              raw_;
-    const outcome_type*     outcome_;
-    const run_conditions*   how_done_;
+    const Raw* raw_;
+    const outcome_type* outcome_;
+    const run_conditions* how_done_;
   };
 };
 

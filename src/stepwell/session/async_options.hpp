@@ -40,16 +40,14 @@ public:
     return *this;
   }
 
-  [[nodiscard]] bool                 has_compute() const noexcept { return static_cast<bool>(compute_); }
+  [[nodiscard]] bool has_compute() const noexcept { return static_cast<bool>(compute_); }
   [[nodiscard]] const executor_type& compute() const noexcept { return compute_; }
-  [[nodiscard]] executor_type        executor() const {
-    return executor_ ? executor_ : executor_type(boost::asio::system_executor());
-  }
-  [[nodiscard]] std::optional<bool>  creation_waits() const noexcept { return creation_waits_; }
+  [[nodiscard]] executor_type executor() const { return executor_ ? executor_ : executor_type(boost::asio::system_executor()); }
+  [[nodiscard]] std::optional<bool> creation_waits() const noexcept { return creation_waits_; }
 
 private:
-  executor_type       compute_;
-  executor_type       executor_;
+  executor_type compute_;
+  executor_type executor_;
   std::optional<bool> creation_waits_;
 };
 

@@ -48,14 +48,14 @@ public:
   }
 
 private:
-  std::int64_t      steps_ = 1;
-  std::int64_t      left_ = 0;
+  std::int64_t steps_ = 1;
+  std::int64_t left_ = 0;
   clock::time_point begun_{};
 };
 
 /// A recovery that is begun and not done.
 struct pending_recovery {
-  std::int64_t                     reached;  // by the session that failed
+  std::int64_t reached;                                  // by the session that failed
   std::optional<clock::time_point> when = std::nullopt;  // it is left, and to be made anew then
 };
 

@@ -59,9 +59,12 @@ public:
   asio::awaitable<std::optional<step_end>> once_awaited(Async& self, int attempt) {
     taken_.reset();
     const auto asked = caller();
-    auto       begin = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if constexpr (repeats) { return run_step_awaited(self, attempt, asked, std::get<I>(given_)...); }
-      else { return run_step_awaited(self, attempt, asked, std::get<I>(std::move(given_))...); }
+    auto begin = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (repeats) {
+        return run_step_awaited(self, attempt, asked, std::get<I>(given_)...);
+      } else {
+        return run_step_awaited(self, attempt, asked, std::get<I>(std::move(given_))...);
+      }
     };
     auto taken = co_await begin(step_places());
     if (!taken) { co_return std::nullopt; }
@@ -79,11 +82,14 @@ private:
   template<std::size_t... I>
   auto run_in(Core& core, int attempt, std::index_sequence<I...>) {
     const auto asked = caller();
-    if constexpr (repeats) { return run_step(core, attempt, asked, std::get<I>(given_)...); }
-    else { return run_step(core, attempt, asked, std::get<I>(std::move(given_))...); }
+    if constexpr (repeats) {
+      return run_step(core, attempt, asked, std::get<I>(given_)...);
+    } else {
+      return run_step(core, attempt, asked, std::get<I>(std::move(given_))...);
+    }
   }
 
-  std::tuple<Args...>                            given_;
+  std::tuple<Args...> given_;
   std::optional<taken_of<raw_type, caller_type>> taken_;
 };
 

@@ -71,14 +71,14 @@ namespace stepwell {
 ///           `request_stop`, `should_stop` and `stop_reason`.
 template<raw_session Raw, class... Held>
 class async_monitored_session {
-  using core_type  = session_core<Raw, Held...>;
+  using core_type = session_core<Raw, Held...>;
   using async_type = detail::async_core<core_type>;
   using token_type = boost::asio::use_awaitable_t<>;
 
 public:
-  using raw_type    = Raw;
+  using raw_type = Raw;
   using result_type = typename Raw::result_type;
-  using step_type   = step_result<result_type>;
+  using step_type = step_result<result_type>;
 
   /// Takes the hooks; nothing begins before `async_start`.
   /// @errors `invalid_argument_error` for settings that make no sense.
@@ -246,18 +246,18 @@ public:
 
 private:
   using creator = typename core_type::creator;
-  explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw,
-                                   creator create, Held... hooks)
-      : async_(std::make_shared<async_type>(std::move(how), std::move(settings), std::move(raw), std::move(create),
-                                            std::move(hooks)...)) {}
+  explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw, creator create,
+                                   Held... hooks)
+      : async_(std::make_shared<async_type>(std::move(how), std::move(settings), std::move(raw), std::move(create), std::move(hooks)...)) {}
 
   [[nodiscard]] core_type& core() const noexcept { return async_->core(); }
 
   /// An operation that is awaited as a whole; `void` for one that gives nothing.
   template<class T, class Token, class Make>
   auto whole(Token&& token, Make make) {
-    return coro::initiate<T>(std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
-                             [make = std::move(make)] { return detail::heard_in_time<T>(make); });
+    return coro::initiate<T>(
+        std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
+        [make = std::move(make)] { return detail::heard_in_time<T>(make); });
   }
   template<class Holder, class Token>
   auto next(Holder& holder, Token&& token) {
@@ -293,7 +293,6 @@ template<class Model, class... Hooks>
 async_monitored_session(session_settings, Model&, Hooks...) -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
 template<class Model, class... Hooks>
   requires requires { typename raw_session_over<Model>::type; }
-async_monitored_session(async_options, session_settings, Model&, Hooks...)
-    -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
+async_monitored_session(async_options, session_settings, Model&, Hooks...) -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
 
 }  // namespace stepwell

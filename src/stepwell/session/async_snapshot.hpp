@@ -38,7 +38,7 @@ asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::opt
   std::optional<snapshot_pool::buffer> memory;
   if (pool) { memory = co_await buffer_awaited(*self, *pool); }
   snapshot taken;
-  auto     copy = [&] { taken = core.copy_state(std::move(memory)); };
+  auto copy = [&] { taken = core.copy_state(std::move(memory)); };
   co_await self->elsewhere(workshop::helpers, copy);
   co_return taken;
 }

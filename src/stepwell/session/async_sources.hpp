@@ -40,7 +40,7 @@ public:
         return static_cast<lease_holder<Async, Source>&>(*given.holder);
       }
     }
-    auto  made = std::make_unique<lease_holder<Async, Source>>(self, source);
+    auto made = std::make_unique<lease_holder<Async, Source>>(self, source);
     auto& holder = *made;
     given_.push_back({&source, &kind_of_source<Source>, std::move(made)});
     return holder;
@@ -59,13 +59,13 @@ public:
 
 private:
   struct given_source {
-    const void*                        address;
-    const char*                        kind;
+    const void* address;
+    const char* kind;
     std::unique_ptr<lease_holder_base> holder;
   };
 
   std::vector<lease_holder_base*> all_;
-  std::vector<given_source>       given_;  // destroyed first: they are in `all_`
+  std::vector<given_source> given_;  // destroyed first: they are in `all_`
 };
 
 /// @lifetime `self` and `source` must outlive it.
@@ -78,8 +78,8 @@ public:
   ~lease_holder() override { self_.sources().remove(this); }
 
   [[nodiscard]] Source* source() const noexcept { return &source_; }
-  [[nodiscard]] bool    is_held() const noexcept { return lease_.has_value(); }
-  [[nodiscard]] auto&   lease() noexcept { return *lease_; }
+  [[nodiscard]] bool is_held() const noexcept { return lease_.has_value(); }
+  [[nodiscard]] auto& lease() noexcept { return *lease_; }
 
   /// Before the first step, and after the end. @errors Those of `source_lease`.
   void take() {
@@ -91,8 +91,8 @@ public:
   void release() noexcept override { lease_.reset(); }
 
 private:
-  Async&                              self_;
-  Source&                             source_;
+  Async& self_;
+  Source& source_;
   std::optional<source_lease<Source>> lease_;
 };
 

@@ -23,17 +23,18 @@ namespace stepwell::detail {
 /// Whether a step of `Raw` with these arguments is to be awaited.
 template<class Raw, class... Args>
 constexpr bool is_awaited_step() {
-  if constexpr (requires { Raw::template awaits<Args...>; }) { return Raw::template awaits<Args...>; }
-  else { return false; }
+  if constexpr (requires { Raw::template awaits<Args...>; }) {
+    return Raw::template awaits<Args...>;
+  } else {
+    return false;
+  }
 }
 
 /// Whether `failure` is how a coroutine answers a cancellation.
 inline bool is_abortion(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
-  } catch (const boost::system::system_error& error) {
-    return error.code() == asio::error::operation_aborted;
-  } catch (...) {
+  } catch (const boost::system::system_error& error) { return error.code() == asio::error::operation_aborted; } catch (...) {
     return false;
   }
 }
@@ -55,10 +56,10 @@ asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outco
   auto& raw = self.core().raw();
   using raw_type = std::remove_cvref_t<decltype(raw)>;
   if constexpr (is_awaited_step<raw_type, Args...>()) {
-    auto       fed = raw_type::fed(order, std::forward<Args>(args)...);
+    auto fed = raw_type::fed(order, std::forward<Args>(args)...);
     const auto before = raw.global_step();
     std::optional<typename raw_type::result_type> result;
-    auto       step = result_into(result, raw.step(fed));
+    auto step = result_into(result, raw.step(fed));
     co_await self.visit(std::move(step), hearing::cancellation);
     outcome.emplace(raw.count(before, std::move(*result)));
   } else {
@@ -79,13 +80,15 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   constexpr bool traced = core_type::may_trace() || Caller::has_options;
   auto& core = self.core();
   auto& raw = core.raw();
-  auto  stage = step_stage::before_run;
+  auto stage = step_stage::before_run;
   std::optional<taken_of<raw_type, Caller>> taken;
-  std::exception_ptr                        failure;
+  std::exception_ptr failure;
   try {
-    if (is_seated(raw)) { throw invalid_argument_error("a step that is awaited cannot be taken at a master: the others would wait for it on their event loop"); }
+    if (is_seated(raw)) {
+      throw invalid_argument_error("a step that is awaited cannot be taken at a master: the others would wait for it on their event loop");
+    }
     run_context<raw_type> context(raw, core.control(), attempt);
-    trace_of_run<traced>  trace(core.control());
+    trace_of_run<traced> trace(core.control());
     trace.before_hooks(caller);
     core.begin_run();
     typename hooks_type::template asking<choice, traced> asking(core.hooks(), context);
@@ -105,9 +108,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     core.end_run(outcome->step_after);
     trace.after_hooks(order);
     taken.emplace(taken_by(caller, std::as_const(raw), *outcome));
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  } catch (...) { failure = std::current_exception(); }
   if (!failure) { co_return std::move(taken); }
   if (self.is_abandoned()) { throw_aborted(); }
   const auto cancellation = co_await asio::this_coro::cancellation_state;
@@ -125,13 +126,16 @@ template<class Async, class Lease, class Step>
 asio::awaitable<std::optional<step_end>> take_step_awaited(Async& self, Lease& lease, std::optional<Step>& step) {
   auto& core = self.core();
   const caller_request<all_hooks> caller{};
-  decltype(lease.peek())          batch = nullptr;
-  auto                            look = [&] { batch = batch_of_step(core, lease); };
+  decltype(lease.peek()) batch = nullptr;
+  auto look = [&] { batch = batch_of_step(core, lease); };
   co_await self.elsewhere(self.steps_where(), look);
   if (batch == nullptr) { co_return step_end::out_of_data; }
   auto run = [&] {
-    if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) { return run_step_awaited(self, self.place.attempt, caller); }
-    else { return run_step_awaited(self, self.place.attempt, caller, *batch); }
+    if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
+      return run_step_awaited(self, self.place.attempt, caller);
+    } else {
+      return run_step_awaited(self, self.place.attempt, caller, *batch);
+    }
   };
   auto outcome = co_await run();
   if (!outcome) { co_return std::nullopt; }

@@ -37,8 +37,8 @@ public:
   }
 
 private:
-  std::shared_ptr<Async>                                      async_;
-  Source                                                      source_;
+  std::shared_ptr<Async> async_;
+  Source source_;
   lease_holder<Async, std::remove_reference_t<Source>> holder_;
 };
 

@@ -16,7 +16,7 @@ namespace stepwell {
 /// The whole state at a boundary, whole because all hooks of the step have run.
 /// @lifetime Valid during the call that receives it.
 struct boundary_state {
-  std::int64_t  global_step;
+  std::int64_t global_step;
   variable_list variables;  ///< Model, `global_step`, and everything of ours below `stepwell/`.
 };
 
@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  const clock*      source_;
+  const clock* source_;
   clock::time_point when_;
 };
 

@@ -32,9 +32,7 @@ struct thread_record {
   void run() {
     try {
       body();
-    } catch (...) {
-      log_error("the thread \"" + name + "\" ended with: " + text_of(std::current_exception()));
-    }
+    } catch (...) { log_error("the thread \"" + name + "\" ended with: " + text_of(std::current_exception())); }
     body = nullptr;  // before anybody hears of the end
     end();
   }
@@ -50,21 +48,20 @@ struct thread_record {
     for (const auto& action : actions) { action(); }
   }
 
-  const std::string                  name;
-  std::function<void()>              body;  // the thread's own once it runs
-  std::mutex                         mutex;
-  std::condition_variable            changed;
-  std::atomic<thread_stage>          stage;
+  const std::string name;
+  std::function<void()> body;  // the thread's own once it runs
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<thread_stage> stage;
   std::vector<std::function<void()>> at_end;
-  std::jthread                       running;
+  std::jthread running;
 };
 
 }  // namespace detail
 
 using detail::thread_stage;
 
-coordinated_thread::coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept
-    : record_(std::move(record)) {}
+coordinated_thread::coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept : record_(std::move(record)) {}
 
 coordinated_thread::coordinated_thread(std::string name, std::function<void()> body) {
   if (!body) { throw invalid_argument_error("the thread \"" + name + "\" has nothing to do: give it a function"); }
@@ -73,13 +70,9 @@ coordinated_thread::coordinated_thread(std::string name, std::function<void()> b
 
 const std::string& coordinated_thread::name() const noexcept { return record_->name; }
 
-bool coordinated_thread::is_alive() const noexcept {
-  return record_->stage.load(std::memory_order_acquire) == thread_stage::alive;
-}
+bool coordinated_thread::is_alive() const noexcept { return record_->stage.load(std::memory_order_acquire) == thread_stage::alive; }
 
-bool coordinated_thread::has_ended() const noexcept {
-  return record_->stage.load(std::memory_order_acquire) == thread_stage::ended;
-}
+bool coordinated_thread::has_ended() const noexcept { return record_->stage.load(std::memory_order_acquire) == thread_stage::ended; }
 
 void coordinated_thread::start() {
   const std::lock_guard lock(record_->mutex);

@@ -23,9 +23,7 @@ std::string names_of(const std::vector<coordinated_thread>& threads) {
   return names;
 }
 
-bool none_alive(const std::vector<coordinated_thread>& threads) {
-  return std::ranges::none_of(threads, &coordinated_thread::is_alive);
-}
+bool none_alive(const std::vector<coordinated_thread>& threads) { return std::ranges::none_of(threads, &coordinated_thread::is_alive); }
 
 bool contains(const std::vector<coordinated_thread>& threads, const coordinated_thread& thread) {
   return std::ranges::find(threads, thread) != threads.end();
@@ -37,24 +35,24 @@ bool contains(const std::vector<coordinated_thread>& threads, const coordinated_
 /// the lock held: whoever wakes may destroy the coordinator at once.
 struct coordinator::state final : std::enable_shared_from_this<state> {
   struct entry {
-    std::uint64_t      id;  // new for each registration
+    std::uint64_t id;  // new for each registration
     coordinated_thread thread;
   };
 
   state(std::shared_ptr<clock> source, exception_set given) : time(std::move(source)), clean_stops(std::move(given)) {}
 
-  const std::shared_ptr<clock>    time;
-  const exception_set             clean_stops;
-  std::atomic<bool>               stop_requested = false;  // written with the lock held
-  mutable std::mutex              mutex;
-  std::condition_variable         changed;
-  std::stop_source                stop;
-  std::uint64_t                   generation = 0;  // stops cleared so far
-  std::uint64_t                   next_id = 0;
-  bool                            joined = false;
-  std::exception_ptr              failure;
+  const std::shared_ptr<clock> time;
+  const exception_set clean_stops;
+  std::atomic<bool> stop_requested = false;  // written with the lock held
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::stop_source stop;
+  std::uint64_t generation = 0;  // stops cleared so far
+  std::uint64_t next_id = 0;
+  bool joined = false;
+  std::exception_ptr failure;
   std::vector<std::exception_ptr> suppressed;
-  std::vector<entry>              threads;
+  std::vector<entry> threads;
 
   /// The source is asked to stop by the caller, without the lock: it runs callbacks of others.
   std::stop_source mark_stopped(std::exception_ptr reported) {
@@ -152,8 +150,8 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   }
 
   /// Steps 2 to 4 of COORD-6; those of `waited` that are still alive.
-  std::vector<coordinated_thread> wait_for(const std::vector<coordinated_thread>& waited,
-                                           const std::vector<std::uint64_t>& ids, clock::duration grace) {
+  std::vector<coordinated_thread> wait_for(const std::vector<coordinated_thread>& waited, const std::vector<std::uint64_t>& ids,
+                                           clock::duration grace) {
     std::unique_lock lock(mutex);
     time->wait_until(lock, changed, forever, [&] { return stop_requested || none_alive(waited); });
     const auto now = time->now();
@@ -168,8 +166,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
 };
 
 coordinator::coordinator(std::shared_ptr<clock> source, exception_set clean_stops)
-    : state_(std::make_shared<state>(std::move(source), std::move(clean_stops))),
-      stop_requested_(&state_->stop_requested) {}
+    : state_(std::make_shared<state>(std::move(source), std::move(clean_stops))), stop_requested_(&state_->stop_requested) {}
 
 coordinator::~coordinator() {
   {
@@ -188,8 +185,8 @@ void coordinator::request_stop(std::exception_ptr failure) { state_->request_sto
 void coordinator::request_stop_on_current_exception() {
   auto failure = std::current_exception();
   if (!failure) {
-    failure = std::make_exception_ptr(invalid_argument_error(
-        "a failure was reported where there is none: call request_stop_on_current_exception in a catch only"));
+    failure = std::make_exception_ptr(
+        invalid_argument_error("a failure was reported where there is none: call request_stop_on_current_exception in a catch only"));
   }
   request_stop(std::move(failure));
 }
@@ -218,15 +215,18 @@ void coordinator::clear_stop() {
 }
 
 coordinated_thread coordinator::make_thread(std::string name, std::function<void(std::stop_token)> fn) {
-  if (!fn) { throw invalid_argument_error("the thread "" + name + "" has nothing to do: give it a function"); }
+  if (!fn) {
+    throw invalid_argument_error(
+        "the thread "
+        " + name + "
+        " has nothing to do: give it a function");
+  }
   state_->forget_ended();
   const auto id = state_->new_id();
   coordinated_thread thread(name, [kept = state_, id, name, fn = std::move(fn), token = get_token()] {
     try {
       fn(token);
-    } catch (...) {
-      kept->report(id, name, std::current_exception());
-    }
+    } catch (...) { kept->report(id, name, std::current_exception()); }
   });
   state_->add(id, thread);
   return thread;

@@ -22,7 +22,7 @@ namespace stepwell {
 /// How `coordinator::join` waits.
 struct join_options {
   clock::duration stop_grace_period = std::chrono::seconds(120);  ///< From the stop on, on the coordinator's clock.
-  bool            ignore_live_threads = false;                    ///< Stragglers are only logged.
+  bool ignore_live_threads = false;                               ///< Stragglers are only logged.
   std::vector<coordinated_thread> threads = {};                   ///< To be joined besides the registered ones.
 };
 
@@ -74,9 +74,7 @@ public:
   void stop_on_exception(Function&& fn) {
     try {
       std::invoke(std::forward<Function>(fn));
-    } catch (...) {
-      request_stop_on_current_exception();
-    }
+    } catch (...) { request_stop_on_current_exception(); }
   }
 
   /// A registered thread of our own, not yet started: runs `fn` as in `stop_on_exception`, with the present token. A
@@ -111,7 +109,7 @@ public:
 private:
   struct state;
 
-  std::shared_ptr<state>   state_;  // shared with the threads: a straggler may outlive us
+  std::shared_ptr<state> state_;  // shared with the threads: a straggler may outlive us
   const std::atomic<bool>* stop_requested_;
 };
 

@@ -23,7 +23,7 @@ namespace stepwell {
 /// Puts one element, or a few, into a queue each time it is run; throws `out_of_range_error` at the end of its input.
 /// It may watch the token, which tells of a stop of its session; it is asked between two runs in any case.
 struct enqueue_op {
-  std::string                          name;
+  std::string name;
   std::function<void(std::stop_token)> run;
 };
 
@@ -36,8 +36,7 @@ class feeder {
 public:
   using value_type = typename Queue::value_type;
 
-  feeder(Queue& queue, Source&& source, std::string name)
-      : queue_(queue), source_(std::forward<Source>(source)), name_(std::move(name)) {}
+  feeder(Queue& queue, Source&& source, std::string name) : queue_(queue), source_(std::forward<Source>(source)), name_(std::move(name)) {}
 
   void feed_one() {
     auto value = next();
@@ -67,13 +66,17 @@ private:
 
   template<class Element>
   static value_type take(Element& element) {
-    if constexpr (Moves) { return value_type(std::move(element)); } else { return value_type(element); }
+    if constexpr (Moves) {
+      return value_type(std::move(element));
+    } else {
+      return value_type(element);
+    }
   }
 
-  Queue&                  queue_;
-  Source                  source_;
-  std::string             name_;
-  std::mutex              mutex_;
+  Queue& queue_;
+  Source source_;
+  std::string name_;
+  std::mutex mutex_;
   std::vector<value_type> left_over_;
 };
 

@@ -12,11 +12,7 @@ bool exception_set::contains(const std::exception_ptr& failure) const noexcept t
   if (kinds_.empty()) { return false; }
   try {
     std::rethrow_exception(failure);
-  } catch (const error& ours) {
-    return std::ranges::find(kinds_, ours.kind()) != kinds_.end();
-  }
-} catch (...) {
-  return false;
-}
+  } catch (const error& ours) { return std::ranges::find(kinds_, ours.kind()) != kinds_.end(); }
+} catch (...) { return false; }
 
 }  // namespace stepwell

@@ -29,7 +29,7 @@ public:
 
 private:
   std::vector<errc> kinds_;
-  predicate         says_yes_;
+  predicate says_yes_;
 };
 
 }  // namespace stepwell

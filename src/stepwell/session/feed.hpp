@@ -19,7 +19,7 @@ struct fed {
   = default;
   constexpr fed(Key given_key, Value given) : key(std::move(given_key)), value(std::move(given)) {}
 
-  Key   key{};
+  Key key{};
   Value value{};
 };
 

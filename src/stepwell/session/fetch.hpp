@@ -18,7 +18,7 @@ struct tagged {
   tagged(std::string given_name, Projection given) : name(std::move(given_name)), projection(std::move(given)) {}
 
   std::string name;
-  Projection  projection;
+  Projection projection;
 };
 
 /// Names a fetch: `tag("loss", &result::loss)`.
@@ -60,7 +60,7 @@ struct run_metadata;
 /// How a run is done, and where what was observed of it stands.
 struct run_conditions {
   const run_options* options = nullptr;
-  run_metadata*      metadata = nullptr;
+  run_metadata* metadata = nullptr;
 };
 
 /// What one hook (or the caller) asked for, answered. Values are read out of the run's outcome by reference.
@@ -106,10 +106,10 @@ public:
   [[nodiscard]] constexpr const run_conditions& conditions() const noexcept { return how_; }
 
 private:
-  const Raw&                        raw_;
-  const Outcome&                    outcome_;
+  const Raw& raw_;
+  const Outcome& outcome_;
   const fetch_pack<Projections...>* pack_;
-  run_conditions                    how_;
+  run_conditions how_;
 };
 
 }  // namespace stepwell

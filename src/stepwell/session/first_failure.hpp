@@ -18,9 +18,7 @@ public:
   void attempt(Action&& action) noexcept {
     try {
       action();
-    } catch (...) {
-      add(std::current_exception());
-    }
+    } catch (...) { add(std::current_exception()); }
   }
 
   void add(std::exception_ptr failure) noexcept {
@@ -30,9 +28,7 @@ public:
     }
     try {
       std::rethrow_exception(failure);
-    } catch (const std::exception& later) {
-      log_error(std::string("after an earlier failure: ") + later.what());
-    } catch (...) {
+    } catch (const std::exception& later) { log_error(std::string("after an earlier failure: ") + later.what()); } catch (...) {
       log_error("after an earlier failure: an exception of unknown type");
     }
   }
@@ -52,9 +48,7 @@ template<class Action>
 void log_failure(const char* during, Action&& action) noexcept {
   try {
     action();
-  } catch (const std::exception& failure) {
-    log_error(std::string(during) + ": " + failure.what());
-  } catch (...) {
+  } catch (const std::exception& failure) { log_error(std::string(during) + ": " + failure.what()); } catch (...) {
     log_error(std::string(during) + ": an exception of unknown type");
   }
 }

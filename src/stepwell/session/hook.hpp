@@ -53,8 +53,7 @@ concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
 /// Told of each failed run and of the error that ends a session (null where C++ cannot tell). An observer: what it
 /// throws is logged.
 template<class Hook, class Raw>
-concept on_error_hook =
-    requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
+concept on_error_hook = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
 
 /// Called once, at a clean close.
 template<class Hook, class Raw>
@@ -101,71 +100,103 @@ using values_of = typename detail::values_for<detail::request_of<Hook, Raw>, Raw
 /// Called once per successful run, on the session's thread, never after `end`. Every hook sees the run, also when an
 /// earlier one asked to stop.
 template<class Hook, class Raw>
-concept after_run_hook = requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) {
-  hook.after_run(context, values);
-};
+concept after_run_hook =
+    requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) { hook.after_run(context, values); };
 
 namespace detail {
 
 // Does a class spell a name at all, in whatever form? Inheriting it from two bases makes the name ambiguous, which
 // sees templates, overloads and private members alike. A final class cannot be inherited from: there we can only
 // look for one plain function.
-struct has_begin { int begin; };
-struct has_after_create_session { int after_create_session; };
-struct has_before_run { int before_run; };
-struct has_after_run { int after_run; };
-struct has_on_error { int on_error; };
-struct has_end { int end; };
-struct has_wants { int wants; };
+struct has_begin {
+  int begin;
+};
+struct has_after_create_session {
+  int after_create_session;
+};
+struct has_before_run {
+  int before_run;
+};
+struct has_after_run {
+  int after_run;
+};
+struct has_on_error {
+  int on_error;
+};
+struct has_end {
+  int end;
+};
+struct has_wants {
+  int wants;
+};
 
 template<class Hook, class Name>
 struct both : Hook, Name {};
 
 template<class Hook>
 constexpr bool spells_begin() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) { return !requires { &both<Hook, has_begin>::begin; }; }
-  else { return requires { &Hook::begin; }; }
+  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
+    return !requires { &both<Hook, has_begin>::begin; };
+  } else {
+    return requires { &Hook::begin; };
+  }
 }
 template<class Hook>
 constexpr bool spells_after_create_session() {
   if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
     return !requires { &both<Hook, has_after_create_session>::after_create_session; };
-  } else { return requires { &Hook::after_create_session; }; }
+  } else {
+    return requires { &Hook::after_create_session; };
+  }
 }
 template<class Hook>
 constexpr bool spells_before_run() {
   if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
     return !requires { &both<Hook, has_before_run>::before_run; };
-  } else { return requires { &Hook::before_run; }; }
+  } else {
+    return requires { &Hook::before_run; };
+  }
 }
 template<class Hook>
 constexpr bool spells_after_run() {
   if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
     return !requires { &both<Hook, has_after_run>::after_run; };
-  } else { return requires { &Hook::after_run; }; }
+  } else {
+    return requires { &Hook::after_run; };
+  }
 }
 template<class Hook>
 constexpr bool spells_on_error() {
   if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
     return !requires { &both<Hook, has_on_error>::on_error; };
-  } else { return requires { &Hook::on_error; }; }
+  } else {
+    return requires { &Hook::on_error; };
+  }
 }
 template<class Hook>
 constexpr bool spells_end() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) { return !requires { &both<Hook, has_end>::end; }; }
-  else { return requires { &Hook::end; }; }
+  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
+    return !requires { &both<Hook, has_end>::end; };
+  } else {
+    return requires { &Hook::end; };
+  }
 }
 
 template<class Hook>
 constexpr bool spells_wants() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) { return !requires { &both<Hook, has_wants>::wants; }; }
-  else { return requires { &Hook::wants; }; }
+  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
+    return !requires { &both<Hook, has_wants>::wants; };
+  } else {
+    return requires { &Hook::wants; };
+  }
 }
 
 /// Which points of a hook are awaited.
 template<class Raw, class Hook>
 struct awaited_points {
-  static constexpr bool begin = requires(Hook& hook) { { hook.begin() } -> coro::awaited; };
+  static constexpr bool begin = requires(Hook& hook) {
+    { hook.begin() } -> coro::awaited;
+  };
   static constexpr bool after_create_session = requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) {
     { hook.after_create_session(session, threads) } -> coro::awaited;
   };
@@ -178,7 +209,9 @@ struct awaited_points {
   static constexpr bool on_error = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) {
     { hook.on_error(context, failure) } -> coro::awaited;
   };
-  static constexpr bool end = requires(Hook& hook, session_handle<Raw>& session) { { hook.end(session) } -> coro::awaited; };
+  static constexpr bool end = requires(Hook& hook, session_handle<Raw>& session) {
+    { hook.end(session) } -> coro::awaited;
+  };
 
   static constexpr bool run = before_run || after_run;
   static constexpr bool any = begin || after_create_session || run || end;
@@ -193,29 +226,28 @@ struct hook_on {
   static constexpr bool has_after_run = after_run_hook<Hook, Raw>;
   static constexpr bool has_on_error = on_error_hook<Hook, Raw>;
   static constexpr bool has_end = end_hook<Hook, Raw>;
-  static constexpr bool has_any =
-      has_begin || has_after_create_session || has_before_run || has_after_run || has_on_error || has_end;
+  static constexpr bool has_any = has_begin || has_after_create_session || has_before_run || has_after_run || has_on_error || has_end;
 
   template<bool Has, auto Spells>
   static constexpr bool fine() {
-    if constexpr (Has) { return true; }
-    else { return !Spells(); }
+    if constexpr (Has) {
+      return true;
+    } else {
+      return !Spells();
+    }
   }
   static constexpr bool begin_fine = fine<has_begin, [] { return spells_begin<Hook>(); }>();
-  static constexpr bool after_create_session_fine =
-      fine<has_after_create_session, [] { return spells_after_create_session<Hook>(); }>();
+  static constexpr bool after_create_session_fine = fine<has_after_create_session, [] { return spells_after_create_session<Hook>(); }>();
   static constexpr bool before_run_fine = fine<has_before_run, [] { return spells_before_run<Hook>(); }>();
   static constexpr bool fetches_fine = !std::is_void_v<request_of<Hook, Raw>>;
   static constexpr bool after_run_fine = fine<has_after_run, [] { return spells_after_run<Hook>(); }>();
   static constexpr bool on_error_fine = fine<has_on_error, [] { return spells_on_error<Hook>(); }>();
   static constexpr bool end_fine = fine<has_end, [] { return spells_end<Hook>(); }>();
-  static constexpr bool wants_fine =
-      !awaited_points<Raw, Hook>::run || fine<wants_hook<Hook, Raw>, [] { return spells_wants<Hook>(); }>();
+  static constexpr bool wants_fine = !awaited_points<Raw, Hook>::run || fine<wants_hook<Hook, Raw>, [] { return spells_wants<Hook>(); }>();
   static constexpr bool errors_at_once = !awaited_points<Raw, Hook>::on_error;
 
-  static constexpr bool is_hook = std::move_constructible<Hook> && has_any && begin_fine && after_create_session_fine &&
-                                  before_run_fine && fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine &&
-                                  errors_at_once;
+  static constexpr bool is_hook = std::move_constructible<Hook> && has_any && begin_fine && after_create_session_fine && before_run_fine &&
+                                  fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine && errors_at_once;
 };
 
 /// Instantiated for each hook of a session: fails to compile with the name of the hook and the signature expected.
@@ -227,17 +259,15 @@ struct checked_hook : hook_on<Raw, Hook> {
   static_assert(on::after_create_session_fine,
                 "stepwell: after_create_session exists but cannot be called as after_create_session(session&, coordinator&)");
   static_assert(on::before_run_fine, "stepwell: before_run exists but cannot be called as before_run(run_context&)");
-  static_assert(on::fetches_fine,
-                "stepwell: before_run must return void, fetch(...), run_args{fetch(...)}, or a std::optional of those");
-  static_assert(on::after_run_fine,
-                "stepwell: after_run exists but cannot be called as after_run(run_context&, const values&)");
-  static_assert(on::on_error_fine,
-                "stepwell: on_error exists but cannot be called as on_error(run_context&, std::exception_ptr)");
+  static_assert(on::fetches_fine, "stepwell: before_run must return void, fetch(...), run_args{fetch(...)}, or a std::optional of those");
+  static_assert(on::after_run_fine, "stepwell: after_run exists but cannot be called as after_run(run_context&, const values&)");
+  static_assert(on::on_error_fine, "stepwell: on_error exists but cannot be called as on_error(run_context&, std::exception_ptr)");
   static_assert(on::end_fine, "stepwell: end exists but cannot be called as end(session&)");
   static_assert(on::wants_fine, "stepwell: wants exists but cannot be called as bool wants(run_context&) noexcept");
   static_assert(on::errors_at_once, "stepwell: on_error only observes, and cannot be awaited");
-  static_assert(on::has_any, "stepwell: this is not a hook: it has none of begin, after_create_session, before_run, "
-                             "after_run, on_error, end");
+  static_assert(on::has_any,
+                "stepwell: this is not a hook: it has none of begin, after_create_session, before_run, "
+                "after_run, on_error, end");
 };
 
 }  // namespace detail
@@ -249,8 +279,13 @@ concept hook = detail::hook_on<Raw, Hook>::is_hook;
 /// The phase of a hook type.
 template<class Hook>
 [[nodiscard]] constexpr hook_phase phase_of() noexcept {
-  if constexpr (requires { { Hook::phase } -> std::convertible_to<hook_phase>; }) { return Hook::phase; }
-  else { return hook_phase::user; }
+  if constexpr (requires {
+                  { Hook::phase } -> std::convertible_to<hook_phase>;
+                }) {
+    return Hook::phase;
+  } else {
+    return hook_phase::user;
+  }
 }
 
 }  // namespace stepwell

@@ -59,7 +59,9 @@ constexpr auto order_by_phase() {
 namespace detail {
 
 template<class Held>
-concept conditional_hook = requires(const Held& held) { { hook_access<Held>::is_active(held) } -> std::same_as<bool>; };
+concept conditional_hook = requires(const Held& held) {
+  { hook_access<Held>::is_active(held) } -> std::same_as<bool>;
+};
 
 template<class Raw, class Held>
 concept awaited_in_runs = awaited_points<Raw, hook_type_of<Held>>::run;
@@ -147,7 +149,9 @@ public:
   bool save_now(session_handle<Raw>& session) {
     bool is_any = false;
     each([&]<std::size_t I>(hook_set& self) {
-      if constexpr (requires { { self.template at<I>().save_now(session) } -> std::same_as<bool>; }) {
+      if constexpr (requires {
+                      { self.template at<I>().save_now(session) } -> std::same_as<bool>;
+                    }) {
         is_any = self.template at<I>().save_now(session) || is_any;
       }
     });
@@ -166,7 +170,8 @@ public:
   void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept {
     each([&]<std::size_t I>(hook_set& self) {
       if constexpr (on<I>::has_on_error) {
-        detail::log_failure("a hook's on_error threw; hooks only observe errors", [&] { self.template at<I>().on_error(context, failure); });
+        detail::log_failure("a hook's on_error threw; hooks only observe errors",
+                            [&] { self.template at<I>().on_error(context, failure); });
       }
     });
   }
@@ -220,8 +225,11 @@ private:
   }
   template<std::size_t I>
   constexpr bool is_active() const noexcept {
-    if constexpr (detail::conditional_hook<held_at<I>>) { return hook_access<held_at<I>>::is_active(std::get<I>(held_)); }
-    else { return true; }
+    if constexpr (detail::conditional_hook<held_at<I>>) {
+      return hook_access<held_at<I>>::is_active(std::get<I>(held_));
+    } else {
+      return true;
+    }
   }
 
   /// What hook `I` asks for in a run of the hooks that `Choice` chooses.
@@ -229,10 +237,9 @@ private:
   struct request_kind {
     using wanted = detail::request_of<hook_at<I>, Raw>;
     static constexpr bool is_asked = on<I>::has_before_run && Choice::template chooses<hook_at<I>>;
-    static constexpr bool is_conditional =
-        is_asked && (detail::conditional_hook<held_at<I>> || detail::awaited_in_runs<Raw, held_at<I>>);
-    using type = std::conditional_t<!is_asked, detail::no_request,
-                                    std::conditional_t<is_conditional, detail::conditional_request<wanted>, wanted>>;
+    static constexpr bool is_conditional = is_asked && (detail::conditional_hook<held_at<I>> || detail::awaited_in_runs<Raw, held_at<I>>);
+    using type =
+        std::conditional_t<!is_asked, detail::no_request, std::conditional_t<is_conditional, detail::conditional_request<wanted>, wanted>>;
   };
   template<std::size_t I, class Choice>
   using request_at = typename request_kind<I, Choice>::type;
@@ -261,8 +268,8 @@ private:
     (this->template tell<I, Choice, Traced>(context, std::get<I>(requests), raw, outcome, how), ...);
   }
   template<std::size_t I, class Choice, bool Traced, class Request, class Outcome>
-  [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw,
-                                             const Outcome& outcome, const run_conditions& how) {
+  [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw, const Outcome& outcome,
+                                             const run_conditions& how) {
     if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>> && !awaited_at<I>::run) {
       if (!is_active<I>()) { return; }
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
@@ -291,8 +298,9 @@ private:
 
   template<std::size_t I>
   bool note_wish([[maybe_unused]] run_context<Raw>& context) noexcept {
-    if constexpr (!awaited_at<I>::run) { return false; }
-    else {
+    if constexpr (!awaited_at<I>::run) {
+      return false;
+    } else {
       bool& is_wanted = wanted_[I];
       is_wanted = is_active<I>();
       if constexpr (wants_hook<hook_at<I>, Raw>) { is_wanted = is_wanted && at<I>().wants(context); }
@@ -303,8 +311,12 @@ private:
   template<std::size_t I>
   static consteval bool may_ask_for_options() {
     using wanted = detail::request_of<hook_at<I>, Raw>;
-    if constexpr (std::is_void_v<wanted>) { return false; }  // refused elsewhere, with a better message
-    else { return wanted::has_options; }
+    if constexpr (std::is_void_v<wanted>) {
+      return false;
+    }  // refused elsewhere, with a better message
+    else {
+      return wanted::has_options;
+    }
   }
   template<std::size_t I, detail::hook_point Point>
   static constexpr std::string_view name_of() noexcept {
@@ -324,7 +336,8 @@ private:
   using wishes = std::array<bool, sizeof...(Held)>;
 
   typename tuple_of<std::index_sequence_for<Held...>>::type held_;
-  [[no_unique_address]] std::conditional_t<(detail::awaited_in_runs<Raw, Held> || ...), wishes, no_wishes> wanted_{};  // this run, by whom it is awaited
+  [[no_unique_address]] std::conditional_t<(detail::awaited_in_runs<Raw, Held> || ...), wishes, no_wishes>
+      wanted_{};  // this run, by whom it is awaited
 };
 
 }  // namespace stepwell

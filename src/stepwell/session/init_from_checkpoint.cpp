@@ -29,8 +29,10 @@ void check(const checkpoint_name_map& names) {
   for (const auto& [theirs, ours] : names) {
     if (theirs.empty() || ours.empty()) { throw invalid_argument_error("init_from_checkpoint: a name in the map is empty"); }
     if (is_prefix(theirs) != is_prefix(ours)) {
-      throw invalid_argument_error(fmt::format("init_from_checkpoint: \"{}\" -> \"{}\" maps a name to a prefix; end both with \"/\", "
-                                               "or none", theirs, ours));
+      throw invalid_argument_error(
+          fmt::format("init_from_checkpoint: \"{}\" -> \"{}\" maps a name to a prefix; end both with \"/\", "
+                      "or none",
+                      theirs, ours));
     }
     if (is_ours(ours)) {
       throw invalid_argument_error(fmt::format("init_from_checkpoint: \"{}\" is the session's own; a warm start does not set it", ours));
@@ -49,12 +51,12 @@ std::optional<std::string> their_name(const name_pair& pair, std::string_view na
 
 /// The variables that `names` names, and what the checkpoint calls them.
 struct chosen {
-  variable_list   variables;
+  variable_list variables;
   restore_options how;
 };
 
 chosen choose(const checkpoint_name_map& names, const variable_list& variables) {
-  chosen            all;
+  chosen all;
   std::vector<bool> is_used(names.size());
   for (const auto& variable : variables) {
     if (is_ours(variable.name())) { continue; }
@@ -86,8 +88,7 @@ checkpoint_reader open(const std::string& from, std::shared_ptr<io::file_system>
 
 }  // namespace
 
-init_from_checkpoint::init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names,
-                                           init_from_checkpoint_options options)
+init_from_checkpoint::init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options)
     : from_(std::move(prefix_or_directory)), names_(std::move(names)), options_(std::move(options)) {
   check(names_);
 }
@@ -96,7 +97,7 @@ restore_report init_from_checkpoint::apply(const variable_list& variables) const
   auto [ours, how] = choose(names_, variables);
   how.allow_missing = options_.allow_missing;
   const auto source = open(from_, options_.files);
-  auto       report = restore(ours, source, how);
+  auto report = restore(ours, source, how);
   log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));
   if (!report.missing.empty()) {
     log_warning(fmt::format("{} lacks, and these keep their value: {}", source.prefix(), fmt::join(report.missing, ", ")));

@@ -52,8 +52,8 @@ public:
   restore_report apply(const variable_list& variables) const;
 
 private:
-  std::string                  from_;
-  checkpoint_name_map          names_;
+  std::string from_;
+  checkpoint_name_map names_;
   init_from_checkpoint_options options_;
 };
 

@@ -23,8 +23,8 @@ class master_scope;
 /// What the sessions at a master have in common: one object, and how its steps get on with each other.
 struct master_subject {
   const void* address = nullptr;
-  type_key    type;
-  bool        steps_are_concurrent = false;
+  type_key type;
+  bool steps_are_concurrent = false;
 
   friend bool operator==(const master_subject&, const master_subject&) = default;
 };
@@ -98,13 +98,13 @@ private:
   void go_out() noexcept;
   [[nodiscard]] local_master& master() const;
 
-  session_target                target_;
-  master_subject                subject_;
+  session_target target_;
+  master_subject subject_;
   std::shared_ptr<local_master> master_;
-  std::uint64_t                 generation_ = 0;
-  std::int64_t                  left_at_ = 0;
-  int                           depth_ = 0;
-  step_gate::entry              entered_ = step_gate::entry::alone;
+  std::uint64_t generation_ = 0;
+  std::int64_t left_at_ = 0;
+  int depth_ = 0;
+  step_gate::entry entered_ = step_gate::entry::alone;
 };
 
 /// Inside the gate, until it goes; or nowhere, where there is no master.

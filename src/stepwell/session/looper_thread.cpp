@@ -29,22 +29,22 @@ coordinated_thread make(coordinator& threads, std::optional<clock::duration> int
     throw invalid_argument_error("looper_thread: the interval is negative; leave it out to call back to back");
   }
   auto name = options.name;
-  return threads.make_thread(std::move(name), [&threads, interval, run_loop = std::move(run_loop),
-                                               options = std::move(options)](const std::stop_token& stop) {
-    if (options.start_loop) { options.start_loop(); }
-    run(threads, interval, run_loop, stop);
-    if (options.stop_loop) { options.stop_loop(); }
-  });
+  return threads.make_thread(
+      std::move(name), [&threads, interval, run_loop = std::move(run_loop), options = std::move(options)](const std::stop_token& stop) {
+        if (options.start_loop) { options.start_loop(); }
+        run(threads, interval, run_loop, stop);
+        if (options.stop_loop) { options.stop_loop(); }
+      });
 }
 
 }  // namespace
 
-looper_thread::looper_thread(coordinator& threads, std::optional<clock::duration> interval,
-                             std::function<void()> run_loop, looper_options options)
+looper_thread::looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                             looper_options options)
     : thread_(make(threads, interval, std::move(run_loop), std::move(options))) {}
 
-looper_thread looper_thread::loop(coordinator& threads, std::optional<clock::duration> interval,
-                                  std::function<void()> run_loop, looper_options options) {
+looper_thread looper_thread::loop(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                                  looper_options options) {
   looper_thread looper(threads, interval, std::move(run_loop), std::move(options));
   looper.start();
   return looper;

@@ -13,7 +13,7 @@
 namespace stepwell {
 
 struct looper_options {
-  std::string           name = "LooperThread";
+  std::string name = "LooperThread";
   std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call.
   std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call; not after a failure.
 };
@@ -27,15 +27,14 @@ struct looper_options {
 class looper_thread {
 public:
   /// @errors `invalid_argument_error` for no function, or a negative interval.
-  looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
-                looper_options options = {});
+  looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop, looper_options options = {});
 
   /// Starts the thread.
   /// @errors As `coordinated_thread::start`.
   void start() { thread_.start(); }
   /// One that is started.
-  static looper_thread loop(coordinator& threads, std::optional<clock::duration> interval,
-                            std::function<void()> run_loop, looper_options options = {});
+  static looper_thread loop(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                            looper_options options = {});
 
   [[nodiscard]] const coordinated_thread& thread() const noexcept { return thread_; }
 

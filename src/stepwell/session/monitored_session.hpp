@@ -53,13 +53,14 @@ auto create_with(Creator creator) {
 template<raw_session Raw, class... Held>
 class monitored_session {
   using core_type = session_core<Raw, Held...>;
-  static_assert(!core_type::awaits_hooks(), "stepwell: a hook whose points are awaited is for awaited sessions: "
-                                            "monitored_training_session(defer_start, ...)");
+  static_assert(!core_type::awaits_hooks(),
+                "stepwell: a hook whose points are awaited is for awaited sessions: "
+                "monitored_training_session(defer_start, ...)");
 
 public:
-  using raw_type    = Raw;
+  using raw_type = Raw;
   using result_type = typename Raw::result_type;
-  using step_type   = step_result<result_type>;
+  using step_type = step_result<result_type>;
 
   /// Begins the hooks; then makes the raw session ready, restored from the newest whole checkpoint if `settings` find one,
   /// and tells the hooks (MON-2). Failures that may pass are tried again as in a recovery.
@@ -100,9 +101,7 @@ public:
       core_->close();
     } catch (const std::exception& failure) {
       log_error(std::string("a session was left without close(), and closing it failed: ") + failure.what());
-    } catch (...) {
-      log_error("a session was left without close(), and closing it failed");
-    }
+    } catch (...) { log_error("a session was left without close(), and closing it failed"); }
   }
 
   /// One step with `args`, hooks around it; what the model's `step` returned. After a recovery the whole call is repeated
@@ -122,7 +121,7 @@ public:
   template<class Choice, class... Args>
   auto run_with(Args&&... args) {
     return run_for_caller<Choice, true>(detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(),
-                          std::forward_as_tuple(std::forward<Args>(args)...));
+                                        std::forward_as_tuple(std::forward<Args>(args)...));
   }
 
   /// Calls `step_fn(context)`, see `step_context`; what it returns. After a failure that may pass, in its own code too, all
@@ -138,9 +137,7 @@ public:
       try {
         step_context<monitored_session> context(*this);
         return step_fn(context);
-      } catch (const stop_iteration&) {
-        throw;
-      } catch (...) {
+      } catch (const stop_iteration&) { throw; } catch (...) {
         if (core_->failure() != std::current_exception()) { core_->on_failure(step_stage::run, std::current_exception()); }
         if (!core_->can_recover()) { throw; }
       }
@@ -218,9 +215,7 @@ public:
   /// Leaves as after the error `failure`: hooks hear of it, none is ended. For `with` and the like.
   void abandon(std::exception_ptr failure) noexcept { core_->abandon(std::move(failure)); }
   /// Whether this exception came out of a hook rather than out of the step (D-18).
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept {
-    return core_->came_from_hook(failure);
-  }
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core_->came_from_hook(failure); }
 
 protected:
   void throw_failure_of_threads() const { core_->throw_if_singular(); }
@@ -244,8 +239,11 @@ private:
 
   template<class Source>
   static decltype(auto) owned_or_referred(std::remove_reference_t<Source>& source) {
-    if constexpr (std::is_lvalue_reference_v<Source>) { return std::ref(source); }
-    else { return std::remove_reference_t<Source>(std::move(source)); }
+    if constexpr (std::is_lvalue_reference_v<Source>) {
+      return std::ref(source);
+    } else {
+      return std::remove_reference_t<Source>(std::move(source));
+    }
   }
 
   using creator = typename core_type::creator;
@@ -256,7 +254,7 @@ private:
   }
 
   std::unique_ptr<core_type> core_;
-  int                        exceptions_at_birth_ = std::uncaught_exceptions();
+  int exceptions_at_birth_ = std::uncaught_exceptions();
 };
 
 template<session_creator Creator, class... Hooks>

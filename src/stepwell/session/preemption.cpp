@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/preemption.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace stepwell {
 namespace {
@@ -15,7 +15,7 @@ constexpr double margin = 1.25;  // disks are not even
 std::optional<double> rate_of(const preemption_facts& known) noexcept {
   if (known.measured_bytes == 0 || !(known.measured_time.count() > 0)) { return std::nullopt; }
   const double before = static_cast<double>(known.measured_bytes) / known.measured_time.count();
-  const auto&  now = known.under_way;
+  const auto& now = known.under_way;
   if (now.writing_bytes == 0 || !(now.writing_for.count() > 0)) { return before; }
   return std::min(before, static_cast<double>(now.writing_bytes) / now.writing_for.count());
 }
@@ -31,7 +31,7 @@ seconds rest_of_backlog(const save_backlog& backlog, double rate) noexcept {
 
 preemption_plan plan_preemption(const preemption_facts& known) noexcept {
   preemption_plan plan{.left = known.left};
-  const auto      rate = rate_of(known);
+  const auto rate = rate_of(known);
   if (!rate) {
     plan.choice = known.left > seconds::zero() ? preemption_choice::save : preemption_choice::leave;
     return plan;

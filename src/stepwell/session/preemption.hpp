@@ -21,15 +21,15 @@ enum class preemption_choice {
 
 /// What is known at that moment.
 struct preemption_facts {
-  std::chrono::duration<double> left{};             ///< Until everything must be on the disk.
-  std::uint64_t                 state_bytes = 0;    ///< To be saved.
-  save_backlog                  under_way = {};     ///< What has to be written before.
-  std::uint64_t                 measured_bytes = 0; ///< Of the saves so far.
-  std::chrono::duration<double> measured_time{};    ///< How long they took.
+  std::chrono::duration<double> left{};           ///< Until everything must be on the disk.
+  std::uint64_t state_bytes = 0;                  ///< To be saved.
+  save_backlog under_way = {};                    ///< What has to be written before.
+  std::uint64_t measured_bytes = 0;               ///< Of the saves so far.
+  std::chrono::duration<double> measured_time{};  ///< How long they took.
 };
 
 struct preemption_plan {
-  preemption_choice             choice = preemption_choice::save;
+  preemption_choice choice = preemption_choice::save;
   std::chrono::duration<double> left{};  ///< When this was decided.
   /// For what is under way and the state, and for the former alone. Nothing: no save has been measured.
   std::optional<std::chrono::duration<double>> for_all = std::nullopt;

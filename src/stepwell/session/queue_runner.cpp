@@ -14,26 +14,24 @@ namespace stepwell {
 
 /// Guarded by `mutex`: `running`, `raised` and `has_closed`.
 struct queue_runner::core {
-  std::string             name;
+  std::string name;
   std::vector<enqueue_op> ops;
-  std::function<bool()>   close;
-  std::function<bool()>   cancel;
-  std::function<void()>   reopen;
+  std::function<bool()> close;
+  std::function<bool()> cancel;
+  std::function<void()> reopen;
   std::function<std::size_t()> depth;
-  exception_set           queue_closed;
+  exception_set queue_closed;
 
-  mutable std::mutex                 mutex = {};
+  mutable std::mutex mutex = {};
   std::map<session_key, std::size_t> running = {};
-  std::vector<std::exception_ptr>    raised = {};
-  bool                               has_closed = false;  // the queue, which nobody else had closed before
+  std::vector<std::exception_ptr> raised = {};
+  bool has_closed = false;  // the queue, which nobody else had closed before
 
   /// Closes or cancels. The lock is held: threads cannot be created meanwhile.
   void shut(const std::function<bool()>& close_it) {
     try {
       has_closed = close_it() || has_closed;
-    } catch (...) {
-      log_debug("Ignored exception: " + detail::text_of(std::current_exception()));
-    }
+    } catch (...) { log_debug("Ignored exception: " + detail::text_of(std::current_exception())); }
   }
 
   /// A thread of `session` is at its end. `closing`: the last one closes the queue.
@@ -83,13 +81,11 @@ private:
   }
 
   std::shared_ptr<core> core_;
-  session_key           session_;
+  session_key session_;
 };
 
 queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, queue_runner_options options) {
-  if (ops.empty()) {
-    throw invalid_argument_error("the queue runner of \"" + on_queue.name + "\" has no enqueue operations; give it one");
-  }
+  if (ops.empty()) { throw invalid_argument_error("the queue runner of \"" + on_queue.name + "\" has no enqueue operations; give it one"); }
   if (!std::ranges::all_of(ops, [](const enqueue_op& op) { return static_cast<bool>(op.run); })) {
     throw invalid_argument_error("the queue runner of \"" + on_queue.name + "\" has an enqueue operation without a function");
   }
@@ -100,9 +96,12 @@ queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, que
   const auto given = [](std::function<void()>& op) { return [op = std::move(op)] { return op(), false; }; };
   if (options.close_op) { on_queue.close = given(options.close_op); }
   if (options.cancel_op) { on_queue.cancel = given(options.cancel_op); }
-  core_ = std::shared_ptr<core>(new core{.name = std::move(on_queue.name), .ops = std::move(ops),
-                                         .close = std::move(on_queue.close), .cancel = std::move(on_queue.cancel),
-                                         .reopen = std::move(on_queue.reopen), .depth = std::move(on_queue.depth),
+  core_ = std::shared_ptr<core>(new core{.name = std::move(on_queue.name),
+                                         .ops = std::move(ops),
+                                         .close = std::move(on_queue.close),
+                                         .cancel = std::move(on_queue.cancel),
+                                         .reopen = std::move(on_queue.reopen),
+                                         .depth = std::move(on_queue.depth),
                                          .queue_closed = std::move(options.queue_closed)});
 }
 
@@ -126,17 +125,15 @@ std::vector<coordinated_thread> queue_runner::create_threads(session_key session
     made.emplace_back(std::move(name), [mine, op, runner = core_] {
       try {
         mine->run(op, {});
-      } catch (...) {
-        runner->raise(std::current_exception());
-      }
+      } catch (...) { runner->raise(std::current_exception()); }
     });
   }
   if (threads != nullptr) {
-    made.push_back(threads->make_thread("QueueRunnerThread-" + core_->name + "-close_on_stop",
-                                        [runner = core_, threads](const std::stop_token& stop) {
-                                          if (!stop.stop_requested()) { threads->wait_for_stop(); }
-                                          runner->stop();
-                                        }));
+    made.push_back(
+        threads->make_thread("QueueRunnerThread-" + core_->name + "-close_on_stop", [runner = core_, threads](const std::stop_token& stop) {
+          if (!stop.stop_requested()) { threads->wait_for_stop(); }
+          runner->stop();
+        }));
   }
   if (start) {
     for (auto& thread : made) { thread.start(); }
@@ -169,9 +166,7 @@ std::vector<coordinated_thread> start_queue_runners(queue_runner::session_key se
     throw invalid_argument_error("Cannot start queue runners: one of them is null");
   }
   std::vector<coordinated_thread> started;
-  for (const auto& runner : runners) {
-    std::ranges::move(runner->create_threads(session, &threads, true), std::back_inserter(started));
-  }
+  for (const auto& runner : runners) { std::ranges::move(runner->create_threads(session, &threads, true), std::back_inserter(started)); }
   return started;
 }
 

@@ -33,9 +33,9 @@ concept closable_queue = requires(Queue& queue, bool cancel_pending_enqueues) {
 
 /// `close_op` and `cancel_op` must not call the runner; what they throw is ignored.
 struct queue_runner_options {
-  std::function<void()> close_op = nullptr;             ///< At the end of the input. Null: `queue.close(false)`.
-  std::function<void()> cancel_op = nullptr;            ///< At a stop. Null: `queue.close(true)`.
-  exception_set queue_closed = {errc::out_of_range};    ///< What a producer throws at the end of its input.
+  std::function<void()> close_op = nullptr;           ///< At the end of the input. Null: `queue.close(false)`.
+  std::function<void()> cancel_op = nullptr;          ///< At a stop. Null: `queue.close(true)`.
+  exception_set queue_closed = {errc::out_of_range};  ///< What a producer throws at the end of its input.
 };
 
 /// Runs each of its enqueue operations on a thread of its own, again and again, until the session stops.
@@ -79,7 +79,7 @@ public:
 
 private:
   struct operations {
-    std::string           name;
+    std::string name;
     std::function<bool()> close;  // both: whether it was this call that closed the queue
     std::function<bool()> cancel;
     std::function<void()> reopen;
@@ -94,7 +94,10 @@ private:
   static operations operations_on(Queue& queue) {
     operations on;
     on.name = std::string(std::string_view(queue.name()));
-    if constexpr (requires { { queue.close(true) } -> std::same_as<bool>; queue.reopen(); }) {
+    if constexpr (requires {
+                    { queue.close(true) } -> std::same_as<bool>;
+                    queue.reopen();
+                  }) {
       on.close = [&queue] { return queue.close(false); };
       on.cancel = [&queue] { return queue.close(true); };
       on.reopen = [&queue] { queue.reopen(); };
@@ -102,7 +105,9 @@ private:
       on.close = [&queue] { return static_cast<void>(queue.close(false)), false; };
       on.cancel = [&queue] { return static_cast<void>(queue.close(true)), false; };
     }
-    if constexpr (requires { { queue.size() } -> std::convertible_to<std::size_t>; }) {
+    if constexpr (requires {
+                    { queue.size() } -> std::convertible_to<std::size_t>;
+                  }) {
       on.depth = [&queue]() -> std::size_t { return queue.size(); };
     }
     return on;

@@ -14,7 +14,7 @@ namespace stepwell {
 /// The end of one raw run.
 template<class Result>
 struct run_outcome {
-  Result       result;
+  Result result;
   std::int64_t step_before;
   std::int64_t step_after;
 };
@@ -37,22 +37,27 @@ concept raw_session = std::move_constructible<Raw> && requires(Raw& raw, const R
 
 /// A value that `Raw` can fetch.
 template<class Projection, class Raw>
-concept fetch_of = requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) {
-  raw.read(outcome, projection);
-};
+concept fetch_of =
+    requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) { raw.read(outcome, projection); };
 
 /// Whether others step the same: then a step of `raw` may wait for them.
 template<class Raw>
 [[nodiscard]] bool is_seated(const Raw& raw) {
-  if constexpr (requires { raw.is_seated(); }) { return raw.is_seated(); }
-  else { return false; }
+  if constexpr (requires { raw.is_seated(); }) {
+    return raw.is_seated();
+  } else {
+    return false;
+  }
 }
 
 /// Nobody else steps or restores what `raw` stands on while the value returned is held.
 template<class Raw>
 [[nodiscard]] auto alone_with(Raw& raw) {
-  if constexpr (requires { raw.exclusive(); }) { return raw.exclusive(); }
-  else { return 0; }
+  if constexpr (requires { raw.exclusive(); }) {
+    return raw.exclusive();
+  } else {
+    return 0;
+  }
 }
 
 }  // namespace stepwell

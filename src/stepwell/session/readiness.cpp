@@ -23,8 +23,8 @@ std::string reason_of_refusal(const failed_precondition_error& failure) {
 }
 
 void throw_not_ready(std::string_view for_what, const std::string& init, const std::string& reason) {
-  throw failed_precondition_error(fmt::format("Init operations did not make model ready{}{}. {}. {}", for_what.empty() ? "" : " ",
-                                              for_what, init, reason));
+  throw failed_precondition_error(
+      fmt::format("Init operations did not make model ready{}{}. {}. {}", for_what.empty() ? "" : " ", for_what, init, reason));
 }
 
 void throw_waited(double seconds, const std::string& reason) {
@@ -32,19 +32,15 @@ void throw_waited(double seconds, const std::string& reason) {
 }
 
 std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from, seconds_value recovery_wait) {
-  const auto look = [&] {
-    return from.checkpoint_dir.empty() ? creation.find_checkpoint() : find_newest_whole(from.checkpoint_dir);
-  };
+  const auto look = [&] { return from.checkpoint_dir.empty() ? creation.find_checkpoint() : find_newest_whole(from.checkpoint_dir); };
   auto found = look();
   if (found || !from.wait_for_checkpoint) { return found; }
-  auto&      time = *creation.time();
+  auto& time = *creation.time();
   const auto until = time_after(time.now(), from.max_wait_secs);
   while (!found && time.now() < until) {
     const auto next = std::min(time_after(time.now(), recovery_wait), until);
     if (creation.signals().wait_for_stop(time, next)) {
-      if (!creation.signals().stop_requested()) {
-        throw cancelled_error("nobody waits for a checkpoint any more", from.checkpoint_dir);
-      }
+      if (!creation.signals().stop_requested()) { throw cancelled_error("nobody waits for a checkpoint any more", from.checkpoint_dir); }
       throw cancelled_error("a stop was asked for while waiting for a checkpoint", from.checkpoint_dir);
     }
     found = look();

@@ -20,8 +20,11 @@ struct restore_from;
 /// What operations on a raw session are called with: its model or graph, or the raw session itself where it has neither.
 template<class Raw>
 [[nodiscard]] auto& subject_in_raw(Raw& raw) noexcept {
-  if constexpr (requires { raw.subject(); }) { return raw.subject(); }
-  else { return raw; }
+  if constexpr (requires { raw.subject(); }) {
+    return raw.subject();
+  } else {
+    return raw;
+  }
 }
 template<class Raw>
 using subject_of = std::remove_reference_t<decltype(subject_in_raw(std::declval<Raw&>()))>;
@@ -38,9 +41,7 @@ template<class Ready, class Subject>
   if (!ready_op) { return std::nullopt; }
   try {
     return not_initialized(ready_op(subject));
-  } catch (const failed_precondition_error& failure) {
-    return reason_of_refusal(failure);
-  }
+  } catch (const failed_precondition_error& failure) { return reason_of_refusal(failure); }
 }
 
 [[noreturn]] void throw_not_ready(std::string_view for_what, const std::string& init, const std::string& reason);

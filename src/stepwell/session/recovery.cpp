@@ -4,8 +4,8 @@
 #include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
 
-#include <chrono>
 #include <fmt/format.h>
+#include <chrono>
 
 namespace stepwell {
 

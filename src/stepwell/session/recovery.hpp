@@ -38,13 +38,13 @@ public:
   [[nodiscard]] std::int64_t total() const noexcept { return total_; }
 
 private:
-  bool             is_on_;
-  retry_policy     policy_;
+  bool is_on_;
+  retry_policy policy_;
   session_control& control_;
-  coordinator&     threads_;
-  int              tries_ = 0;
-  std::int64_t     furthest_ = -1;  // step done when it failed last
-  std::int64_t     total_ = 0;
+  coordinator& threads_;
+  int tries_ = 0;
+  std::int64_t furthest_ = -1;  // step done when it failed last
+  std::int64_t total_ = 0;
 };
 
 }  // namespace stepwell

@@ -28,12 +28,12 @@ variable_list with_known_hook_state(const checkpoint_reader& source, variable_li
 void check_version(const checkpoint_reader& source) {
   const auto* entry = source.find(version_name);
   if (entry == nullptr) { return; }  // TensorFlow's, or made without a session
-  const auto version = entry->dtype == dtype::int64 && entry->shape.empty()
-                           ? source.read(version_name).as<std::int64_t>().front()
-                           : std::int64_t{0};
+  const auto version =
+      entry->dtype == dtype::int64 && entry->shape.empty() ? source.read(version_name).as<std::int64_t>().front() : std::int64_t{0};
   if (version < 1 || version > state_version) {
     throw unimplemented_error(fmt::format("what stands below {} is of layout {}; this library knows up to {}: restore it with "
-                                          "the one that wrote it, or a later one", reserved_prefix, version, state_version),
+                                          "the one that wrote it, or a later one",
+                                          reserved_prefix, version, state_version),
                               source.prefix());
   }
 }
@@ -60,8 +60,7 @@ void note_unclaimed(const checkpoint_reader& source, const std::vector<std::stri
 
 }  // namespace
 
-void restore_state(const checkpoint_reader& source, const variable_list& model, const variable_list& hooks,
-                   source_positions& positions) {
+void restore_state(const checkpoint_reader& source, const variable_list& model, const variable_list& hooks, source_positions& positions) {
   check_version(source);
   const auto found = positions_in(source);  // read before anything is written
   const auto report = restore(with_known_hook_state(source, model, hooks), source);

@@ -13,7 +13,6 @@ namespace stepwell {
 /// due. Everything is checked before anything is written.
 /// Hook state the checkpoint lacks stays fresh, with a warning; what nobody claims is ignored, with a note.
 /// @errors `unimplemented_error` for notes of ours from a later library; those of `restore`: a missing or mismatching variable, named; damaged data.
-void restore_state(const checkpoint_reader& source, const variable_list& model, const variable_list& hooks,
-                   source_positions& positions);
+void restore_state(const checkpoint_reader& source, const variable_list& model, const variable_list& hooks, source_positions& positions);
 
 }  // namespace stepwell

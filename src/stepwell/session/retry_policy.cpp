@@ -4,10 +4,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/random.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace stepwell {
 namespace {
@@ -16,8 +16,10 @@ constexpr std::uint64_t backoff_stream = 0x6261636b6f6666;  // apart from the st
 
 void check_retry_policy(const retry_policy& policy) {
   const auto refuse = [](std::string_view name, auto value) {
-    throw invalid_argument_error(fmt::format("retry_policy: {} is {}; waits and counts cannot be negative, a multiplier is at "
-                                             "least 1 and a jitter at most 1", name, value));
+    throw invalid_argument_error(
+        fmt::format("retry_policy: {} is {}; waits and counts cannot be negative, a multiplier is at "
+                    "least 1 and a jitter at most 1",
+                    name, value));
   };
   if (policy.max_attempts < 0) { refuse("max_attempts", policy.max_attempts); }
   if (!(policy.initial_backoff.count() >= 0)) { refuse("initial_backoff", policy.initial_backoff.count()); }
@@ -28,9 +30,9 @@ void check_retry_policy(const retry_policy& policy) {
 
 clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_t draw) {
   constexpr double longest = 24.0 * 3600 * 365;  // what a clock surely counts
-  const double     full = std::min({policy.initial_backoff.count() * std::pow(policy.multiplier, attempt - 1),
-                                    policy.max_backoff.count(), longest});
-  const double     share = static_cast<double>(random_bits(policy.seed, backoff_stream, draw) >> 11) * 0x1.0p-53;
+  const double full =
+      std::min({policy.initial_backoff.count() * std::pow(policy.multiplier, attempt - 1), policy.max_backoff.count(), longest});
+  const double share = static_cast<double>(random_bits(policy.seed, backoff_stream, draw) >> 11) * 0x1.0p-53;
   return std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(full * (1 - policy.jitter * share)));
 }
 
@@ -38,13 +40,9 @@ bool is_recoverable(const std::exception_ptr& failure) noexcept {
   if (failure == nullptr) { return false; }
   try {
     std::rethrow_exception(failure);
-  } catch (const aborted_error&) {
+  } catch (const aborted_error&) { return true; } catch (const unavailable_error&) {
     return true;
-  } catch (const unavailable_error&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
 }
 
 }  // namespace stepwell

@@ -19,9 +19,9 @@ struct retry_policy {
   /// The wait before the first recovery; each further one waits `multiplier` times as long, up to `max_backoff`.
   seconds_value initial_backoff = 0.1;
   seconds_value max_backoff = 30;
-  double        multiplier = 2;
+  double multiplier = 2;
   /// Every wait is shortened by a random share of up to this much, so that sessions do not come back all at once.
-  double        jitter = 0.5;
+  double jitter = 0.5;
   /// Of the random shares: sessions with different seeds spread out.
   std::uint64_t seed = 0;
 };

@@ -22,8 +22,8 @@ struct no_run_options {};
 /// Several feeds: `.feed = feeds(feed(...), feed(...))`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = no_run_options>
 struct run_args {
-  Fetch   fetch = {};
-  Feed    feed = {};
+  Fetch fetch = {};
+  Feed feed = {};
   Options options = {};
 };
 
@@ -76,15 +76,21 @@ struct args_request<run_args<Pack, Feed, Options>> {
 };
 
 template<class... Ps>
-constexpr auto as_request(fetch_pack<Ps...>&& pack) { return fetch_request<fetch_pack<Ps...>>{std::move(pack)}; }
+constexpr auto as_request(fetch_pack<Ps...>&& pack) {
+  return fetch_request<fetch_pack<Ps...>>{std::move(pack)};
+}
 template<class... Ps>
 constexpr auto as_request(std::optional<fetch_pack<Ps...>>&& pack) {
   return maybe_fetch_request<fetch_pack<Ps...>>{std::move(pack)};
 }
 template<class... Parts>
-constexpr auto as_request(run_args<Parts...>&& args) { return args_request<run_args<Parts...>>{std::move(args)}; }
+constexpr auto as_request(run_args<Parts...>&& args) {
+  return args_request<run_args<Parts...>>{std::move(args)};
+}
 template<class... Parts>
-constexpr auto as_request(std::optional<run_args<Parts...>>&& args) { return args_request<run_args<Parts...>>{std::move(args)}; }
+constexpr auto as_request(std::optional<run_args<Parts...>>&& args) {
+  return args_request<run_args<Parts...>>{std::move(args)};
+}
 
 /// What `before_run` may return.
 template<class T>

@@ -67,7 +67,7 @@ public:
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return control_->signals(); }
 
 private:
-  Raw*             raw_;
+  Raw* raw_;
   session_control* control_;
 };
 
@@ -93,7 +93,7 @@ public:
 
 private:
   std::int64_t global_step_;
-  int          attempt_;
+  int attempt_;
 };
 
 }  // namespace stepwell

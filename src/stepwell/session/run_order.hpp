@@ -37,8 +37,13 @@ namespace detail {
 
 template<class Key>
 std::string text_of_key(const Key& key) {
-  if constexpr (requires { { key.name() } -> std::convertible_to<std::string>; }) { return key.name(); }
-  else { return std::string(type_name<Key>()); }
+  if constexpr (requires {
+                  { key.name() } -> std::convertible_to<std::string>;
+                }) {
+    return key.name();
+  } else {
+    return std::string(type_name<Key>());
+  }
 }
 
 template<class A, class B>
@@ -101,17 +106,20 @@ struct caller_request {
 private:
   template<class One>
   static constexpr auto feeds_of(const One* one) {
-    if constexpr (is_fed<One>::value) { return feeds_in(one); }
-    else { return std::tuple<>{}; }
+    if constexpr (is_fed<One>::value) {
+      return feeds_in(one);
+    } else {
+      return std::tuple<>{};
+    }
   }
 };
 
 inline constinit const run_options unsaid_options{};
-inline constinit run_metadata      nobodys_metadata{};  // without options nobody asks for a trace, and nobody writes here
+inline constinit run_metadata nobodys_metadata{};  // without options nobody asks for a trace, and nobody writes here
 
 template<class T>
-inline constexpr bool is_for_caller = is_fetch_pack<T>::value || is_fed<T>::value || std::is_same_v<T, run_options> ||
-                                      std::is_same_v<T, run_metadata>;
+inline constexpr bool is_for_caller =
+    is_fetch_pack<T>::value || is_fed<T>::value || std::is_same_v<T, run_options> || std::is_same_v<T, run_metadata>;
 
 template<bool ForCaller, class... Args>
 inline constexpr std::size_t number_of = (std::size_t{is_for_caller<std::remove_cvref_t<Args>> == ForCaller} + ... + 0);
@@ -145,9 +153,8 @@ public:
   using hook_requests = std::tuple<Requests...>;
   using hook_choice = typename Caller::hook_choice;
   static constexpr bool has_options = Caller::has_options || (Requests::has_options || ...);
-  static constexpr bool has_feeds =
-      (std::tuple_size_v<decltype(std::declval<const Caller&>().feeds())> + ... +
-       std::tuple_size_v<decltype(std::declval<const Requests&>().feeds())>) > 0;
+  static constexpr bool has_feeds = (std::tuple_size_v<decltype(std::declval<const Caller&>().feeds())> + ... +
+                                     std::tuple_size_v<decltype(std::declval<const Requests&>().feeds())>) > 0;
 
   /// @errors `failed_precondition_error` when one key is fed twice.
   constexpr run_order(const Caller& caller, hook_requests&& hooks) : caller_(caller), hooks_(std::move(hooks)) {
@@ -159,14 +166,20 @@ public:
   [[nodiscard]] constexpr auto feeds() const { return std::tuple_cat(feeds_of_hooks(), caller_.feeds()); }
   /// The caller's and the hooks', merged (RUN-7); nothing said where nobody gave any.
   [[nodiscard]] constexpr const run_options& options() const noexcept {
-    if constexpr (has_options) { return options_; }
-    else { return detail::unsaid_options; }
+    if constexpr (has_options) {
+      return options_;
+    } else {
+      return detail::unsaid_options;
+    }
   }
   /// One for all who watch this run (RUN-8): the caller's, where there is one.
   [[nodiscard]] constexpr run_metadata& metadata() const noexcept {
     auto* given = caller_.metadata();
-    if constexpr (has_options) { return given != nullptr ? *given : own_; }
-    else { return given != nullptr ? *given : detail::nobodys_metadata; }
+    if constexpr (has_options) {
+      return given != nullptr ? *given : own_;
+    } else {
+      return given != nullptr ? *given : detail::nobodys_metadata;
+    }
   }
 
 private:
@@ -193,9 +206,9 @@ private:
     }
   }
 
-  const Caller&  caller_;
-  hook_requests  hooks_;
-  [[no_unique_address]] std::conditional_t<has_options, run_options, nothing>          options_;
+  const Caller& caller_;
+  hook_requests hooks_;
+  [[no_unique_address]] std::conditional_t<has_options, run_options, nothing> options_;
   [[no_unique_address]] mutable std::conditional_t<has_options, run_metadata, nothing> own_;
 };
 

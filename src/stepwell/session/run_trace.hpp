@@ -28,7 +28,7 @@ public:
 
 private:
   trace_scope scope_;
-  trace_span  span_;
+  trace_span span_;
 };
 
 struct untraced_part {
@@ -106,10 +106,10 @@ private:
   void tell(run_metadata& observed);
   void tell_more(run_metadata& observed) const;
 
-  session_control&                control_;
+  session_control& control_;
   std::shared_ptr<trace_recorder> own_;
-  std::shared_ptr<trace_recorder> wanted_;    // whose spans the metadata is to have; null: nobody asked
-  std::uint64_t                   told_ = 0;  // from this position on it does not have them yet
+  std::shared_ptr<trace_recorder> wanted_;  // whose spans the metadata is to have; null: nobody asked
+  std::uint64_t told_ = 0;                  // from this position on it does not have them yet
 };
 
 struct no_run_trace {

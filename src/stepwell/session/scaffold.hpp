@@ -29,8 +29,8 @@ class scaffold;
 /// An "op" is a callable on the subject. Everything has a default, made by `finalize`.
 template<class Subject>
 struct scaffold_options {
-  using op       = std::function<void(Subject&)>;
-  using ready    = std::function<std::vector<std::string>(const Subject&)>;
+  using op = std::function<void(Subject&)>;
+  using ready = std::function<std::vector<std::string>(const Subject&)>;
   using init_with = std::function<void(const scaffold<Subject>&, Subject&)>;
 
   /// Initialises what a checkpoint would hold; run only where nothing was restored.
@@ -62,8 +62,8 @@ template<class Subject>
 class scaffold {
 public:
   using options = scaffold_options<Subject>;
-  using op      = typename options::op;
-  using ready   = typename options::ready;
+  using op = typename options::op;
+  using ready = typename options::ready;
 
   scaffold() = default;
   /// Calls nothing, asks nothing of the subject (SCAF-2).
@@ -83,11 +83,11 @@ public:
   [[nodiscard]] bool is_finalized() const noexcept { return is_finalized_; }
 
   /// Empty until given or made.
-  [[nodiscard]] const op&    init_op() const noexcept { return given_.init_op; }
+  [[nodiscard]] const op& init_op() const noexcept { return given_.init_op; }
   [[nodiscard]] const ready& ready_op() const noexcept { return given_.ready_op; }
   [[nodiscard]] const ready& ready_for_local_init_op() const noexcept { return given_.ready_for_local_init_op; }
-  [[nodiscard]] const op&    local_init_op() const noexcept { return given_.local_init_op; }
-  [[nodiscard]] const auto&  summary_op() const noexcept { return given_.summary_op; }
+  [[nodiscard]] const op& local_init_op() const noexcept { return given_.local_init_op; }
+  [[nodiscard]] const auto& summary_op() const noexcept { return given_.summary_op; }
   [[nodiscard]] const std::optional<saver_options>& saver() const noexcept { return given_.saver; }
   /// What the user gave, bound to this scaffold; empty if nothing was given (SCAF-8).
   [[nodiscard]] op init_fn() const {
@@ -148,7 +148,7 @@ private:
   }
 
   options given_;
-  bool    is_finalized_ = false;
+  bool is_finalized_ = false;
 };
 
 }  // namespace stepwell

@@ -22,8 +22,8 @@ struct session_config {
 /// What a raw session is made for.
 struct session_target {
   /// Empty: this session alone. "local:NAME": the sessions of this process that name the same master.
-  std::string    master = {};
-  bool           is_chief = true;
+  std::string master = {};
+  bool is_chief = true;
   session_config config = {};
 };
 

@@ -19,13 +19,9 @@ stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexce
     std::rethrow_exception(failure);
   } catch (const out_of_range_error& end) {
     return {is_of_data ? stop_cause::end_of_data : stop_cause::error, end.what()};
-  } catch (const nan_loss_error& bad) {
-    return {stop_cause::nan, bad.what()};
-  } catch (const std::exception& other) {
+  } catch (const nan_loss_error& bad) { return {stop_cause::nan, bad.what()}; } catch (const std::exception& other) {
     return {stop_cause::error, other.what()};
-  } catch (...) {
-    return {stop_cause::error, "an exception of unknown type"};
-  }
+  } catch (...) { return {stop_cause::error, "an exception of unknown type"}; }
 } catch (...) {  // no memory for the text
   return {stop_cause::error, {}};
 }
@@ -116,9 +112,7 @@ void session_control::end_trace() noexcept {
   for (const auto& work : works_) {
     try {
       work->end_trace();
-    } catch (const std::exception& failure) {
-      log_warning(fmt::format("at the end of a traced run: {}", failure.what()));
-    } catch (...) {
+    } catch (const std::exception& failure) { log_warning(fmt::format("at the end of a traced run: {}", failure.what())); } catch (...) {
       log_warning("at the end of a traced run: an exception of unknown type");
     }
   }

@@ -36,10 +36,10 @@ struct rollback_request;
 
 /// Back to the newest checkpoint: the way of recovery, asked for by a hook that found the state bad.
 struct rollback_request {
-  std::string           why;
+  std::string why;
   /// Leave the batch of this step out when the loop comes to it again. Where there is no loop over a seekable source the
   /// failure is thrown to the caller instead, once the state is restored.
-  bool                  skip_batch = false;
+  bool skip_batch = false;
   /// Called after the restore: change the model, so that it does not go the same way again.
   std::function<void()> answer = nullptr;
 };
@@ -48,8 +48,7 @@ struct rollback_request {
 /// @threads The session's thread, but for `signals`, which is shared with everybody.
 class session_control {
 public:
-  explicit session_control(std::shared_ptr<clock> source)
-      : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
+  explicit session_control(std::shared_ptr<clock> source) : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
 
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return signals_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return clock_; }
@@ -151,20 +150,20 @@ private:
   void warn_not_saved() const;
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 
-  std::shared_ptr<clock>                      clock_;
-  std::shared_ptr<session_signals>            signals_;
+  std::shared_ptr<clock> clock_;
+  std::shared_ptr<session_signals> signals_;
   std::vector<std::shared_ptr<boundary_work>> works_;
   std::map<const void*, std::shared_ptr<boundary_work>> kept_works_;
   std::vector<std::shared_ptr<boundary_work>> former_works_;  // of the session before, while the next is not made
-  std::vector<boundary_work*>                 saves_;
-  std::vector<const void*>                    claimed_;
-  std::optional<std::string>                  rejected_;
-  std::optional<clock::duration>              grace_;
-  std::optional<preemption_plan>              plan_;  // the last one
-  std::optional<rollback_request>             rollback_;
-  std::optional<std::string>                  restored_from_;
-  std::shared_ptr<trace_recorder>             trace_;
-  std::uint64_t                               trace_begin_ = 0;
+  std::vector<boundary_work*> saves_;
+  std::vector<const void*> claimed_;
+  std::optional<std::string> rejected_;
+  std::optional<clock::duration> grace_;
+  std::optional<preemption_plan> plan_;  // the last one
+  std::optional<rollback_request> rollback_;
+  std::optional<std::string> restored_from_;
+  std::shared_ptr<trace_recorder> trace_;
+  std::uint64_t trace_begin_ = 0;
 };
 
 }  // namespace stepwell

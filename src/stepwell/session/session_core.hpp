@@ -49,9 +49,9 @@ public:
   /// Whether a hook of this session may have it traced.
   static consteval bool may_trace() { return hook_set<Raw, Held...>::may_trace(); }
 
-  [[nodiscard]] Raw&  raw() noexcept { return *raw_; }
+  [[nodiscard]] Raw& raw() noexcept { return *raw_; }
   /// A raw session that is not given is there once it was created.
-  [[nodiscard]] bool  has_raw() const noexcept { return raw_.has_value(); }
+  [[nodiscard]] bool has_raw() const noexcept { return raw_.has_value(); }
   [[nodiscard]] auto& hooks() noexcept { return hooks_; }
   [[nodiscard]] auto& threads() noexcept { return threads_; }
 
@@ -76,9 +76,7 @@ public:
     return must_recover();
   }
   /// Whether the session has to be made anew, without a look at its end.
-  [[nodiscard]] bool must_recover() {
-    return control_.signals()->recovery_asked() && (is_lost_ || failed_by_thread());
-  }
+  [[nodiscard]] bool must_recover() { return control_.signals()->recovery_asked() && (is_lost_ || failed_by_thread()); }
 
   /// A failure before it is nobody's any more.
   [[gnu::always_inline]] void begin_run() {
@@ -238,9 +236,9 @@ public:
   /// Ends the hooks, makes the last save, waits for all threads and I/O (CLOSE-1). Does nothing the second time (D-15).
   void close() {
     if (!begin_to_close()) { return; }
-    const auto            until = grace();
+    const auto until = grace();
     detail::first_failure failures;
-    session_handle<Raw>   handle(*raw_, control_);
+    session_handle<Raw> handle(*raw_, control_);
     hooks_.end(handle, failures);
     finish_closing(until, failures);
   }
@@ -352,7 +350,7 @@ private:
   void leave() {
     if (threads_.should_stop() && !threads_.failure() && !is_left_) { control_.signals()->request_stop(stop_of_threads()); }  // D-12
     threads_.request_stop();
-    const auto            until = grace();
+    const auto until = grace();
     detail::first_failure failures;
     failures.attempt([&] { overcome_or_throw([&] { join(until); }); });
     failures.attempt([&] { overcome_or_throw([&] { control_.drain(until); }); });
@@ -367,7 +365,9 @@ private:
   void close_raw() noexcept {
     if (is_closed_) { leave_process(); }
     if constexpr (requires(Raw& raw) { raw.close(); }) {
-      if (raw_) { detail::log_failure("while closing the raw session", [&] { raw_->close(); }); }
+      if (raw_) {
+        detail::log_failure("while closing the raw session", [&] { raw_->close(); });
+      }
     }
   }
 
@@ -375,17 +375,20 @@ private:
   bool failed_by_thread() noexcept {
     auto failure = threads_.failure();
     const bool is_due = recovery_.is_overcome(failure);
-    if (is_due) { on_failure(step_stage::boundary, std::move(failure)); }
-    else { control_.signals()->recovered(); }
+    if (is_due) {
+      on_failure(step_stage::boundary, std::move(failure));
+    } else {
+      control_.signals()->recovered();
+    }
     return is_due;
   }
 
-  creator                create_raw_;
-  std::optional<Raw>     raw_;
-  bool                   is_given_;
-  bool                   is_closing_ = false;  // its hooks are being ended
+  creator create_raw_;
+  std::optional<Raw> raw_;
+  bool is_given_;
+  bool is_closing_ = false;  // its hooks are being ended
   hook_set<Raw, Held...> hooks_;
-  std::int64_t           state_version_ = state_version;
+  std::int64_t state_version_ = state_version;
 };
 
 }  // namespace stepwell

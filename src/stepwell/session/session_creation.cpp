@@ -49,9 +49,7 @@ void session_creation::restore(const variable_list& model, const checkpoint_read
   control_.set_restored_from(found.prefix());
 }
 
-void session_creation::keep_initial_state(const variable_list& model, std::int64_t step) {
-  initial_.keep(joined(model, hooks_()), step);
-}
+void session_creation::keep_initial_state(const variable_list& model, std::int64_t step) { initial_.keep(joined(model, hooks_()), step); }
 
 bool session_creation::put_back_initial_state(const variable_list& model) {
   if (!initial_.put_back(joined(model, hooks_()))) { return false; }

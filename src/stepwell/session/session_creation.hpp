@@ -47,10 +47,10 @@ public:
   void forget_ahead() noexcept { is_ahead_ = false, found_.reset(), failure_ = nullptr; }
 
 private:
-  finder                           find_;
-  bool                             is_ahead_ = false;
+  finder find_;
+  bool is_ahead_ = false;
   std::optional<checkpoint_reader> found_;
-  std::exception_ptr               failure_;
+  std::exception_ptr failure_;
 };
 
 /// One creation of a session, the first or a recovery's (contract REC-6).
@@ -90,13 +90,13 @@ public:
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 
 private:
-  session_control&   control_;
-  source_positions&  positions_;
-  initial_state&     initial_;
-  hook_state         hooks_;
+  session_control& control_;
+  source_positions& positions_;
+  initial_state& initial_;
+  hook_state hooks_;
   checkpoint_search& search_;
-  bool               is_first_;
-  bool               is_joining_ = false;
+  bool is_first_;
+  bool is_joining_ = false;
   std::optional<std::int64_t> starts_at_;
 };
 

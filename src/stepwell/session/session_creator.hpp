@@ -22,16 +22,20 @@ namespace stepwell {
 /// Anything with `create_session()`, or `create_session(session_creation&)` where it restores hooks and sources too, that
 /// returns a ready raw session (CREATOR-1).
 template<class Creator>
-concept session_creator = requires(Creator& creator) { { creator.create_session() } -> raw_session; } ||
-                          requires(Creator& creator, session_creation& creation) {
-                            { creator.create_session(creation) } -> raw_session;
-                          };
+concept session_creator = requires(Creator& creator) {
+  { creator.create_session() } -> raw_session;
+} || requires(Creator& creator, session_creation& creation) {
+  { creator.create_session(creation) } -> raw_session;
+};
 
 namespace detail {
 template<class Creator>
 auto create_by(Creator& creator, session_creation& creation) {
-  if constexpr (requires { creator.create_session(creation); }) { return creator.create_session(creation); }
-  else { return creator.create_session(); }
+  if constexpr (requires { creator.create_session(creation); }) {
+    return creator.create_session(creation);
+  } else {
+    return creator.create_session();
+  }
 }
 }  // namespace detail
 
@@ -47,10 +51,10 @@ using raw_session_over_t = typename raw_session_over<Subject>::type;
 
 struct chief_session_options {
   session_target target = {};
-  restore_from   restore = {};
-  bool           keep_initial_state = true;
+  restore_from restore = {};
+  bool keep_initial_state = true;
   /// See `session_manager_options`.
-  seconds_value  recovery_wait = 1;
+  seconds_value recovery_wait = 1;
 };
 
 /// Restores or initialises (CREATOR-2).
@@ -69,27 +73,26 @@ public:
   [[nodiscard]] raw_type create_session(session_creation& creation) {
     scaffold_->finalize();
     raw_type raw(*subject_, options_.target);
-    manager().prepare_session(raw, creation, options_.restore,
-                              {scaffold_->init_op(), scaffold_->init_fn(), options_.keep_initial_state});
+    manager().prepare_session(raw, creation, options_.restore, {scaffold_->init_op(), scaffold_->init_fn(), options_.keep_initial_state});
     return raw;
   }
 
 private:
   [[nodiscard]] session_manager<raw_type> manager() const {
-    return session_manager<raw_type>({scaffold_->local_init_op(), scaffold_->ready_op(), scaffold_->ready_for_local_init_op(),
-                                      options_.recovery_wait});
+    return session_manager<raw_type>(
+        {scaffold_->local_init_op(), scaffold_->ready_op(), scaffold_->ready_for_local_init_op(), options_.recovery_wait});
   }
 
-  Subject*                           subject_;
+  Subject* subject_;
   std::shared_ptr<scaffold<Subject>> scaffold_;
-  chief_session_options              options_;
+  chief_session_options options_;
 };
 
 struct worker_session_options {
   session_target target = {};
   /// How long to wait for the chief; TensorFlow's default of this class, not of MonitoredTrainingSession (CREATOR-3).
-  seconds_value  max_wait_secs = 1800;
-  seconds_value  recovery_wait = 1;
+  seconds_value max_wait_secs = 1800;
+  seconds_value recovery_wait = 1;
 };
 
 /// Waits for the chief (CREATOR-3).
@@ -108,16 +111,16 @@ public:
   [[nodiscard]] raw_type create_session(session_creation& creation) {
     scaffold_->finalize();
     raw_type raw(*subject_, options_.target);
-    const session_manager<raw_type> manager({scaffold_->local_init_op(), scaffold_->ready_op(),
-                                             scaffold_->ready_for_local_init_op(), options_.recovery_wait});
+    const session_manager<raw_type> manager(
+        {scaffold_->local_init_op(), scaffold_->ready_op(), scaffold_->ready_for_local_init_op(), options_.recovery_wait});
     manager.wait_for_session(raw, creation, options_.max_wait_secs);
     return raw;
   }
 
 private:
-  Subject*                           subject_;
+  Subject* subject_;
   std::shared_ptr<scaffold<Subject>> scaffold_;
-  worker_session_options             options_;
+  worker_session_options options_;
 };
 
 /// Any creator of `Raw`, chosen at run time.

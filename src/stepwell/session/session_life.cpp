@@ -21,9 +21,10 @@ void session_life::watch_for_end() {
   }
   control_.set_grace_of_process(settings_.preemption_grace);
   if (settings_.stop_on.empty()) { return; }
-  end_signals_ = value_or_throw(io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time()](int signal) {
-    signals->end_process("the process was sent " + io::signal_name(signal), time->now());
-  }));
+  end_signals_ =
+      value_or_throw(io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time()](int signal) {
+        signals->end_process("the process was sent " + io::signal_name(signal), time->now());
+      }));
 }
 
 void session_life::look_ahead() {
@@ -34,9 +35,7 @@ bool session_life::gave_up_waiting(const std::exception_ptr& failure) const noex
   if (!control_.signals()->interrupted()) { return false; }
   try {
     std::rethrow_exception(failure);
-  } catch (const cancelled_error&) {
-    return true;
-  } catch (...) {
+  } catch (const cancelled_error&) { return true; } catch (...) {
     return false;
   }
 }
@@ -120,9 +119,7 @@ void session_life::leave_threads() noexcept {
 void session_life::leave_work() noexcept {
   try {
     control_.drain_and_flush(deadline(*control_.time(), control_.time()->now()));
-  } catch (const std::exception& unfinished) {
-    log_info(std::string("a session is let go: ") + unfinished.what());
-  } catch (...) {
+  } catch (const std::exception& unfinished) { log_info(std::string("a session is let go: ") + unfinished.what()); } catch (...) {
     log_info("a session is let go: a failure of unknown type");
   }
 }

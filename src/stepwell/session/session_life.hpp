@@ -34,10 +34,10 @@ public:
   session_life(const session_life&) = delete;
   session_life& operator=(const session_life&) = delete;
 
-  [[nodiscard]] session_control&        control() noexcept { return control_; }
-  [[nodiscard]] source_positions&       positions() noexcept { return positions_; }
+  [[nodiscard]] session_control& control() noexcept { return control_; }
+  [[nodiscard]] source_positions& positions() noexcept { return positions_; }
   [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
-  [[nodiscard]] bool                    is_closed() const noexcept { return is_closed_; }
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
 
   [[nodiscard]] bool should_stop() const noexcept {
     return is_closed_ || control_.signals()->stop_requested() || is_lost_ || (threads_.should_stop() && stopped_by_threads());
@@ -103,9 +103,7 @@ protected:
   void overcome_or_throw(Action&& action) const {
     try {
       action();
-    } catch (...) {
-      log_if_overcome(std::current_exception());
-    }
+    } catch (...) { log_if_overcome(std::current_exception()); }
   }
   /// Why threads had the loop end; nothing where a recovery goes on instead.
   [[nodiscard]] stop_reason stop_of_threads() const;
@@ -115,26 +113,26 @@ protected:
   /// Says what follows from a rollback that was asked for.
   void answer_rollback();
 
-  session_settings   settings_;
-  session_control    control_;
-  coordinator        threads_;
-  recovery           recovery_;
-  source_positions   positions_;
-  initial_state      initial_;
-  checkpoint_search  search_;
+  session_settings settings_;
+  session_control control_;
+  coordinator threads_;
+  recovery recovery_;
+  source_positions positions_;
+  initial_state initial_;
+  checkpoint_search search_;
   std::exception_ptr failure_;
-  step_stage         failed_stage_ = step_stage::run;
-  bool               is_half_stepped_ = false;  // a step, or a restore, began and did not end
-  bool               skip_batch_ = false;
-  bool               joins_others_ = false;
-  std::int64_t       starts_at_ = 0;
-  std::int64_t       last_step_done_ = -1;  // by this session
-  std::int64_t       creations_ = 0;
-  std::int64_t       rollbacks_ = 0;
-  std::atomic<bool>  is_left_ = false;  // its threads were stopped by us, and are joined
-  std::atomic<bool>  is_lost_ = false;
-  std::atomic<bool>  source_ended_ = false;
-  std::atomic<bool>  is_closed_ = false;
+  step_stage failed_stage_ = step_stage::run;
+  bool is_half_stepped_ = false;  // a step, or a restore, began and did not end
+  bool skip_batch_ = false;
+  bool joins_others_ = false;
+  std::int64_t starts_at_ = 0;
+  std::int64_t last_step_done_ = -1;  // by this session
+  std::int64_t creations_ = 0;
+  std::int64_t rollbacks_ = 0;
+  std::atomic<bool> is_left_ = false;  // its threads were stopped by us, and are joined
+  std::atomic<bool> is_lost_ = false;
+  std::atomic<bool> source_ended_ = false;
+  std::atomic<bool> is_closed_ = false;
 
 private:
   struct stop_for_application {
@@ -151,8 +149,8 @@ private:
   void log_if_overcome(const std::exception_ptr& failure) const;
 
   std::optional<std::stop_callback<stop_for_threads>> on_own_stop_;
-  std::stop_callback<stop_for_application>            on_stop_;
-  std::unique_ptr<io::signal_watch>                   end_signals_;
+  std::stop_callback<stop_for_application> on_stop_;
+  std::unique_ptr<io::signal_watch> end_signals_;
 };
 
 }  // namespace stepwell

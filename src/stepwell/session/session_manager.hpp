@@ -26,10 +26,10 @@ namespace stepwell {
 /// All may be empty: then there is nothing to do, and nothing to wait for.
 template<class Subject>
 struct session_manager_options {
-  using op    = typename scaffold_options<Subject>::op;
+  using op = typename scaffold_options<Subject>::op;
   using ready = typename scaffold_options<Subject>::ready;
 
-  op    local_init_op = nullptr;
+  op local_init_op = nullptr;
   ready ready_op = nullptr;
   ready ready_for_local_init_op = nullptr;
   /// Between two looks, where only polling is possible (D-3; TensorFlow's is 30 s and fixed).
@@ -38,9 +38,9 @@ struct session_manager_options {
 
 /// Where to restore from; neither directory nor file: what the session's settings find.
 struct restore_from {
-  std::string   checkpoint_dir = {};
-  std::string   checkpoint_filename_with_path = {};
-  bool          wait_for_checkpoint = false;
+  std::string checkpoint_dir = {};
+  std::string checkpoint_filename_with_path = {};
+  bool wait_for_checkpoint = false;
   seconds_value max_wait_secs = 7200;
 };
 
@@ -59,8 +59,11 @@ namespace detail {
 /// `raw` stands at then.
 template<class Raw, class MakeReady>
 std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
-  if constexpr (requires { raw.prepare_as_chief(make_ready); }) { return raw.prepare_as_chief(make_ready); }
-  else { return static_cast<void>(make_ready()), raw.global_step(); }
+  if constexpr (requires { raw.prepare_as_chief(make_ready); }) {
+    return raw.prepare_as_chief(make_ready);
+  } else {
+    return static_cast<void>(make_ready()), raw.global_step();
+  }
 }
 
 }  // namespace detail
@@ -70,7 +73,7 @@ template<raw_session Raw>
 class session_manager {
 public:
   using subject_type = subject_of<Raw>;
-  using options      = session_manager_options<subject_type>;
+  using options = session_manager_options<subject_type>;
 
   session_manager() = default;
   /// @errors `invalid_argument_error` for a ready_for_local_init_op without a local_init_op (SM-1).
@@ -106,7 +109,7 @@ public:
 
   /// Restores if it can; true when the session is then ready. Never throws for "not ready" (SM-13).
   [[nodiscard]] bool recover_session(Raw& raw, session_creation& creation, const restore_from& from = {}) const {
-    bool       is_ready = false;
+    bool is_ready = false;
     const auto step = detail::prepare_as_chief(raw, [&] {
       const bool is_restored = restore(raw, creation, from);
       const auto no_local_init = try_local_init(subject_in(raw));
@@ -144,16 +147,14 @@ private:
       if (creation_.signals().stop_requested()) {
         throw cancelled_error("a stop was asked for while waiting for the session to be ready: " + reason);
       }
-      if (creation_.signals().interrupted()) {
-        throw cancelled_error("nobody waits for the session to be ready any more: " + reason);
-      }
+      if (creation_.signals().interrupted()) { throw cancelled_error("nobody waits for the session to be ready any more: " + reason); }
       detail::throw_waited(max_wait_->count(), reason);
     }
 
-    session_creation&            creation_;
+    session_creation& creation_;
     std::optional<seconds_value> max_wait_;
-    seconds_value                pause_;
-    clock::time_point            begin_;
+    seconds_value pause_;
+    clock::time_point begin_;
   };
 
   static subject_of<Raw>& subject_in(Raw& raw) noexcept { return subject_in_raw(raw); }
@@ -172,8 +173,11 @@ private:
 
   static constexpr const char* no_chief = "the chief has not made the model ready yet";
   static bool is_chief_ready(const Raw& raw) {
-    if constexpr (requires { raw.is_chief_ready(); }) { return raw.is_chief_ready(); }
-    else { return true; }
+    if constexpr (requires { raw.is_chief_ready(); }) {
+      return raw.is_chief_ready();
+    } else {
+      return true;
+    }
   }
 
   /// Why there was none (SM-3); nothing if it was done, or there is nothing to do.
@@ -200,12 +204,11 @@ private:
 
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
     const bool is_back = creation.put_back_initial_state(raw.variables());  // a recovery, or a first try that failed half-way
-    if (!is_back && creation.is_first() && init.keep_initial_state) {
-      creation.keep_initial_state(raw.variables(), raw.global_step());
-    }
+    if (!is_back && creation.is_first() && init.keep_initial_state) { creation.keep_initial_state(raw.variables(), raw.global_step()); }
     if (!is_back && !creation.is_first() && !init.init_op && !init.init_fn && !given_.local_init_op) {
-      throw failed_precondition_error("Model is not initialized and no init_op or init_fn or local_init_op was given, no checkpoint "
-                                      "is there, and what it held at the start was not kept; give one of them");
+      throw failed_precondition_error(
+          "Model is not initialized and no init_op or init_fn or local_init_op was given, no checkpoint "
+          "is there, and what it held at the start was not kept; give one of them");
     }
     if (init.init_op) { init.init_op(subject_in(raw)); }
     if (init.init_fn) { init.init_fn(subject_in(raw)); }

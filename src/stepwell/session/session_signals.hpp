@@ -87,9 +87,7 @@ public:
   void ask_to_recover() noexcept { bits_.fetch_or(recover_bit, std::memory_order_release); }
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
   /// Whether a run may begin just like that: no hook asked to stop, nothing is to be recovered.
-  [[nodiscard]] bool clear_to_run() const noexcept {
-    return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0;
-  }
+  [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
   /// Why a stop was asked for, else the failure under which the session stands.
@@ -149,20 +147,18 @@ private:
   }
 
   void keep(stop_reason why) {
-    if (why_.cause == stop_cause::none || (why.cause == stop_cause::error && why_.cause != stop_cause::error)) {
-      why_ = std::move(why);
-    }
+    if (why_.cause == stop_cause::none || (why.cause == stop_cause::error && why_.cause != stop_cause::error)) { why_ = std::move(why); }
   }
 
-  std::atomic<unsigned>           bits_ = 0;
-  mutable std::mutex              mutex_;
-  std::condition_variable         stopped_;
-  std::stop_source                stopped_for_others_;
-  std::stop_source                interrupted_for_others_;
-  stop_reason                     why_;
-  stop_reason                     failed_;
+  std::atomic<unsigned> bits_ = 0;
+  mutable std::mutex mutex_;
+  std::condition_variable stopped_;
+  std::stop_source stopped_for_others_;
+  std::stop_source interrupted_for_others_;
+  stop_reason why_;
+  stop_reason failed_;
   std::optional<clock::time_point> process_ends_;
-  std::string                      asked_by_;
+  std::string asked_by_;
   std::vector<std::exception_ptr> failures_;
 };
 

@@ -26,8 +26,7 @@ class source_lease {
 public:
   /// @errors What seeking throws; `invalid_argument_error` when a source of that name is in use.
   source_lease(source_positions& positions, Source& source, std::int64_t global_step)
-      : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step),
-        returns_(positions.returns()) {
+      : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), returns_(positions.returns()) {
     const auto restored = positions_.restored(name_);
     if constexpr (data::seekable_source<Source>) {
       if (restored) { source.seek(*restored); }
@@ -73,8 +72,8 @@ public:
     positions_.settle(name_);
     if (restored && data::seekable_source<Source>) { return; }
     if (from == to) { return; }  // nothing is lost: the same batch again
-    const auto what = "the state went from step " + std::to_string(from) + " to " + std::to_string(to) + ", and the source \"" +
-                      name_ + "\" " + (data::seekable_source<Source> ? "has no position of that step" : "cannot seek");
+    const auto what = "the state went from step " + std::to_string(from) + " to " + std::to_string(to) + ", and the source \"" + name_ +
+                      "\" " + (data::seekable_source<Source> ? "has no position of that step" : "cannot seek");
     if (policy == unseekable_policy::fail) {
       throw failed_precondition_error("cannot rewind: " + what + "; give a seekable source, or set on_unseekable to skip");
     }
@@ -100,12 +99,12 @@ private:
   }
 
   source_positions& positions_;
-  Source&           source_;
-  std::string       name_;
-  std::int64_t      stands_at_;  // the step after which the batch at hand comes
-  std::uint64_t     returns_;    // those it has followed
-  bool              is_attached_ = false;
-  bool              skips_ = false;
+  Source& source_;
+  std::string name_;
+  std::int64_t stands_at_;  // the step after which the batch at hand comes
+  std::uint64_t returns_;   // those it has followed
+  bool is_attached_ = false;
+  bool skips_ = false;
 };
 
 /// Stands for the source of a model that needs no data: it never ends, and its batches are not passed on.

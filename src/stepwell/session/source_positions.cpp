@@ -22,9 +22,7 @@ const std::string& named(const std::string& name) {
 
 void source_positions::attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step) {
   auto& known = entries_[named(name)];
-  if (known.live) {
-    throw invalid_argument_error("two sources named \"" + named(name) + "\" are in use at once; name them apart");
-  }
+  if (known.live) { throw invalid_argument_error("two sources named \"" + named(name) + "\" are in use at once; name them apart"); }
   if (!known.first) { known.first = origin{static_cast<std::int64_t>(position()), step}; }
   known.live = std::move(position);
 }
@@ -34,9 +32,7 @@ void source_positions::detach(const std::string& name) noexcept {
   if (known == entries_.end() || !known->second.live) { return; }
   try {
     if (!known->second.is_due) { known->second.position = static_cast<std::int64_t>(known->second.live()); }
-  } catch (...) {
-    log_error("the source \"" + named(name) + "\" cannot tell its position as its loop ends; the one before is kept");
-  }
+  } catch (...) { log_error("the source \"" + named(name) + "\" cannot tell its position as its loop ends; the one before is kept"); }
   known->second.live = nullptr;
 }
 
@@ -78,9 +74,7 @@ void source_positions::go_back(std::int64_t step) noexcept {
   }
 }
 
-void source_positions::skip(const std::string& name, std::uint64_t position) {
-  entries_[named(name)].skipped.insert(position);
-}
+void source_positions::skip(const std::string& name, std::uint64_t position) { entries_[named(name)].skipped.insert(position); }
 
 bool source_positions::skips(const std::string& name) const {
   const auto known = entries_.find(named(name));

@@ -61,14 +61,14 @@ private:
     std::int64_t step;
   };
   struct entry {
-    std::int64_t                   position = 0;
-    bool                           is_due = false;  // restored, and not yet given to its source
-    std::optional<origin>          first;           // where it stood when it came into use
+    std::int64_t position = 0;
+    bool is_due = false;          // restored, and not yet given to its source
+    std::optional<origin> first;  // where it stood when it came into use
     std::function<std::uint64_t()> live;
-    std::set<std::uint64_t>        skipped;
+    std::set<std::uint64_t> skipped;
   };
   std::map<std::string, entry, std::less<>> entries_;
-  std::uint64_t                             returns_ = 0;
+  std::uint64_t returns_ = 0;
 };
 
 }  // namespace stepwell

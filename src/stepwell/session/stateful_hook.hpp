@@ -27,7 +27,9 @@ concept stateful_hook = requires(Hook& hook) {
 /// The name under which `hook` keeps its state.
 template<stateful_hook Hook>
 [[nodiscard]] std::string state_name_of(Hook& hook) {
-  if constexpr (requires { { hook.state_name() } -> std::convertible_to<std::string_view>; }) {
+  if constexpr (requires {
+                  { hook.state_name() } -> std::convertible_to<std::string_view>;
+                }) {
     return std::string(hook.state_name());
   } else {
     return std::string(Hook::state_name);
@@ -52,8 +54,11 @@ public:
   /// @errors `invalid_argument_error` when two hooks share a name.
   template<class Hook>
   void add(Hook& hook) {
-    if constexpr (requires { hook.add_state_to(*this); }) { hook.add_state_to(*this); }
-    else if constexpr (stateful_hook<Hook>) { add(state_name_of(hook), hook.variables()); }
+    if constexpr (requires { hook.add_state_to(*this); }) {
+      hook.add_state_to(*this);
+    } else if constexpr (stateful_hook<Hook>) {
+      add(state_name_of(hook), hook.variables());
+    }
   }
   [[nodiscard]] variable_list variables() && { return std::move(all_); }
 
@@ -62,12 +67,10 @@ private:
     if (!names_.insert(name).second) {
       throw invalid_argument_error("two hooks keep state under the name \"" + name + "\"; name them apart");
     }
-    for (const auto& variable : own) {
-      all_.push_back(variable.renamed(std::string(hook_state_prefix) + name + "/" + variable.name()));
-    }
+    for (const auto& variable : own) { all_.push_back(variable.renamed(std::string(hook_state_prefix) + name + "/" + variable.name())); }
   }
 
-  variable_list         all_;
+  variable_list all_;
   std::set<std::string> names_;
 };
 

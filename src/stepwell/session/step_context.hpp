@@ -26,9 +26,7 @@ public:
     return session_.run_within_step(std::forward<Args>(args)...);
   }
   /// Ends the step function. @errors `stop_iteration`, always: `with` takes it as a clean end (STEP-5).
-  [[noreturn]] void request_stop() const {
-    throw stop_iteration("the step function asked to stop");
-  }
+  [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
 
 private:
   Session& session_;

@@ -26,14 +26,20 @@ namespace detail {
 /// What a raw session needs held while it runs and its values are looked at: what its `enter(order)` returns.
 template<class Raw, class Order>
 [[nodiscard, gnu::always_inline]] inline auto enter(Raw& raw, const Order& order) {
-  if constexpr (requires { raw.enter(order); }) { return raw.enter(order); }
-  else { return 0; }
+  if constexpr (requires { raw.enter(order); }) {
+    return raw.enter(order);
+  } else {
+    return 0;
+  }
 }
 /// Feeds what is fed to the raw session itself, until the end of the run.
 template<class Raw, class Order>
 auto feed_into(Raw& raw, const Order& order) {
-  if constexpr (Order::has_feeds && requires { raw.feed(order); }) { return raw.feed(order); }
-  else { return 0; }
+  if constexpr (Order::has_feeds && requires { raw.feed(order); }) {
+    return raw.feed(order);
+  } else {
+    return 0;
+  }
 }
 /// What the caller of a run gets: the outcome, or copies of the values he asked for.
 template<class Raw, class Outcome, class Caller>
@@ -56,8 +62,8 @@ using taken_of = decltype(taken_by(std::declval<const Caller&>(), std::declval<c
 /// advanced.
 template<class Core, class Caller, class... Args>
 [[gnu::always_inline]] inline auto run_step(Core& core, int attempt, const Caller& caller, Args&&... args) {
-  auto& raw   = core.raw();
-  auto  stage = step_stage::before_run;
+  auto& raw = core.raw();
+  auto stage = step_stage::before_run;
   try {
     constexpr bool traced = Core::may_trace() || Caller::has_options;
     run_context<std::remove_cvref_t<decltype(raw)>> context(raw, core.control(), attempt);
@@ -107,8 +113,11 @@ namespace detail {
 /// Whether `Raw` takes `Args` as the caller gave them, or only to be used up: then a run cannot be repeated.
 template<class Raw, class... Args>
 constexpr bool is_repeatable() {
-  if constexpr (requires { Raw::template takes<Args&...>; }) { return Raw::template takes<Args&...>; }
-  else { return true; }
+  if constexpr (requires { Raw::template takes<Args&...>; }) {
+    return Raw::template takes<Args&...>;
+  } else {
+    return true;
+  }
 }
 
 /// The failure of a run that is not repeated, in a catch: the one at its root (contract WRAP-5).
@@ -121,15 +130,18 @@ template<class Core>
 /// What the caller of a run gets of what `run_step` gave: the values fetched, as a tuple, else the result.
 template<class Raw, class Caller, class Taken>
 [[gnu::always_inline]] inline auto result_for_caller(Taken&& taken) {
-  if constexpr (std::is_void_v<typename Caller::pack_type>) { return typename Raw::result_type(std::move(taken.result)); }
-  else { return std::remove_cvref_t<Taken>(std::move(taken)); }
+  if constexpr (std::is_void_v<typename Caller::pack_type>) {
+    return typename Raw::result_type(std::move(taken.result));
+  } else {
+    return std::remove_cvref_t<Taken>(std::move(taken));
+  }
 }
 
 template<class Core, class Caller, class... Args>
 [[gnu::noinline, gnu::cold]] auto run_again(Core& core, const Caller& caller, Args&... args) {
   for (;;) {
     const auto failure = core.failure();
-    const int  attempt = recover(core);
+    const int attempt = recover(core);
     if (core.take_skip()) { std::rethrow_exception(failure); }  // of this call there is nothing left to run
     try {
       auto taken = run_step(core, attempt, caller, args...);
@@ -215,7 +227,7 @@ bool is_over(Core& core) {
 
 /// Where a loop stands: which try comes next, and from where it was thrown back.
 struct loop_place {
-  int                         attempt = 1;
+  int attempt = 1;
   std::optional<std::int64_t> rolled_back_from = std::nullopt;
 };
 
@@ -243,7 +255,8 @@ template<class Core, class Lease>
 }
 /// A step of a loop that is done: in `step`; its batch is used up. There is no end of the data any more.
 template<class Step, class Core, class Lease, class Outcome>
-[[gnu::always_inline]] inline void keep_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step, Outcome& outcome) {
+[[gnu::always_inline]] inline void keep_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step,
+                                             Outcome& outcome) {
   step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
   guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });
 }
@@ -282,7 +295,7 @@ generator<const Step&> steps_over(Core& core, Held held) {
   });
   core.note_end_of_source(false);
   std::optional<Step> step;
-  detail::loop_place  place;
+  detail::loop_place place;
   while (!core.should_stop()) {
     auto end = detail::step_end::to_recover;
     if (!core.recovery_due()) [[likely]] {

@@ -34,14 +34,17 @@ void step_gate::leave(entry as) noexcept {
 
 int step_gate::waiting() const {
   const std::lock_guard lock(mutex_);
-  int                   count = 0;
+  int count = 0;
   for (const auto* one = first_; one != nullptr; one = one->next) { ++count; }
   return count;
 }
 
 void step_gate::admit(entry as) noexcept {
-  if (as == entry::alone) { has_one_alone_ = true; }
-  else { ++sharing_; }
+  if (as == entry::alone) {
+    has_one_alone_ = true;
+  } else {
+    ++sharing_;
+  }
 }
 
 }  // namespace stepwell

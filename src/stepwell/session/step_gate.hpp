@@ -28,22 +28,20 @@ public:
 
 private:
   struct waiter {
-    entry                   as;
-    bool                    is_in = false;
+    entry as;
+    bool is_in = false;
     std::condition_variable admitted = {};
-    waiter*                 next = nullptr;
+    waiter* next = nullptr;
   };
 
-  [[nodiscard]] bool is_open_for(entry as) const noexcept {
-    return !has_one_alone_ && (as == entry::shared || sharing_ == 0);
-  }
+  [[nodiscard]] bool is_open_for(entry as) const noexcept { return !has_one_alone_ && (as == entry::shared || sharing_ == 0); }
   void admit(entry as) noexcept;
 
   mutable std::mutex mutex_;
-  bool               has_one_alone_ = false;
-  int                sharing_ = 0;
-  waiter*            first_ = nullptr;
-  waiter*            last_ = nullptr;  // of meaning only while there is a first
+  bool has_one_alone_ = false;
+  int sharing_ = 0;
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;  // of meaning only while there is a first
 };
 
 }  // namespace stepwell

@@ -39,7 +39,7 @@ enum class stop_cause {
 
 /// The cause, and one sentence about it.
 struct stop_reason {
-  stop_cause  cause = stop_cause::none;
+  stop_cause cause = stop_cause::none;
   std::string text = {};
 };
 

@@ -23,13 +23,9 @@ void with(Session& session, Body&& body) {
     const bool is_end = [&] {
       try {
         std::rethrow_exception(failure);
-      } catch (const out_of_range_error&) {
+      } catch (const out_of_range_error&) { return !session.came_from_hook(failure); } catch (const stop_iteration&) {
         return !session.came_from_hook(failure);
-      } catch (const stop_iteration&) {
-        return !session.came_from_hook(failure);
-      } catch (...) {
-        return false;
-      }
+      } catch (...) { return false; }
     }();
     if (!is_end) {
       session.abandon(failure);

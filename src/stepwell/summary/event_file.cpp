@@ -5,14 +5,14 @@
 #include "stepwell/base/trace.hpp"
 #include "stepwell/io/path.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <fmt/format.h>
 #include <optional>
-#include <unistd.h>
 #include <utility>
 
 namespace stepwell::summary {
@@ -52,8 +52,7 @@ std::int64_t next_second(std::span<const std::string> names, std::int64_t now) {
 void warn_if_not_last(std::span<const std::string> names, const std::string& ours) {
   for (const auto& name : names) {
     if (is_event_file(name) && name >= ours) {
-      log_warning(fmt::format("viewers will read {} after {} and may pass over the latter; move the former away", name,
-                              ours));
+      log_warning(fmt::format("viewers will read {} after {} and may pass over the latter; move the former away", name, ours));
     }
   }
 }
@@ -77,8 +76,10 @@ public:
     const auto is_there = files_->exists(path_);
     if (!is_there) { return is_there.error(); }
     if (*is_there) { return {}; }
-    return status(errc::not_found, "the event file was removed or renamed while it was written; what follows would be "
-                                   "lost, start a new writer", path_);
+    return status(errc::not_found,
+                  "the event file was removed or renamed while it was written; what follows would be "
+                  "lost, start a new writer",
+                  path_);
   }
   result<void> close() override { return target_->close(); }
 
@@ -86,21 +87,20 @@ private:
   void describe(trace_span& span) const noexcept { span.argument("file", path_); }
 
   std::shared_ptr<io::file_system> files_;
-  std::string                      path_;
-  std::unique_ptr<io::byte_sink>   target_;
+  std::string path_;
+  std::unique_ptr<io::byte_sink> target_;
 };
 
 }  // namespace
 
-std::string next_event_file_name(std::span<const std::string> names, std::int64_t now_seconds,
-                                 std::string_view suffix) {
+std::string next_event_file_name(std::span<const std::string> names, std::int64_t now_seconds, std::string_view suffix) {
   static std::atomic<std::uint64_t> counter = 0;
   return fmt::format("{}{:010}.{}.{}.{}{}", prefix, next_second(names, now_seconds), this_host(), ::getpid(),
                      counter.fetch_add(1, std::memory_order_relaxed), suffix);
 }
 
-result<new_event_file> make_event_file(const std::shared_ptr<io::file_system>& files, const std::string& directory,
-                                       clock::wall_time now, std::string_view suffix) {
+result<new_event_file> make_event_file(const std::shared_ptr<io::file_system>& files, const std::string& directory, clock::wall_time now,
+                                       std::string_view suffix) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
   constexpr int attempts = 16;  // another host may take the very name, but hardly twice
   for (int attempt = 1;; ++attempt) {

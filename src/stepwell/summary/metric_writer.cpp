@@ -7,9 +7,9 @@
 #include "stepwell/summary/output.hpp"
 #include "stepwell/summary/text_log.hpp"
 
+#include <fmt/format.h>
 #include <chrono>
 #include <exception>
-#include <fmt/format.h>
 #include <span>
 #include <utility>
 
@@ -33,14 +33,13 @@ public:
     if (!output_.accepts()) { return; }
     if (!format::is_utf8(tag)) [[unlikely]] { return add(format::to_utf8(tag), value, step); }
     const format::metric_line line{now_microseconds(), step, tag, value};
-    const auto                size = is_csv_ ? csv_metric_bound(line) : json_metric_bound(line);
-    output_.append(size, [&](std::byte* into) {
-      return is_csv_ ? write_csv_metric({into, size}, line) : write_json_metric({into, size}, line);
-    });
+    const auto size = is_csv_ ? csv_metric_bound(line) : json_metric_bound(line);
+    output_.append(size,
+                   [&](std::byte* into) { return is_csv_ ? write_csv_metric({into, size}, line) : write_json_metric({into, size}, line); });
   }
 
-  [[nodiscard]] output&            out() noexcept { return output_; }
-  [[nodiscard]] const output&      out() const noexcept { return output_; }
+  [[nodiscard]] output& out() noexcept { return output_; }
+  [[nodiscard]] const output& out() const noexcept { return output_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
 private:
@@ -54,11 +53,11 @@ private:
     return std::chrono::duration_cast<std::chrono::microseconds>(output_.time()->wall_now().time_since_epoch()).count();
   }
 
-  std::string                      path_;
-  bool                             is_csv_;
+  std::string path_;
+  bool is_csv_;
   std::shared_ptr<io::file_system> files_;
-  text_log                         log_;  // its lock outlives the output
-  output                           output_;
+  text_log log_;  // its lock outlives the output
+  output output_;
 };
 
 metric_writer::metric_writer(std::string path, metric_writer_options options, kind what)
@@ -67,9 +66,7 @@ metric_writer::metric_writer(std::string path, metric_writer_options options, ki
 metric_writer::~metric_writer() {
   try {
     close(core_->out().last_deadline());
-  } catch (const std::exception& failure) {
-    log_error(fmt::format("closing {}: {}", path(), failure.what()));
-  }
+  } catch (const std::exception& failure) { log_error(fmt::format("closing {}: {}", path(), failure.what())); }
 }
 
 void metric_writer::add(std::string_view tag, std::string_view value, std::int64_t step) { core_->add(tag, value, step); }
@@ -79,10 +76,10 @@ void metric_writer::request_flush() { core_->out().request_flush(); }
 void metric_writer::close(clock::time_point until) { core_->out().close(until); }
 void metric_writer::on_failure(std::function<void(const status&)> action) { core_->out().listeners().add(std::move(action)); }
 
-bool                  metric_writer::has_failed() const noexcept { return core_->out().queue().has_failed(); }
+bool metric_writer::has_failed() const noexcept { return core_->out().queue().has_failed(); }
 std::optional<status> metric_writer::failure() const { return core_->out().queue().failure(); }
-bool                  metric_writer::is_closed() const noexcept { return core_->out().is_over(); }
+bool metric_writer::is_closed() const noexcept { return core_->out().is_over(); }
 const std::shared_ptr<clock>& metric_writer::time() const noexcept { return core_->out().time(); }
-const std::string&            metric_writer::path() const noexcept { return core_->path(); }
+const std::string& metric_writer::path() const noexcept { return core_->path(); }
 
 }  // namespace stepwell::summary

@@ -25,11 +25,11 @@
 namespace stepwell::summary {
 
 struct metric_writer_options {
-  std::shared_ptr<io::file_system> files           = io::posix_file_system();
-  std::shared_ptr<io::pool>        threads         = io::pool::shared();  ///< Where the writing task runs.
-  std::shared_ptr<clock>           time            = system_clock();
-  std::size_t                      max_queue_bytes = std::size_t{1} << 20;  ///< A full queue blocks the caller.
-  seconds_value                    flush_secs      = 10.0;  ///< The first line later than this after a flush flushes.
+  std::shared_ptr<io::file_system> files = io::posix_file_system();
+  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Where the writing task runs.
+  std::shared_ptr<clock> time = system_clock();
+  std::size_t max_queue_bytes = std::size_t{1} << 20;  ///< A full queue blocks the caller.
+  seconds_value flush_secs = 10.0;                     ///< The first line later than this after a flush flushes.
 };
 
 /// One text file, a line a number: the time, the step, the tag, the value. What `csv_writer` and `jsonl_writer` share.
@@ -72,13 +72,13 @@ public:
   void on_failure(std::function<void(const status&)> action);
 
   /// True once a write failed. @cost One relaxed load.
-  [[nodiscard]] bool                  has_failed() const noexcept;
+  [[nodiscard]] bool has_failed() const noexcept;
   [[nodiscard]] std::optional<status> failure() const;
-  [[nodiscard]] bool                  is_closed() const noexcept;
+  [[nodiscard]] bool is_closed() const noexcept;
 
   /// The clock its deadlines are on.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;
-  [[nodiscard]] const std::string&            path() const noexcept;
+  [[nodiscard]] const std::string& path() const noexcept;
 
 protected:
   enum class kind { csv, json_lines };
@@ -90,8 +90,8 @@ private:
   class core;
   template<class Number>
   using spelt = std::conditional_t<std::is_same_v<Number, float>, float,
-                std::conditional_t<std::is_floating_point_v<Number>, double,
-                std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>>;
+                                   std::conditional_t<std::is_floating_point_v<Number>, double,
+                                                      std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>>;
   void add(std::string_view tag, std::string_view value, std::int64_t step);
 
   std::unique_ptr<core> core_;

@@ -4,9 +4,9 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
-#include <fmt/format.h>
 
 namespace stepwell::summary {
 
@@ -36,8 +36,8 @@ output::output(std::unique_ptr<io::byte_sink> sink, output_options options)
 }
 
 void output::warn_dropped() const {
-  log_warning(fmt::format("the {} is closed{}: what is added now is dropped", options_.name,
-                          queue_.has_failed() ? " after a failed write" : ""));
+  log_warning(
+      fmt::format("the {} is closed{}: what is added now is dropped", options_.name, queue_.has_failed() ? " after a failed write" : ""));
 }
 
 void output::refused(const status& why) {

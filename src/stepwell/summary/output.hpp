@@ -28,15 +28,15 @@ public:
   void tell(const status& failure);
 
 private:
-  std::mutex                                      mutex_;
-  std::optional<status>                           told_;
+  std::mutex mutex_;
+  std::optional<status> told_;
   std::vector<std::function<void(const status&)>> actions_;
 };
 
 struct output_options {
-  std::string            name;  ///< For the log: "event writer of run".
+  std::string name;  ///< For the log: "event writer of run".
   io::byte_queue_options queue;
-  seconds_value          flush_secs;  ///< The first record later than this after a flush flushes.
+  seconds_value flush_secs;  ///< The first record later than this after a flush flushes.
 };
 
 /// As `options` of a writer of any kind say.
@@ -75,8 +75,8 @@ public:
   /// How long its end may wait: not at all after a flush that ran into its deadline.
   [[nodiscard]] clock::time_point last_deadline() const { return is_late_ ? options_.queue.time->now() : io::byte_queue::forever; }
 
-  [[nodiscard]] const io::byte_queue&         queue() const noexcept { return queue_; }
-  [[nodiscard]] failure_listeners&            listeners() noexcept { return *listeners_; }
+  [[nodiscard]] const io::byte_queue& queue() const noexcept { return queue_; }
+  [[nodiscard]] failure_listeners& listeners() noexcept { return *listeners_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return options_.queue.time; }
 
 private:
@@ -85,18 +85,18 @@ private:
   void flush_if_due();
   void arm_flush_timer();
 
-  const output_options               options_;
+  const output_options options_;
   std::shared_ptr<failure_listeners> listeners_ = std::make_shared<failure_listeners>();
-  io::byte_queue                     queue_;
+  io::byte_queue queue_;
 
-  std::atomic<bool> is_over_      = false;  // adding is: closed, or the failure was thrown
-  std::atomic<bool> is_closed_    = false;
+  std::atomic<bool> is_over_ = false;  // adding is: closed, or the failure was thrown
+  std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_delivered_ = false;  // the failure was thrown
-  std::atomic<bool> is_late_      = false;  // a flush ran into its deadline, and none has ended since
+  std::atomic<bool> is_late_ = false;       // a flush ran into its deadline, and none has ended since
 
-  std::mutex                         timer_mutex_;
+  std::mutex timer_mutex_;
   std::shared_ptr<std::atomic<bool>> flush_due_ = std::make_shared<std::atomic<bool>>(false);
-  alarm                              timer_;
+  alarm timer_;
 };
 
 }  // namespace stepwell::summary

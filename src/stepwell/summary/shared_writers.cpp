@@ -15,7 +15,7 @@ namespace {
 using place = std::pair<const io::file_system*, std::string>;
 
 struct registry {
-  std::mutex                             mutex;
+  std::mutex mutex;
   std::map<place, std::weak_ptr<writer>> writers;
 };
 

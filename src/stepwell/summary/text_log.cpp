@@ -4,10 +4,10 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/path.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <fmt/format.h>
 #include <span>
 #include <utility>
 
@@ -16,7 +16,7 @@ namespace {
 
 result<std::string> text_at(io::file& file, std::uint64_t offset, std::size_t size) {
   std::string text(size, '\0');
-  auto        count = file.read_at(offset, std::as_writable_bytes(std::span(text)));
+  auto count = file.read_at(offset, std::as_writable_bytes(std::span(text)));
   if (!count) { return std::move(count).error(); }
   text.resize(*count);
   return text;
@@ -58,8 +58,10 @@ result<text_log> open_text_log(io::file_system& files, const std::string& path, 
   const auto found = text_at(**file, 0, static_cast<std::size_t>(std::min<std::uint64_t>(*size, beginning.size())));
   if (!found) { return found.error(); }
   if (*found != beginning.substr(0, found->size())) {
-    return status(errc::invalid_argument, fmt::format("a file is there that does not begin with \"{}\"; choose another name, or move it away",
-                                                      beginning.substr(0, beginning.find('\n'))), path);
+    return status(errc::invalid_argument,
+                  fmt::format("a file is there that does not begin with \"{}\"; choose another name, or move it away",
+                              beginning.substr(0, beginning.find('\n'))),
+                  path);
   }
   const auto whole = mended(**file, *size);
   if (!whole) { return whole.error(); }

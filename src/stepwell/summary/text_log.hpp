@@ -18,7 +18,7 @@ namespace stepwell::summary {
 struct text_log {
   std::unique_ptr<io::file_lock> lock;
   std::unique_ptr<io::byte_sink> sink;
-  bool                           is_new = false;  ///< Nothing is in it.
+  bool is_new = false;  ///< Nothing is in it.
 };
 
 /// The file `path`, made with its directory where it is not there, else cut after its last whole line.

@@ -11,9 +11,9 @@
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer_core.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <exception>
-#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell::summary {
@@ -27,8 +27,7 @@ format::summary single(format::summary_value value) {
 
 // The value, and how many numbers are not in it.
 template<class Number>
-std::pair<format::summary_value, std::uint64_t> histogram_of(std::string tag, std::span<const Number> values,
-                                                             format::summary_style style) {
+std::pair<format::summary_value, std::uint64_t> histogram_of(std::string tag, std::span<const Number> values, format::summary_style style) {
   if (style == format::summary_style::simple) {
     const auto made = kernel::make_growing_histogram(values);
     return {format::make_histogram_value(std::move(tag), made), made.stats.nonfinite};
@@ -40,15 +39,12 @@ std::pair<format::summary_value, std::uint64_t> histogram_of(std::string tag, st
 }  // namespace
 
 writer::writer(std::string directory) : writer(std::move(directory), writer_options()) {}
-writer::writer(std::string directory, writer_options options)
-    : core_(std::make_unique<core>(std::move(directory), std::move(options))) {}
+writer::writer(std::string directory, writer_options options) : core_(std::make_unique<core>(std::move(directory), std::move(options))) {}
 
 writer::~writer() {
   try {
     close(core_->out().last_deadline());
-  } catch (const std::exception& failure) {
-    log_error(fmt::format("closing the event file {}: {}", path(), failure.what()));
-  }
+  } catch (const std::exception& failure) { log_error(fmt::format("closing the event file {}: {}", path(), failure.what())); }
 }
 
 namespace {
@@ -57,12 +53,15 @@ namespace {
 template<class Core, class Action>
 void for_all(Core& core, Action action, clock::time_point until) {
   std::exception_ptr first;
-  const auto         attempt = [&](auto&& one) {
+  const auto attempt = [&](auto&& one) {
     try {
       one();
     } catch (const std::exception& failure) {
-      if (first) { log_error(failure.what()); }
-      else { first = std::current_exception(); }
+      if (first) {
+        log_error(failure.what());
+      } else {
+        first = std::current_exception();
+      }
     }
   };
   attempt([&] { action(core.out()); });
@@ -83,8 +82,10 @@ void add_histogram_to(Core& core, std::string_view tag, std::span<const Number> 
   if (!core.accepts()) { return; }
   auto [value, left_out] = histogram_of(std::string(tag), values, core.style());
   if (left_out > 0 && core.is_first("not finite", tag)) {
-    log_warning(fmt::format("{} of the {} values of histogram {} at step {} are NaN or infinite and left out "
-                            "(said once for this tag)", left_out, values.size(), tag, step));
+    log_warning(
+        fmt::format("{} of the {} values of histogram {} at step {} are NaN or infinite and left out "
+                    "(said once for this tag)",
+                    left_out, values.size(), tag, step));
   }
   core.add_event({0, step, single(std::move(value)), ""});
 }
@@ -108,18 +109,15 @@ void writer::add_image(std::string_view tag, const image_view& image, std::int64
   if (!core_->accepts()) { return; }
   auto png = value_or_throw(format::encode_png(image.pixels, image.width, image.height, image.channels));
   const bool is_old = core_->style() == format::summary_style::simple;
-  add_summary(single(format::make_image_value(fmt::format("{}{}", tag, is_old ? "/image" : ""),
-                                              static_cast<std::int32_t>(image.width),
-                                              static_cast<std::int32_t>(image.height), image.channels, std::move(png),
-                                              core_->style())),
+  add_summary(single(format::make_image_value(fmt::format("{}{}", tag, is_old ? "/image" : ""), static_cast<std::int32_t>(image.width),
+                                              static_cast<std::int32_t>(image.height), image.channels, std::move(png), core_->style())),
               step);
 }
 
 void writer::add_hparams(const format::hparam_map& settings, std::string_view group_name) {
   if (!core_->accepts()) { return; }
   if (!core_->is_first("hparams", "start")) {
-    return log_warning(fmt::format("the hyperparameters of {} stand in its event file already: these are dropped",
-                                   directory()));
+    return log_warning(fmt::format("the hyperparameters of {} stand in its event file already: these are dropped", directory()));
   }
   format::hparams_start start{settings, "", "", std::string(group_name), core_->now_seconds()};
   add_summary(single(format::make_hparams_value(std::move(start))), 0);
@@ -128,14 +126,12 @@ void writer::add_hparams(const format::hparam_map& settings, std::string_view gr
 void writer::add_hparams_end(format::hparams_status how) {
   if (!core_->accepts()) { return; }
   if (!core_->is_first("hparams", "end")) {
-    return log_warning(fmt::format("how the run in {} ended stands in its event file already: this is dropped",
-                                   directory()));
+    return log_warning(fmt::format("how the run in {} ended stands in its event file already: this is dropped", directory()));
   }
   add_summary(single(format::make_hparams_value(format::hparams_end{how, core_->now_seconds()})), 0);
 }
 
-void writer::add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path,
-                             std::string_view message) {
+void writer::add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path, std::string_view message) {
   add_event({0, step, format::session_log{status, std::string(checkpoint_path), std::string(message)}, ""});
 }
 
@@ -155,8 +151,7 @@ void writer::add_run_metadata(const run_metadata& observed, std::string_view tag
 void writer::add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step) {
   if (!core_->accepts()) { return; }
   if (!core_->is_first("run metadata", format::to_utf8(tag))) {
-    throw invalid_argument_error(fmt::format("run metadata of the tag {} were written before; choose another tag", tag),
-                                 path());
+    throw invalid_argument_error(fmt::format("run metadata of the tag {} were written before; choose another tag", tag), path());
   }
   add_event({0, step, format::tagged_run_metadata{std::string(tag), std::move(run_metadata_bytes)}, ""});
 }
@@ -182,7 +177,8 @@ void writer::on_failure(std::function<void(const status&)> action) {
 }
 
 bool writer::has_failed() const noexcept {
-  return core_->out().queue().has_failed() || std::ranges::any_of(core_->metrics(), [](const auto& metric) { return metric->has_failed(); });
+  return core_->out().queue().has_failed() ||
+         std::ranges::any_of(core_->metrics(), [](const auto& metric) { return metric->has_failed(); });
 }
 std::optional<status> writer::failure() const {
   auto found = core_->out().queue().failure();
@@ -191,9 +187,9 @@ std::optional<status> writer::failure() const {
   }
   return found;
 }
-bool                  writer::is_closed() const noexcept { return core_->out().is_over(); }
+bool writer::is_closed() const noexcept { return core_->out().is_over(); }
 const std::shared_ptr<clock>& writer::time() const noexcept { return core_->time(); }
-const std::string&    writer::directory() const noexcept { return core_->directory(); }
-const std::string&    writer::path() const noexcept { return core_->path(); }
+const std::string& writer::directory() const noexcept { return core_->directory(); }
+const std::string& writer::path() const noexcept { return core_->path(); }
 
 }  // namespace stepwell::summary

@@ -32,13 +32,13 @@ namespace stepwell::summary {
 class metric_writer;
 
 struct writer_options {
-  std::shared_ptr<io::file_system> files           = io::posix_file_system();
-  std::shared_ptr<io::pool>        threads         = io::pool::shared();  ///< Where the writing task runs.
-  std::shared_ptr<clock>           time            = system_clock();
-  std::size_t                      max_queue_bytes = std::size_t{4} << 20;  ///< A full queue blocks the caller.
-  seconds_value                    flush_secs      = 120.0;  ///< The first event later than this after a flush flushes.
-  std::string                      filename_suffix = {};
-  format::summary_style            style           = format::summary_style::simple;
+  std::shared_ptr<io::file_system> files = io::posix_file_system();
+  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Where the writing task runs.
+  std::shared_ptr<clock> time = system_clock();
+  std::size_t max_queue_bytes = std::size_t{4} << 20;  ///< A full queue blocks the caller.
+  seconds_value flush_secs = 120.0;                    ///< The first event later than this after a flush flushes.
+  std::string filename_suffix = {};
+  format::summary_style style = format::summary_style::simple;
   /// Every `add_scalar` goes there, too, and each START of a session. They are flushed with the writer, and their failures
   /// are its own; closing them is their holders' affair. Of histograms, texts and pictures they hear nothing.
   std::vector<std::shared_ptr<metric_writer>> metrics = {};
@@ -47,9 +47,9 @@ struct writer_options {
 /// Pixels in memory: rows from the top, channels interleaved, 8 bits each.
 struct image_view {
   std::span<const std::byte> pixels;
-  std::uint32_t              width    = 0;
-  std::uint32_t              height   = 0;
-  int                        channels = 1;  ///< 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA.
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  int channels = 1;  ///< 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA.
 };
 
 /// One event file in one directory, from construction to `close`.
@@ -141,9 +141,9 @@ public:
   void on_failure(std::function<void(const status&)> action);
 
   /// True once a write failed. @cost One relaxed load.
-  [[nodiscard]] bool                  has_failed() const noexcept;
+  [[nodiscard]] bool has_failed() const noexcept;
   [[nodiscard]] std::optional<status> failure() const;
-  [[nodiscard]] bool                  is_closed() const noexcept;
+  [[nodiscard]] bool is_closed() const noexcept;
 
   /// The clock its deadlines are on.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;

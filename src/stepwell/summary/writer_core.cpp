@@ -7,10 +7,10 @@
 #include "stepwell/format/utf8.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell::summary {
@@ -23,8 +23,7 @@ std::string made_directory(io::file_system& files, const std::string& directory)
 
 new_event_file made_file(const std::string& directory, const writer_options& options) {
   if (options.filename_suffix.find('/') != std::string::npos) {
-    throw invalid_argument_error("the suffix of an event file's name must not hold a slash: " +
-                                 options.filename_suffix);
+    throw invalid_argument_error("the suffix of an event file's name must not hold a slash: " + options.filename_suffix);
   }
   return value_or_throw(make_event_file(options.files, directory, options.time->wall_now(), options.filename_suffix));
 }
@@ -32,8 +31,8 @@ new_event_file made_file(const std::string& directory, const writer_options& opt
 }  // namespace
 
 writer::core::core(std::string directory, writer_options options)
-    : options_(std::move(options)), directory_(made_directory(*options_.files, directory)),
-      file_(made_file(directory_, options_)), output_(std::move(file_.sink), output_options_of("event writer of " + directory_, options_)) {
+    : options_(std::move(options)), directory_(made_directory(*options_.files, directory)), file_(made_file(directory_, options_)),
+      output_(std::move(file_.sink), output_options_of("event writer of " + directory_, options_)) {
   write_first_record();
 }
 
@@ -84,7 +83,8 @@ void writer::core::put_scalar(const format::scalar_event& happened, bool with_me
 }
 
 void writer::core::add_event(format::event happened) {
-  if (const auto* const note = std::get_if<format::session_log>(&happened.what); note != nullptr && note->status == format::session_status::start) {
+  if (const auto* const note = std::get_if<format::session_log>(&happened.what);
+      note != nullptr && note->status == format::session_status::start) {
     for (const auto& metric : options_.metrics) { metric->add_start(happened.step); }
   }
   if (!accepts()) { return; }
@@ -108,8 +108,8 @@ void writer::core::drop_repeated_metadata(format::summary& values) {
 void writer::core::add_bytes(std::span<const std::byte> event) {
   if (!accepts()) { return; }
   if (event.size() > format::default_record_limit) {
-    throw invalid_argument_error(fmt::format("an event of {} bytes is more than readers take ({})", event.size(),
-                                             format::default_record_limit), file_.path);
+    throw invalid_argument_error(
+        fmt::format("an event of {} bytes is more than readers take ({})", event.size(), format::default_record_limit), file_.path);
   }
   const auto size = event.size() + format::record_overhead;
   output_.append(size, [&](std::byte* into) {

@@ -34,17 +34,17 @@ public:
   void add_bytes(std::span<const std::byte> event);
 
   /// The file's.
-  [[nodiscard]] output&       out() noexcept { return output_; }
+  [[nodiscard]] output& out() noexcept { return output_; }
   [[nodiscard]] const output& out() const noexcept { return output_; }
-  [[nodiscard]] bool          accepts() const { return output_.accepts(); }
+  [[nodiscard]] bool accepts() const { return output_.accepts(); }
   /// True at the first call with this kind and name.
   [[nodiscard]] bool is_first(std::string_view kind, std::string_view name);
 
-  [[nodiscard]] double                 now_seconds() const;
-  [[nodiscard]] format::summary_style  style() const noexcept { return options_.style; }
+  [[nodiscard]] double now_seconds() const;
+  [[nodiscard]] format::summary_style style() const noexcept { return options_.style; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return options_.time; }
-  [[nodiscard]] const std::string&     directory() const noexcept { return directory_; }
-  [[nodiscard]] const std::string&     path() const noexcept { return file_.path; }
+  [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
+  [[nodiscard]] const std::string& path() const noexcept { return file_.path; }
   [[nodiscard]] const std::vector<std::shared_ptr<metric_writer>>& metrics() const noexcept { return options_.metrics; }
 
 private:
@@ -52,14 +52,14 @@ private:
   void put_scalar(const format::scalar_event& happened, bool with_metadata);
   void drop_repeated_metadata(format::summary& values);
 
-  const writer_options               options_;
-  const std::string                  directory_;
-  new_event_file                     file_;
-  output                             output_;
+  const writer_options options_;
+  const std::string directory_;
+  new_event_file file_;
+  output output_;
 
-  std::mutex                    order_;  // from looking a tag up until its value is queued; before the queue's own lock
-  text_set                      described_;  // tags whose metadata stand in the file
-  std::set<std::string>         said_;       // what is done once: kind and name
+  std::mutex order_;            // from looking a tag up until its value is queued; before the queue's own lock
+  text_set described_;          // tags whose metadata stand in the file
+  std::set<std::string> said_;  // what is done once: kind and name
 };
 
 }  // namespace stepwell::summary

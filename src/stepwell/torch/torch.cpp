@@ -48,7 +48,9 @@ tensor_view tensor_adapter<at::Tensor>::view(const at::Tensor& value) {
   if (value.layout() != at::kStrided) { refuse("is sparse; a checkpoint holds dense ones"); }
   if (!value.is_contiguous() || value.is_conj() || value.is_neg()) { refuse("is not contiguous in row-major order; use contiguous()"); }
   const auto type = dtype_of_elements(value);
-  if (type == dtype::invalid) { refuse(std::string("has elements of type ") + at::toString(value.scalar_type()) + ", which a checkpoint cannot hold"); }
+  if (type == dtype::invalid) {
+    refuse(std::string("has elements of type ") + at::toString(value.scalar_type()) + ", which a checkpoint cannot hold");
+  }
   const auto sizes = value.sizes();
   return {type, tensor_shape(sizes.begin(), sizes.end()),
           std::span(static_cast<const std::byte*>(value.data_ptr()), static_cast<std::size_t>(value.nbytes()))};
@@ -92,8 +94,9 @@ variable_list adam_variables(optim::Optimizer& optimizer, const Options& options
 variable_list sgd_variables(optim::Optimizer& optimizer, const optim::SGDOptions& options, const at::Tensor& parameter) {
   if (options.momentum() == 0) { return {}; }
   if (options.dampening() != 0) {
-    throw invalid_argument_error("libtorch::variables: SGD with dampening begins otherwise than it goes on, which cannot be restored; "
-                                 "leave the dampening out");
+    throw invalid_argument_error(
+        "libtorch::variables: SGD with dampening begins otherwise than it goes on, which cannot be restored; "
+        "leave the dampening out");
   }
   auto& state = state_of<optim::SGDParamState>(optimizer, parameter, [&] {
     optim::SGDParamState made;
@@ -130,7 +133,9 @@ variable_list variables(optim::Optimizer& optimizer, const ::torch::nn::Module& 
   for (auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
       const auto named = names.find(parameter.unsafeGetTensorImpl());
-      if (named == names.end()) { throw invalid_argument_error("libtorch::variables: the optimiser has a parameter that is none of the module's"); }
+      if (named == names.end()) {
+        throw invalid_argument_error("libtorch::variables: the optimiser has a parameter that is none of the module's");
+      }
       for (const auto& variable : variables_of(optimizer, group.options(), parameter)) {
         list.push_back(variable.renamed(named->second + "/" + variable.name()));
       }

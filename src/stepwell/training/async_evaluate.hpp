@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  std::weak_ptr<Work>         work_;
+  std::weak_ptr<Work> work_;
   std::weak_ptr<coro::errand> errand_;
 };
 
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  std::shared_ptr<Work>         work_;
+  std::shared_ptr<Work> work_;
   std::shared_ptr<coro::errand> errand_;
 };
 
@@ -62,7 +62,7 @@ template<class Work>
 auto evaluation_awaited(std::shared_ptr<Work> work) -> asio::awaitable<decltype(work->take())> {
   work->check();
   co_await throw_if_cancelled();
-  const auto                       errand = coro::make_errand(*work);
+  const auto errand = coro::make_errand(*work);
   const evaluation_under_way<Work> now(work, errand);
   work->hand_over(errand);
   const calls_off_evaluation<Work> on_cancel(work, errand);

@@ -43,16 +43,16 @@ public:
   }
 
   /// Empty: a thread of its own.
-  [[nodiscard]] const executor_type&                    evaluates_on() const noexcept { return evaluates_on_; }
-  [[nodiscard]] executor_type                           executor() const { return completions_.executor(); }
+  [[nodiscard]] const executor_type& evaluates_on() const noexcept { return evaluates_on_; }
+  [[nodiscard]] executor_type executor() const { return completions_.executor(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
-  [[nodiscard]] const restore_options&                  restore() const noexcept { return restore_; }
+  [[nodiscard]] const restore_options& restore() const noexcept { return restore_; }
 
 private:
-  executor_type                    evaluates_on_;
-  async_options                    completions_;
+  executor_type evaluates_on_;
+  async_options completions_;
   std::shared_ptr<summary::writer> events_;
-  restore_options                  restore_;
+  restore_options restore_;
 };
 
 }  // namespace stepwell

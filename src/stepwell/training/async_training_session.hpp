@@ -50,7 +50,8 @@ template<class Model, class... Hooks>
   if constexpr (detail::can_be_trained<Model>()) {
     auto how = start.how();
     how.creation_waits(how.creation_waits().value_or(!options.is_chief || !options.master.empty()));
-    return detail::make_training_session<async_monitored_session>(model, options, std::tuple<async_options>(std::move(how)), std::move(hooks)...);
+    return detail::make_training_session<async_monitored_session>(model, options, std::tuple<async_options>(std::move(how)),
+                                                                  std::move(hooks)...);
   }
 }
 template<class Model, class... Hooks>

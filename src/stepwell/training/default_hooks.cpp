@@ -11,9 +11,9 @@
 namespace stepwell {
 namespace {
 
-constexpr double       default_save_secs = 600;       // contract CREATE-3
-constexpr std::int64_t default_summary_steps = 100;   // contract CREATE-2
-constexpr std::int64_t default_count_steps = 100;     // contract CREATE-1
+constexpr double default_save_secs = 600;            // contract CREATE-3
+constexpr std::int64_t default_summary_steps = 100;  // contract CREATE-2
+constexpr std::int64_t default_count_steps = 100;    // contract CREATE-1
 
 setting<seconds_value> secs_of(const cadence& period) {
   return period.every_secs ? setting<seconds_value>(seconds_value(*period.every_secs)) : setting<seconds_value>(none);
@@ -35,9 +35,9 @@ summary::writer_options event_options(const plain_options& options) {
 }  // namespace
 
 checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options) {
-  const auto period = choose_cadence({"save_checkpoint_steps", options.save_checkpoint_steps, "save_checkpoint_secs",
-                                      options.save_checkpoint_secs},
-                                     cadence{.every_secs = std::chrono::duration<double>(default_save_secs)});
+  const auto period =
+      choose_cadence({"save_checkpoint_steps", options.save_checkpoint_steps, "save_checkpoint_secs", options.save_checkpoint_secs},
+                     cadence{.every_secs = std::chrono::duration<double>(default_save_secs)});
   if (options.checkpoint_dir.empty() || !period) { return checkpoint_saver_hook::off(); }
   auto saver = options.saver;
   if (!options.max_to_keep.is_default()) { saver.max_to_keep = options.max_to_keep; }
@@ -52,16 +52,15 @@ checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options) {
 
 step_counter_hook make_step_counter_hook(const plain_options& options) {
   const auto& said = options.log_step_count_steps;
-  const auto  steps = said.is_default() ? std::optional(default_count_steps) : said.enabled();
+  const auto steps = said.is_default() ? std::optional(default_count_steps) : said.enabled();
   if (options.summary_dir.empty() || !steps) { return step_counter_hook::off(); }
-  return step_counter_hook(
-      {.every_n_steps = *steps, .output_dir = options.summary_dir, .events = event_options(options)});
+  return step_counter_hook({.every_n_steps = *steps, .output_dir = options.summary_dir, .events = event_options(options)});
 }
 
 std::optional<summary_saver_options> make_summary_options(const plain_options& options) {
-  const auto period = choose_cadence(
-      {"save_summaries_steps", options.save_summaries_steps, "save_summaries_secs", options.save_summaries_secs},
-      cadence{.every_steps = default_summary_steps});
+  const auto period =
+      choose_cadence({"save_summaries_steps", options.save_summaries_steps, "save_summaries_secs", options.save_summaries_secs},
+                     cadence{.every_steps = default_summary_steps});
   if (options.summary_dir.empty() || !period) { return std::nullopt; }
   return summary_saver_options{.output_dir = options.summary_dir,
                                .events = event_options(options),
@@ -70,8 +69,7 @@ std::optional<summary_saver_options> make_summary_options(const plain_options& o
                                .hparams = options.hparams};
 }
 
-std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const plain_options& options,
-                                                                         const checkpoint_saver_hook& saver) {
+std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const plain_options& options, const checkpoint_saver_hook& saver) {
   if (options.checkpoint_dir.empty()) { return nullptr; }
   if (saver.is_on()) {
     return [work = saver.work()] { return work->saver().restore_newest(); };
@@ -88,26 +86,31 @@ std::optional<clock::duration> grace_of_process(const setting<seconds_value>& sa
 
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both) {
   if (!both) { return; }
-  throw invalid_argument_error(fmt::format("monitored_training_session: both the option {} and the scaffold's {} are given; give one of "
-                                           "them", option, of_scaffold));
+  throw invalid_argument_error(
+      fmt::format("monitored_training_session: both the option {} and the scaffold's {} are given; give one of "
+                  "them",
+                  option, of_scaffold));
 }
 
 void check_metrics(const plain_options& options) {
   if (options.metrics.empty() || !options.summary_dir.empty()) { return; }
-  throw invalid_argument_error("monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
-                               "goes into event files, so say where those go");
+  throw invalid_argument_error(
+      "monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
+      "goes into event files, so say where those go");
 }
 
 void check_roles(const std::string& master, bool is_chief, seconds_value max_wait, seconds_value recovery_wait) {
   if (!is_chief && master.empty()) {
-    throw invalid_argument_error("monitored_training_session: is_chief is false and master is empty; a worker needs the master whose "
-                                 "chief it waits for, e.g. master = \"local:NAME\"");
+    throw invalid_argument_error(
+        "monitored_training_session: is_chief is false and master is empty; a worker needs the master whose "
+        "chief it waits for, e.g. master = \"local:NAME\"");
   }
   if (!(max_wait.count() >= 0)) {
     throw invalid_argument_error(fmt::format("monitored_training_session: max_wait_secs is {}; it cannot be negative", max_wait.count()));
   }
   if (!(recovery_wait.count() > 0)) {
-    throw invalid_argument_error(fmt::format("monitored_training_session: recovery_wait is {}; it must be above zero", recovery_wait.count()));
+    throw invalid_argument_error(
+        fmt::format("monitored_training_session: recovery_wait is {}; it must be above zero", recovery_wait.count()));
   }
 }
 

@@ -31,7 +31,7 @@ struct whole_run {
 /// Writes what the `summary` option says.
 template<class Model>
 struct summary_option_op {
-  whole_run                                  projection;
+  whole_run projection;
   decltype(training_options<Model>::summary) write_all;
 
   void write(summary::writer& out, const auto& run, std::int64_t step) const {
@@ -44,18 +44,18 @@ using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
 /// The part of the options that does not depend on the model.
 struct plain_options {
-  std::string            checkpoint_dir;
-  std::string            summary_dir;
+  std::string checkpoint_dir;
+  std::string summary_dir;
   setting<seconds_value> save_checkpoint_secs;
-  setting<std::int64_t>  save_checkpoint_steps;
+  setting<std::int64_t> save_checkpoint_steps;
   setting<seconds_value> save_summaries_secs;
-  setting<std::int64_t>  save_summaries_steps;
-  setting<std::int64_t>  log_step_count_steps;
-  setting<int>           max_to_keep;
-  saver_options          saver;
+  setting<std::int64_t> save_summaries_steps;
+  setting<std::int64_t> log_step_count_steps;
+  setting<int> max_to_keep;
+  saver_options saver;
   std::shared_ptr<clock> time;
-  std::vector<std::shared_ptr<summary::metric_writer>>    metrics;
-  std::optional<format::hparam_map>                       hparams;
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics;
+  std::optional<format::hparam_map> hparams;
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners;
 };
 [[nodiscard]] checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options);

@@ -31,9 +31,13 @@ struct no_source {};
 namespace detail {
 
 template<class Hook>
-std::reference_wrapper<Hook> as_reference(Hook& hook) { return hook; }
+std::reference_wrapper<Hook> as_reference(Hook& hook) {
+  return hook;
+}
 template<class Hook>
-std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) { return hook; }
+std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) {
+  return hook;
+}
 
 /// The model is restored already.
 template<class Values, class Model, class Source, class FinalOps, class... Hooks>
@@ -70,28 +74,28 @@ public:
     const auto opened = open_if_whole(prefix, options_.evaluation);
     if (!opened) { return std::nullopt; }
     const auto from = restore_for_evaluation(model_, *opened, options_.evaluation);
-    auto&&     source = make_source_();
+    auto&& source = make_source_();
     ++count_;
-    return std::apply([&](Hooks&... hook) {
-      return evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, as_reference(hook)...);
-    }, hooks_);
+    return std::apply(
+        [&](Hooks&... hook) { return evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, as_reference(hook)...); },
+        hooks_);
   }
   [[nodiscard]] bool is_enough() const noexcept {
     return options_.max_number_of_evaluations && count_ >= *options_.max_number_of_evaluations;
   }
 
 private:
-  Model&                      model_;
-  MakeSource                  make_source_;
+  Model& model_;
+  MakeSource make_source_;
   repeated_evaluation_options options_;
-  FinalOps                    final_ops_;
-  std::tuple<Hooks...>        hooks_;
-  std::int64_t                count_ = 0;
+  FinalOps final_ops_;
+  std::tuple<Hooks...> hooks_;
+  std::int64_t count_ = 0;
 };
 
 template<class Repeated>
 generator<const evaluation<typename Repeated::values_type>&> evaluations_of(generator<const std::string&> checkpoints,
-                                                                           std::unique_ptr<Repeated> repeated) {
+                                                                            std::unique_ptr<Repeated> repeated) {
   std::optional<evaluation<typename Repeated::values_type>> latest;
   if (repeated->is_enough()) { co_return; }
   for (const auto& prefix : checkpoints) {
@@ -136,9 +140,8 @@ template<trainable_model Model, std::invocable MakeSource, class... Ops, class..
                                        repeated_evaluation_options options, final_ops_hook<Ops...> final_ops, Hooks... hooks) {
   using repeated = detail::repeated_evaluation<Model, MakeSource, final_ops_hook<Ops...>, Hooks...>;
   auto checkpoints = checkpoints_iterator(std::move(checkpoint_dir), detail::following_of(options));
-  return detail::evaluations_of(std::move(checkpoints),
-                                std::make_unique<repeated>(model, std::move(make_source), std::move(options), std::move(final_ops),
-                                                           std::move(hooks)...));
+  return detail::evaluations_of(std::move(checkpoints), std::make_unique<repeated>(model, std::move(make_source), std::move(options),
+                                                                                   std::move(final_ops), std::move(hooks)...));
 }
 /// The same without final values.
 template<trainable_model Model, std::invocable MakeSource, class... Hooks>

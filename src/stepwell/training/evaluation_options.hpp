@@ -25,31 +25,31 @@ namespace stepwell {
 
 /// Everything has a default.
 struct evaluation_options {
-  std::optional<std::int64_t>      num_evals    = std::nullopt;  ///< Steps; not said: until the data ends.
-  bool                             log_progress = true;
-  restore_options                  restore      = {};            ///< E.g. averages in the place of variables: `ema_names`.
-  std::stop_token                  stop_token   = {};
-  std::shared_ptr<stepwell::clock> clock        = nullptr;       ///< Null: the machine's.
-  std::shared_ptr<io::file_system> file_system  = nullptr;       ///< Null: the machine's.
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Steps; not said: until the data ends.
+  bool log_progress = true;
+  restore_options restore = {};  ///< E.g. averages in the place of variables: `ema_names`.
+  std::stop_token stop_token = {};
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the machine's.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the machine's.
 };
 
 /// Everything has a default.
 struct repeated_evaluation_options {
-  evaluation_options           evaluation                = {};
-  seconds_value                eval_interval_secs        = 60;            ///< At least, from one to the next.
-  std::optional<std::int64_t>  max_number_of_evaluations = std::nullopt;  ///< Not said: as long as new ones come.
-  std::optional<seconds_value> timeout                   = std::nullopt;  ///< For a new checkpoint; not said: for ever.
-  std::function<bool()>        timeout_fn                = nullptr;       ///< As of `checkpoints_iterator_options`.
-  seconds_value                seconds_to_sleep          = 1;             ///< Between two looks at the directory.
+  evaluation_options evaluation = {};
+  seconds_value eval_interval_secs = 60;                                 ///< At least, from one to the next.
+  std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Not said: as long as new ones come.
+  std::optional<seconds_value> timeout = std::nullopt;                   ///< For a new checkpoint; not said: for ever.
+  std::function<bool()> timeout_fn = nullptr;                            ///< As of `checkpoints_iterator_options`.
+  seconds_value seconds_to_sleep = 1;                                    ///< Between two looks at the directory.
 };
 
 /// What an evaluation found. `Values` is the tuple of the final ops' values.
 template<class Values>
 struct evaluation {
-  std::string           checkpoint_path;
-  std::int64_t          global_step;  ///< Of the checkpoint; 0 if it does not say.
-  std::int64_t          evals;        ///< Steps made.
-  stepwell::stop_reason ended;        ///< Why no more.
+  std::string checkpoint_path;
+  std::int64_t global_step;     ///< Of the checkpoint; 0 if it does not say.
+  std::int64_t evals;           ///< Steps made.
+  stepwell::stop_reason ended;  ///< Why no more.
   std::optional<Values> final_ops_values;
 };
 
@@ -57,7 +57,7 @@ namespace detail {
 
 /// A model that is restored, and from what.
 struct restored_evaluation {
-  std::string  checkpoint_path;
+  std::string checkpoint_path;
   std::int64_t global_step;
 };
 
@@ -76,7 +76,9 @@ template<class Model>
 /// Sees to it that what a hook asks to be saved is not.
 struct saves_nothing_hook {
   static constexpr auto phase = hook_phase::observe;
-  void after_create_session(auto& session, auto& /*threads*/) const { session.reject_state("it is that of an evaluation, which saves nothing"); }
+  void after_create_session(auto& session, auto& /*threads*/) const {
+    session.reject_state("it is that of an evaluation, which saves nothing");
+  }
 };
 
 /// Says when an evaluation begins and ends.
@@ -86,9 +88,9 @@ public:
   void finish(std::int64_t evals) const;
 
 private:
-  const std::string&               checkpoint_path_;
+  const std::string& checkpoint_path_;
   std::shared_ptr<stepwell::clock> clock_;
-  stepwell::clock::time_point      started_;
+  stepwell::clock::time_point started_;
 };
 
 }  // namespace detail

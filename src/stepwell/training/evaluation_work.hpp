@@ -46,8 +46,11 @@ public:
   explicit evaluates_snapshot(Fn fn) : fn_(std::move(fn)) {}
 
   decltype(auto) operator()(const snapshot& taken, const restore_options& /*how*/, const std::stop_token& stop) {
-    if constexpr (std::invocable<Fn&, const snapshot&, std::stop_token>) { return fn_(taken, stop); }
-    else { return fn_(taken); }
+    if constexpr (std::invocable<Fn&, const snapshot&, std::stop_token>) {
+      return fn_(taken, stop);
+    } else {
+      return fn_(taken);
+    }
   }
 
 private:
@@ -65,21 +68,23 @@ public:
 
   decltype(auto) operator()(const snapshot& taken, const restore_options& how, const std::stop_token& stop) {
     restore(*model_, taken, how);
-    if constexpr (std::invocable<Fn&, Model&, std::stop_token>) { return fn_(*model_, stop); }
-    else { return fn_(*model_); }
+    if constexpr (std::invocable<Fn&, Model&, std::stop_token>) {
+      return fn_(*model_, stop);
+    } else {
+      return fn_(*model_);
+    }
   }
 
 private:
   Model* model_;
-  Fn     fn_;
+  Fn fn_;
 };
 
 /// @threads One calls it; another may ask it to stop.
 template<class Call>
 class evaluation_work {
 public:
-  using value_type =
-      std::remove_cvref_t<std::invoke_result_t<Call&, const snapshot&, const restore_options&, const std::stop_token&>>;
+  using value_type = std::remove_cvref_t<std::invoke_result_t<Call&, const snapshot&, const restore_options&, const std::stop_token&>>;
 
   evaluation_work(kept_snapshot taken, Call call, async_evaluate_options how)
       : taken_(std::move(taken)), call_(std::move(call)), how_(std::move(how)) {}
@@ -87,13 +92,17 @@ public:
   /// @errors `invalid_argument_error` where there is a writer, and nothing to be written.
   void check() const {
     if (how_.events() && !summary::names_metrics<value_type>) {
-      throw invalid_argument_error("async_evaluate: writes_to is given, but what the evaluation returns names no numbers; "
-                                   "return a summary::metric_list, or something with metrics()");
+      throw invalid_argument_error(
+          "async_evaluate: writes_to is given, but what the evaluation returns names no numbers; "
+          "return a summary::metric_list, or something with metrics()");
     }
   }
   void hand_over(const std::shared_ptr<coro::errand>& errand) const {
-    if (how_.evaluates_on()) { boost::asio::post(how_.evaluates_on(), coro::errand_ticket(errand)); }
-    else { coro::helper_threads::shared().post_apart([errand] { errand->run(); }); }
+    if (how_.evaluates_on()) {
+      boost::asio::post(how_.evaluates_on(), coro::errand_ticket(errand));
+    } else {
+      coro::helper_threads::shared().post_apart([errand] { errand->run(); });
+    }
   }
 
   void operator()() {
@@ -108,20 +117,23 @@ public:
   }
   /// @pre It was called and has returned.
   [[nodiscard]] auto take() {
-    if constexpr (std::is_void_v<value_type>) { return nothing(); }
-    else { return value_type(std::move(*value_)); }
+    if constexpr (std::is_void_v<value_type>) {
+      return nothing();
+    } else {
+      return value_type(std::move(*value_));
+    }
   }
 
-  void               ask_to_stop() noexcept { stop_.request_stop(); }
+  void ask_to_stop() noexcept { stop_.request_stop(); }
   [[nodiscard]] bool was_asked_to_stop() const noexcept { return stop_.stop_requested(); }
 
 private:
   using held_type = std::conditional_t<std::is_void_v<value_type>, nothing, value_type>;
 
-  kept_snapshot            taken_;
-  Call                     call_;
-  async_evaluate_options   how_;
-  std::stop_source         stop_;
+  kept_snapshot taken_;
+  Call call_;
+  async_evaluate_options how_;
+  std::stop_source stop_;
   std::optional<held_type> value_;
 };
 

@@ -49,7 +49,8 @@ any_session_creator<model_session<Model>> creator_of(Model& model, const trainin
         {.target = std::move(target), .max_wait_secs = options.max_wait_secs, .recovery_wait = options.recovery_wait});
   }
   return chief_session_creator<Model>(model, options.scaffold,
-                                      {.target = std::move(target), .restore = {},
+                                      {.target = std::move(target),
+                                       .restore = {},
                                        .keep_initial_state = options.keep_initial_state && options.retry.max_attempts > 0,
                                        .recovery_wait = options.recovery_wait});
 }
@@ -60,21 +61,20 @@ using session_of_hooks = typename session_with<Session, Model, decltype(flattene
 /// A `Session`, blocking or awaited, as the options say; made of `first...`, settings, creator and hooks.
 template<template<class, class...> class Session, class Model, class... Hooks, class... First>
 auto make_training_session(Model& model, const training_options<Model>& options, std::tuple<First...> first, Hooks... hooks) {
-  const auto plain     = plain_options_of(options);
-  auto       counter   = make_step_counter_hook(plain);
-  auto       summaries = make_summary_hook(plain, options);
-  auto       saver     = make_checkpoint_saver_hook(plain);
-  session_settings settings{
-      .find_checkpoint = options.is_chief ? make_checkpoint_finder(plain, saver) : nullptr,
-      .stop_grace_period = as_duration(options.stop_grace_period_secs),
-      .retry = options.retry,
-      .restores_what_it_saves = saver.is_on(),
-      .on_unseekable = options.on_unseekable,
-      .queue_runners = options.queue_runners,
-      .stop_token = options.stop_token,
-      .stop_on = options.stop_on,
-      .preemption_grace = grace_of_process(options.preemption_grace),
-      .clock = plain.time};
+  const auto plain = plain_options_of(options);
+  auto counter = make_step_counter_hook(plain);
+  auto summaries = make_summary_hook(plain, options);
+  auto saver = make_checkpoint_saver_hook(plain);
+  session_settings settings{.find_checkpoint = options.is_chief ? make_checkpoint_finder(plain, saver) : nullptr,
+                            .stop_grace_period = as_duration(options.stop_grace_period_secs),
+                            .retry = options.retry,
+                            .restores_what_it_saves = saver.is_on(),
+                            .on_unseekable = options.on_unseekable,
+                            .queue_runners = options.queue_runners,
+                            .stop_token = options.stop_token,
+                            .stop_on = options.stop_on,
+                            .preemption_grace = grace_of_process(options.preemption_grace),
+                            .clock = plain.time};
   return std::apply(
       [&](First... one, auto... flat) {
         return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings), creator_of(model, options),
@@ -86,8 +86,7 @@ auto make_training_session(Model& model, const training_options<Model>& options,
 /// What can be a session's model; says so where it cannot.
 template<class Model>
 constexpr bool can_be_trained() {
-  static_assert(std::is_lvalue_reference_v<Model>,
-                "stepwell: the session refers to the model; an rvalue model would die before it");
+  static_assert(std::is_lvalue_reference_v<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
   static_assert(!std::is_const_v<std::remove_reference_t<Model>>, "stepwell: a const model cannot be trained");
   return std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>>;
 }
@@ -109,8 +108,7 @@ using training_session_of = detail::session_of_hooks<monitored_session, Model, H
 /// @cost     Reads and verifies the checkpoint; allocates two buffers of the size of the variables if it saves.
 template<class Model, class... Hooks>
   requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)
-[[nodiscard]] auto monitored_training_session(Model&& model, training_options<std::remove_cvref_t<Model>> options = {},
-                                              Hooks... hooks) {
+[[nodiscard]] auto monitored_training_session(Model&& model, training_options<std::remove_cvref_t<Model>> options = {}, Hooks... hooks) {
   if constexpr (detail::can_be_trained<Model>()) {
     return detail::make_training_session<monitored_session>(model, options, std::tuple<>(), std::move(hooks)...);
   }

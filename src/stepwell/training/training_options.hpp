@@ -38,11 +38,11 @@ struct training_options {
   /// Restored from at start, saved to; empty: neither.
   std::string checkpoint_dir = {};
   /// Every 600 s unless one of these is said. Both above zero: seconds are used, with a warning (D-8).
-  setting<seconds_value> save_checkpoint_secs  = {};
-  setting<std::int64_t>  save_checkpoint_steps = {};
+  setting<seconds_value> save_checkpoint_secs = {};
+  setting<std::int64_t> save_checkpoint_steps = {};
   /// Every 100 steps unless one of these is said.
-  setting<std::int64_t>  save_summaries_steps = {};
-  setting<seconds_value> save_summaries_secs  = {};
+  setting<std::int64_t> save_summaries_steps = {};
+  setting<seconds_value> save_summaries_secs = {};
   /// How often, in steps, steps a second are logged and written, where there is a directory for event files; 100 unless
   /// said.
   setting<std::int64_t> log_step_count_steps = {};

@@ -4,7 +4,7 @@
 #include <stepwell/checkpoint/saver.hpp>
 
 int main() {
-  float           weight = 1;
+  float weight = 1;
   stepwell::saver saver("run");
   saver.save(stepwell::variables({{"weight", weight}}));
 }

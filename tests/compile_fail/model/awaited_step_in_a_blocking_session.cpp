@@ -4,11 +4,11 @@
 
 struct model {
   boost::asio::awaitable<int> step() { co_return 1; }
-  stepwell::variable_list     variables() { return stepwell::variables({}); }
+  stepwell::variable_list variables() { return stepwell::variables({}); }
 };
 
 int main() {
-  model                       trained;
+  model trained;
   stepwell::monitored_session session(trained);
   session.run();
 }

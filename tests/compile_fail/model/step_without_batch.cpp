@@ -6,6 +6,6 @@
 
 int main() {
   stepwell::test::adding_model model;
-  stepwell::monitored_session  session(model);
+  stepwell::monitored_session session(model);
   session.run();
 }

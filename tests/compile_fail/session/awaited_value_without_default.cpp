@@ -11,7 +11,7 @@ struct number {
   int value;
 };
 struct model {
-  number            step() { return number(1); }
+  number step() { return number(1); }
   stepwell::variable_list variables() { return {}; }
 };
 

@@ -10,5 +10,5 @@ struct hook {
 
 int main() {
   stepwell::test::counting_model model;
-  stepwell::monitored_session    session(model, hook{});
+  stepwell::monitored_session session(model, hook{});
 }

@@ -11,6 +11,4 @@ struct hook {
   auto before_run(auto&) { return stepwell::run_args{.feed = stepwell::feed(&stepwell::test::counting_model::count, 1)}; }
 };
 
-int main() {
-  stepwell::any_hook<raw> erased{hook{}};
-}
+int main() { stepwell::any_hook<raw> erased{hook{}}; }

@@ -11,5 +11,5 @@ struct hook final {
 
 int main() {
   stepwell::test::counting_model model;
-  stepwell::monitored_session    session(model, hook{});
+  stepwell::monitored_session session(model, hook{});
 }

@@ -8,5 +8,5 @@ struct nothing {};
 
 int main() {
   stepwell::test::counting_model model;
-  stepwell::monitored_session    session(model, nothing{});
+  stepwell::monitored_session session(model, nothing{});
 }

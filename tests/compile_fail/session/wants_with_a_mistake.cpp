@@ -5,7 +5,7 @@
 #include <stepwell/async.hpp>
 
 struct hook {
-  bool                         wants(auto&) { return true; }
+  bool wants(auto&) { return true; }
   boost::asio::awaitable<void> after_run(auto&, const auto&) { co_return; }
 };
 

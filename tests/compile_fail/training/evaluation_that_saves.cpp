@@ -6,7 +6,7 @@
 #include <stepwell/training/evaluation.hpp>
 
 int main() {
-  stepwell::test::counting_model  model;
+  stepwell::test::counting_model model;
   stepwell::checkpoint_saver_hook saver{{.checkpoint_dir = "run", .save_steps = 1}};
   stepwell::evaluate_once(model, "run/model.ckpt-1", stepwell::no_source{}, {}, std::move(saver));
 }

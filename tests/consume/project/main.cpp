@@ -13,7 +13,7 @@
 /// A hook of one's own: counts the runs it saw, and stops the session after so many.
 struct stop_after_runs {
   std::shared_ptr<std::int64_t> seen;
-  std::int64_t                  limit;
+  std::int64_t limit;
 
   auto before_run(auto& /*context*/) { return sw::fetch(&shaken::result::loss); }
   void after_run(auto& context, const auto& values) {
@@ -25,10 +25,8 @@ struct stop_after_runs {
 std::int64_t train(shaken& model, const std::string& directory, std::int64_t runs) {
   auto seen = std::make_shared<std::int64_t>(0);
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 25},
-      stop_after_runs{seen, runs},
-      sw::stop_at_step_hook{{.last_step = 100}},
-      sw::nan_tensor_hook{&shaken::result::loss},
+      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 25}, stop_after_runs{seen, runs},
+      sw::stop_at_step_hook{{.last_step = 100}}, sw::nan_tensor_hook{&shaken::result::loss},
       sw::summary_saver_hook{{.output_dir = directory, .save_steps = 10}, sw::summary::scalar("loss", &shaken::result::loss)});
   for ([[maybe_unused]] const auto& step : session.steps(std::vector<double>(1000, 1.0))) {}
   session.close();

@@ -13,9 +13,11 @@ namespace sw = stepwell;
 /// Fits weights to a target that random numbers shake, so that the state of every step depends on all before.
 struct shaken {
   std::vector<double> weights = std::vector<double>(10);
-  sw::random_stream   random{3};
+  sw::random_stream random{3};
 
-  struct result { double loss; };
+  struct result {
+    double loss;
+  };
 
   result step(double target) {
     double loss = 0;

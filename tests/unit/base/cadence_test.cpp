@@ -90,8 +90,7 @@ TEST_CASE("HOOK-TIMER-3: a trigger taken before its time starts the period anew"
 
 TEST_CASE("a period of no seconds triggers at every other step, time standing still", "[base][cadence]") {
   for (const auto seconds : {0.0, -1.0}) {
-    sw::second_or_step_timer timer({.every_secs = std::chrono::duration<double>(seconds)},
-                                   std::make_shared<sw::held_clock>());
+    sw::second_or_step_timer timer({.every_secs = std::chrono::duration<double>(seconds)}, std::make_shared<sw::held_clock>());
     timer.update_last_triggered_step(1);
     CHECK_FALSE(timer.should_trigger_for_step(1));
     CHECK(timer.should_trigger_for_step(2));
@@ -183,7 +182,9 @@ TEST_CASE("HOOK-TIMER-7: a timer that is moved keeps its time, one that dies lea
 TEST_CASE("a timer may be asked while another thread moves the clock", "[base][cadence]") {
   const auto clock = std::make_shared<sw::held_clock>();
   sw::second_or_step_timer timer({.every_secs = 1ms}, clock);
-  std::thread mover([&] { for (int i = 0; i < 500; ++i) { clock->advance(1ms); } });
+  std::thread mover([&] {
+    for (int i = 0; i < 500; ++i) { clock->advance(1ms); }
+  });
   std::int64_t triggers = 0;
   for (std::int64_t step = 0; step < 20'000; ++step) {
     if (timer.should_trigger_for_step(step)) {

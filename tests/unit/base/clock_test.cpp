@@ -27,7 +27,10 @@ struct waiter {
   ~waiter() { join(); }
 
   void notify() {
-    { const std::lock_guard lock(mutex); ready = true; }
+    {
+      const std::lock_guard lock(mutex);
+      ready = true;
+    }
     condition.notify_all();
   }
   bool join() {
@@ -35,10 +38,10 @@ struct waiter {
     return outcome.value();
   }
 
-  std::mutex              mutex;
+  std::mutex mutex;
   std::condition_variable condition;
-  bool                    ready = false;
-  std::optional<bool>     outcome;
+  bool ready = false;
+  std::optional<bool> outcome;
 
 private:
   std::thread thread_;
@@ -159,7 +162,9 @@ TEST_CASE("two threads may move one held clock: each alarm runs once, one at a t
       --inside;
     });
   }
-  std::thread other([&] { for (int i = 0; i < 100; ++i) { clock.advance(1ms); } });
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) { clock.advance(1ms); }
+  });
   for (int i = 0; i < 100; ++i) { clock.advance(1ms); }
   other.join();
   CHECK(ran == 200);

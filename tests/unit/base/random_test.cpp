@@ -39,8 +39,7 @@ bool is_bijection(const sw::random_permutation& permutation) {
 
 TEST_CASE("Philox gives the published known answers", "[base][random]") {
   CHECK(sw::philox4x32({0, 0, 0, 0}, {0, 0}) == block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(sw::philox4x32({ones, ones, ones, ones}, {ones, ones}) ==
-        block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(sw::philox4x32({ones, ones, ones, ones}, {ones, ones}) == block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(sw::philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
         block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
@@ -117,9 +116,7 @@ TEST_CASE("a permutation reaches each index exactly once, whatever its size", "[
   }
 }
 
-TEST_CASE("a permutation of nothing has no elements", "[base][random]") {
-  CHECK(order_of({0, 1, 1}).empty());
-}
+TEST_CASE("a permutation of nothing has no elements", "[base][random]") { CHECK(order_of({0, 1, 1}).empty()); }
 
 TEST_CASE("a permutation of a huge range stays inside it and repeats nothing", "[base][random]") {
   const std::uint64_t size = (std::uint64_t{1} << 62) - 3;

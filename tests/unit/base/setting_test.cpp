@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 struct options {
-  sw::setting<sw::seconds_value> secs  = {};
-  sw::setting<std::int64_t>      steps = {};
+  sw::setting<sw::seconds_value> secs = {};
+  sw::setting<std::int64_t> steps = {};
 };
 static_assert(!std::is_convertible_v<const char*, sw::setting<std::int64_t>>);
 }  // namespace

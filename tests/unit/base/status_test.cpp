@@ -52,9 +52,7 @@ TEST_CASE("an exception's code is that of its type", "[base][error]") {
   try {
     sw::throw_status({sw::errc::truncated, "ends inside a record"});
     FAIL("nothing thrown");
-  } catch (const sw::data_loss_error& failure) {
-    CHECK(failure.kind() == sw::errc::data_loss);
-  }
+  } catch (const sw::data_loss_error& failure) { CHECK(failure.kind() == sw::errc::data_loss); }
   CHECK(sw::aborted_error(sw::status(sw::errc::unknown, "gone")).code() == sw::errc::aborted);
 }
 
@@ -76,9 +74,8 @@ TEST_CASE("each code is thrown as its own type, and all of them are errors", "[b
 
 TEST_CASE("the log says each message to the sink in force, from the threshold up", "[base][log]") {
   std::vector<std::string> heard;
-  auto before = sw::set_log_sink([&](sw::log_level level, std::string_view text) {
-    heard.push_back(std::string(sw::to_string(level)) + " " + std::string(text));
-  });
+  auto before = sw::set_log_sink(
+      [&](sw::log_level level, std::string_view text) { heard.push_back(std::string(sw::to_string(level)) + " " + std::string(text)); });
   sw::log_debug("too quiet");
   sw::log_warning("loud");
   const auto threshold = sw::set_log_level(sw::log_level::error);

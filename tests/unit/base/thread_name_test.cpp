@@ -8,8 +8,8 @@
 namespace sw = stepwell;
 
 TEST_CASE("a thread has a name of its own, made from its number until it is given one", "[base][thread_name]") {
-  std::string        before;
-  std::string        after;
+  std::string before;
+  std::string after;
   const std::string& mine = sw::current_thread_name();
   std::thread([&] {
     before = sw::current_thread_name();

@@ -18,7 +18,7 @@ static_assert(!std::is_copy_constructible_v<sw::trace_scope> && !std::is_move_co
 
 TEST_CASE("a span is what was done, by whom, from when to when, with its details", "[base][trace]") {
   const test::traced with;
-  const auto         start = with.time->now();
+  const auto start = with.time->now();
   sw::set_thread_name("the session");
   {
     const sw::trace_scope scope(with.recorder);
@@ -33,8 +33,9 @@ TEST_CASE("a span is what was done, by whom, from when to when, with its details
   CHECK(taken.wall_origin.time_since_epoch() == 1'700'000'000s);
   CHECK(taken.lost == 0);
   REQUIRE(taken.spans.size() == 1);
-  CHECK(taken.spans[0] == sw::trace_event{"run", "session", sw::current_thread_id(), "the session", start + 2ms,
-                                          start + 5ms, {{"step", "7"}, {"model", "toy"}}});
+  CHECK(taken.spans[0] ==
+        sw::trace_event{
+            "run", "session", sw::current_thread_id(), "the session", start + 2ms, start + 5ms, {{"step", "7"}, {"model", "toy"}}});
   sw::set_thread_name("");
 }
 
@@ -60,7 +61,7 @@ TEST_CASE("a thread is traced by the recorder it was given, others are not", "[b
     CHECK(sw::current_trace() == nullptr);
     CHECK_FALSE(sw::trace_span("unseen"));
     const sw::trace_scope here(other.recorder);
-    const sw::trace_span  span("there");
+    const sw::trace_span span("there");
   }).join();
   { const sw::trace_span span("here"); }
   CHECK(test::names_of(one.recorder->take()) == std::vector<std::string>{"here"});
@@ -82,8 +83,8 @@ TEST_CASE("within a scope another recorder may be in force, and none changes not
 TEST_CASE("a span belongs to the recorder it began with, and to the take after its end", "[base][trace]") {
   const test::traced with;
   {
-    auto            scope = std::make_unique<sw::trace_scope>(with.recorder);
-    sw::trace_span  late("late");
+    auto scope = std::make_unique<sw::trace_scope>(with.recorder);
+    sw::trace_span late("late");
     { const sw::trace_span early("early"); }
     CHECK(test::names_of(with.recorder->take()) == std::vector<std::string>{"early"});
     scope.reset();
@@ -104,7 +105,7 @@ TEST_CASE("work handed to another thread takes its recorder along", "[base][trac
   }
   std::thread([handed_over] {
     const sw::trace_scope scope(handed_over);
-    const sw::trace_span  span("write");
+    const sw::trace_span span("write");
   }).join();
   const auto taken = with.recorder->take();
   REQUIRE(taken.spans.size() == 1);
@@ -116,9 +117,7 @@ TEST_CASE("a span ends with an exception that leaves it", "[base][trace]") {
   try {
     const sw::trace_span span(with.recorder, "fails");
     throw std::runtime_error("no");
-  } catch (const std::runtime_error&) {
-    CHECK(test::names_of(with.recorder->take()) == std::vector<std::string>{"fails"});
-  }
+  } catch (const std::runtime_error&) { CHECK(test::names_of(with.recorder->take()) == std::vector<std::string>{"fails"}); }
 }
 
 TEST_CASE("a recorder that is full counts what it loses, and has room again once it was emptied", "[base][trace]") {
@@ -133,17 +132,17 @@ TEST_CASE("a recorder that is full counts what it loses, and has room again once
 }
 
 TEST_CASE("threads record at once and nothing is lost, also while somebody takes", "[base][trace]") {
-  constexpr int      threads = 4;
-  constexpr int      spans = 500;
+  constexpr int threads = 4;
+  constexpr int spans = 500;
   const test::traced with;
-  std::size_t        taken = 0;
+  std::size_t taken = 0;
   {
     std::vector<std::jthread> all;
     for (int i = 0; i < threads; ++i) {
       all.emplace_back([&] {
         for (int n = 0; n < spans; ++n) {
           const sw::trace_scope scope(with.recorder);
-          const sw::trace_span  span("work");
+          const sw::trace_span span("work");
         }
       });
     }
@@ -156,7 +155,7 @@ TEST_CASE("threads record at once and nothing is lost, also while somebody takes
 
 TEST_CASE("a place among the spans stays the same, whoever takes what is before it", "[base][trace]") {
   const test::traced with;
-  const auto         add = [&](const char* name) { const sw::trace_span span(with.recorder, name); };
+  const auto add = [&](const char* name) { const sw::trace_span span(with.recorder, name); };
   add("a");
   const auto place = with.recorder->position();
   add("b");

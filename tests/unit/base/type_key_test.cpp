@@ -19,8 +19,14 @@ TEST_CASE("keys of one type are equal, keys of two are not, and no type has the 
 }
 
 TEST_CASE("two types of one name, local to two functions, have different keys", "[base][type_key]") {
-  const auto one = [] { struct same {}; return sw::type_key::of<same>(); }();
-  const auto other = [] { struct same {}; return sw::type_key::of<same>(); }();
+  const auto one = [] {
+    struct same {};
+    return sw::type_key::of<same>();
+  }();
+  const auto other = [] {
+    struct same {};
+    return sw::type_key::of<same>();
+  }();
   CHECK(one != other);
 }
 

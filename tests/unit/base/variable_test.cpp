@@ -35,15 +35,15 @@ static_assert(std::is_constructible_v<sw::variable_ref, std::string, std::span<f
 /// A tensor with strides, of nobody's library.
 struct strided {
   using value_type = float;
-  std::vector<float>        elements;
+  std::vector<float> elements;
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> steps;
 
-  float*       data() { return elements.data(); }
+  float* data() { return elements.data(); }
   const float* data() const { return elements.data(); }
-  std::size_t  size() const { return elements.size(); }
-  const auto&  shape() const { return sizes; }
-  const auto&  strides() const { return steps; }
+  std::size_t size() const { return elements.size(); }
+  const auto& shape() const { return sizes; }
+  const auto& strides() const { return steps; }
 };
 
 }  // namespace

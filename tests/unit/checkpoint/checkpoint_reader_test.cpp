@@ -54,11 +54,14 @@ std::vector<double> numbers(const sw::tensor& tensor) {
 double number_in(const json& value) {
   if (!value.is_string()) { return value.get<double>(); }
   const auto text = value.get<std::string>();
-  return text == "nan" ? std::numeric_limits<double>::quiet_NaN()
-                       : text == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  return text == "nan"   ? std::numeric_limits<double>::quiet_NaN()
+         : text == "inf" ? std::numeric_limits<double>::infinity()
+                         : -std::numeric_limits<double>::infinity();
 }
 
-bool is_same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), 1.0); }
+bool is_same(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), 1.0);
+}
 
 void check_strings(const json& expected, const sw::tensor& read) {
   std::string joined;
@@ -69,7 +72,9 @@ void check_strings(const json& expected, const sw::tensor& read) {
 }
 
 void check_numbers(const json& expected, const sw::tensor& read, bool is_stored_as_read) {
-  if (is_stored_as_read && expected.contains("sha256")) { CHECK(sw::test::sha256_hex(text_of(read.bytes())) == expected["sha256"].get<std::string>()); }
+  if (is_stored_as_read && expected.contains("sha256")) {
+    CHECK(sw::test::sha256_hex(text_of(read.bytes())) == expected["sha256"].get<std::string>());
+  }
   const auto values = numbers(read);
   if (values.empty()) { return; }
   if (expected.contains("values")) {
@@ -84,7 +89,7 @@ void check_numbers(const json& expected, const sw::tensor& read, bool is_stored_
 void check_against_json(const std::string& prefix, const json& expected) {
   const sw::checkpoint_reader reader(prefix);
   reader.verify();
-  const bool  is_big_endian = expected["header"]["endianness"] == 1;
+  const bool is_big_endian = expected["header"]["endianness"] == 1;
   std::size_t whole = 0;
   for (const auto& row : expected["tensors"]) {
     if (row["name"].is_null()) { continue; }
@@ -109,8 +114,8 @@ void check_against_json(const std::string& prefix, const json& expected) {
 }
 
 void write_tiny(const std::string& prefix, std::int32_t shards = 1) {
-  std::vector<float>    w{1, 2, 3};
-  std::int64_t          step = 6;
+  std::vector<float> w{1, 2, 3};
+  std::int64_t step = 6;
   sw::checkpoint_writer writer(prefix, nullptr, shards);
   writer.add("w", sw::view_of(w));
   writer.add("global_step", sw::view_of(step));
@@ -179,7 +184,7 @@ TEST_CASE("a missing or shortened data file is data loss", "[checkpoint][reader]
 }
 
 TEST_CASE("a data file that becomes shorter while it is open is data loss", "[checkpoint][reader]") {
-  const temporary_directory   directory;
+  const temporary_directory directory;
   write_tiny(directory / "m");
   const sw::checkpoint_reader reader(directory / "m");
   std::filesystem::resize_file(directory / "m.data-00000-of-00001", 5);
@@ -206,7 +211,8 @@ TEST_CASE("entries that point outside their shard, or to a shard that is not, ar
 TEST_CASE("strings that claim what cannot be are data loss, and cost no memory", "[checkpoint][reader]") {
   const temporary_directory directory;
   write_tiny(directory / "m");
-  write_index(directory / "m", {}, {{"s", {.dtype = sw::dtype::string, .shape = {std::numeric_limits<std::int64_t>::max()}, .size = 20, .slices = {}}}});
+  write_index(directory / "m", {},
+              {{"s", {.dtype = sw::dtype::string, .shape = {std::numeric_limits<std::int64_t>::max()}, .size = 20, .slices = {}}}});
   const sw::checkpoint_reader reader(directory / "m");
   CHECK_THROWS_AS(reader.read("s"), sw::data_loss_error);
   CHECK_THROWS_AS(reader.verify(), sw::data_loss_error);
@@ -251,8 +257,8 @@ TEST_CASE("a variant, or a dtype nobody knows, does not spoil the rest", "[check
 
 TEST_CASE("a boolean that is neither true nor false is data loss", "[checkpoint][reader]") {
   const temporary_directory directory;
-  const std::uint8_t        two = 2;
-  sw::checkpoint_writer     writer(directory / "b");
+  const std::uint8_t two = 2;
+  sw::checkpoint_writer writer(directory / "b");
   writer.add("flag", {sw::dtype::boolean, {}, sw::view_of(two).bytes});
   writer.commit();
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").read("flag"), sw::data_loss_error);
@@ -261,16 +267,16 @@ TEST_CASE("a boolean that is neither true nor false is data loss", "[checkpoint]
 
 TEST_CASE("the pieces of a tensor are its elements, a bounded part at a time", "[checkpoint][reader]") {
   const temporary_directory directory;
-  std::vector<double>       many(300'000);  // 2.3 MiB
+  std::vector<double> many(300'000);  // 2.3 MiB
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<double>(i); }
-  sw::checkpoint_writer     writer(directory / "m");
+  sw::checkpoint_writer writer(directory / "m");
   writer.add("many", sw::view_of(many));
   writer.add("none", {sw::dtype::float64, {0}, {}});
   writer.add_strings("words", {1}, std::vector<std::string>{"a"});
   writer.commit();
   const sw::checkpoint_reader reader(directory / "m");
-  std::string                 read;
-  std::size_t                 largest = 0;
+  std::string read;
+  std::size_t largest = 0;
   for (const auto piece : reader.pieces("many")) {
     largest = std::max(largest, piece.size());
     read += text_of(piece);
@@ -285,11 +291,11 @@ TEST_CASE("the pieces of a tensor are its elements, a bounded part at a time", "
 TEST_CASE("the pieces of a damaged tensor end in an error, and one tensor can be verified alone", "[checkpoint][reader]") {
   const temporary_directory directory;
   write_tiny(directory / "m");
-  auto       data = sw::test::file_text(directory / "m.data-00000-of-00001");
+  auto data = sw::test::file_text(directory / "m.data-00000-of-00001");
   data[11] = 'x';  // in the last element of "w"
   sw::test::write_file_text(directory / "m.data-00000-of-00001", data);
   const sw::checkpoint_reader reader(directory / "m");
-  const auto                  read_all = [&](const char* name) {
+  const auto read_all = [&](const char* name) {
     for ([[maybe_unused]] const auto piece : reader.pieces(name)) {}
   };
   reader.verify("global_step");

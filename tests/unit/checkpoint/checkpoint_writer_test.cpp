@@ -36,13 +36,13 @@ std::size_t files_in(const std::string& directory) {
 }  // namespace
 
 TEST_CASE("what is written is read by LevelDB and protobuf, and by us", "[checkpoint][writer]") {
-  const temporary_directory            directory;
-  const auto                           shards = GENERATE(1, 2, 5);
-  std::vector<float>                   w(1000, 1.5f);
-  std::vector<std::int64_t>            none;
-  std::array<std::complex<double>, 2>  z{{{1, 2}, {3, 4}}};
-  bool                                 flag = true;
-  std::int8_t                          tiny = -1;
+  const temporary_directory directory;
+  const auto shards = GENERATE(1, 2, 5);
+  std::vector<float> w(1000, 1.5f);
+  std::vector<std::int64_t> none;
+  std::array<std::complex<double>, 2> z{{{1, 2}, {3, 4}}};
+  bool flag = true;
+  std::int8_t tiny = -1;
   sw::checkpoint_writer writer(directory / "model.ckpt-1", nullptr, shards);
   writer.add("z", sw::view_of(z));
   writer.add("w", sw::view_of(w));
@@ -71,7 +71,7 @@ TEST_CASE("what is written is read by LevelDB and protobuf, and by us", "[checkp
 }
 
 TEST_CASE("strings are read back", "[checkpoint][writer]") {
-  const temporary_directory      directory;
+  const temporary_directory directory;
   const std::vector<std::string> words{"", "one", std::string(5000, 'x')};
   sw::checkpoint_writer writer(directory / "s");
   writer.add_strings("words", {3}, words);
@@ -115,8 +115,8 @@ TEST_CASE("a tensor written in slices is put together", "[checkpoint][writer]") 
 
 TEST_CASE("names that are empty, taken or like slice keys, and wrong sizes, are refused", "[checkpoint][writer]") {
   const temporary_directory directory;
-  std::vector<float>        w(3);
-  sw::checkpoint_writer     writer(directory / "x");
+  std::vector<float> w(3);
+  sw::checkpoint_writer writer(directory / "x");
   writer.add("w", sw::view_of(w));
   CHECK_THROWS_AS(writer.add("w", sw::view_of(w)), sw::invalid_argument_error);
   CHECK_THROWS_AS(writer.add("", sw::view_of(w)), sw::invalid_argument_error);
@@ -128,7 +128,7 @@ TEST_CASE("names that are empty, taken or like slice keys, and wrong sizes, are 
 
 TEST_CASE("a writer that is not committed, or fails, leaves nothing", "[checkpoint][writer]") {
   const temporary_directory directory;
-  std::vector<float>        w(3);
+  std::vector<float> w(3);
   {
     sw::checkpoint_writer writer(directory / "x", nullptr, 3);
     writer.add("w", sw::view_of(w));
@@ -142,9 +142,7 @@ TEST_CASE("a writer that is not committed, or fails, leaves nothing", "[checkpoi
       sw::checkpoint_writer writer(directory / "x", files, 2);
       writer.add("w", sw::view_of(w));
       writer.commit();
-    } catch (const sw::resource_exhausted_error&) {
-      has_failed = true;
-    }
+    } catch (const sw::resource_exhausted_error&) { has_failed = true; }
     if (!has_failed) {
       CHECK(nth > 10);
       break;
@@ -160,11 +158,11 @@ TEST_CASE("a writer that is not committed, or fails, leaves nothing", "[checkpoi
 
 TEST_CASE("the bytes on disk stay what they were in the first release", "[checkpoint][writer][golden]") {
   const temporary_directory directory;
-  const std::string         golden = std::string(STEPWELL_GOLDEN) + "/checkpoint/small";
-  std::int64_t              step = 42;
-  std::array<float, 6>      w{0.0f, -1.5f, 2.0f, 1e30f, -0.0f, 1.0f / 3};
+  const std::string golden = std::string(STEPWELL_GOLDEN) + "/checkpoint/small";
+  std::int64_t step = 42;
+  std::array<float, 6> w{0.0f, -1.5f, 2.0f, 1e30f, -0.0f, 1.0f / 3};
   const std::vector<std::string> words{"golden", ""};
-  const std::array<float, 2>     rows{7, 8};
+  const std::array<float, 2> rows{7, 8};
   sw::checkpoint_writer writer(directory / "small", nullptr, 2);
   writer.add("layer/weights", {sw::dtype::float32, {2, 3}, sw::view_of(w).bytes});
   writer.add("global_step", sw::view_of(step));

@@ -36,9 +36,9 @@ namespace {
 
 /// A directory that somebody saves to while somebody else waits.
 struct followed_directory {
-  sw::test::temporary_directory            directory;
+  sw::test::temporary_directory directory;
   std::shared_ptr<sw::test::leaping_clock> clock = std::make_shared<sw::test::leaping_clock>();
-  sw::test::log_capture                    log;
+  sw::test::log_capture log;
 
   void write(std::int64_t step) const {
     sw::checkpoint_writer writer(prefix(step));
@@ -194,8 +194,8 @@ TEST_CASE("after a timeout somebody may know that more will come", "[checkpoint]
 
 TEST_CASE("a stop ends the wait at once, and the iteration", "[checkpoint][iterator]") {
   followed_directory at;
-  std::stop_source   source;
-  auto               waiting = at.waiting(std::nullopt);
+  std::stop_source source;
+  auto waiting = at.waiting(std::nullopt);
   waiting.stop_token = source.get_token();
   int asked = 0;
   at.clock->meanwhile = [&](std::size_t wait) {
@@ -208,9 +208,9 @@ TEST_CASE("a stop ends the wait at once, and the iteration", "[checkpoint][itera
 
 TEST_CASE("a stop from another thread wakes the one who waits", "[checkpoint][iterator]") {
   const sw::test::temporary_directory directory;
-  sw::test::log_capture               log;
-  const auto                          clock = std::make_shared<sw::held_clock>();
-  std::stop_source                    source;
+  sw::test::log_capture log;
+  const auto clock = std::make_shared<sw::held_clock>();
+  std::stop_source source;
   std::thread another([&] {
     while (!clock->wait_for_pending(1)) {}
     source.request_stop();  // time stands still
@@ -221,7 +221,7 @@ TEST_CASE("a stop from another thread wakes the one who waits", "[checkpoint][it
 
 TEST_CASE("a saver's own checkpoints are followed while it keeps only the newest", "[checkpoint][iterator]") {
   followed_directory at;
-  sw::saver          saver(at.directory.path(), {.max_to_keep = 1, .file_system = sw::test::fast_faulty_files()});
+  sw::saver saver(at.directory.path(), {.max_to_keep = 1, .file_system = sw::test::fast_faulty_files()});
   saver.save_and_wait(sw::test::toy_snapshot(10));
   steps found;
   for (const auto& prefix : sw::checkpoints_iterator(at.directory.path(), {.wait = at.waiting(0)})) {
@@ -236,7 +236,7 @@ TEST_CASE("a saver's own checkpoints are followed while it keeps only the newest
 TEST_CASE("a directory that must not be read is an error, not a long wait", "[checkpoint][iterator]") {
   followed_directory at;
   at.save(1);
-  auto       waiting = at.waiting(std::nullopt);
+  auto waiting = at.waiting(std::nullopt);
   const auto files = sw::test::fast_faulty_files();
   waiting.file_system = files;
   files->inject({.kind = sw::test::operation::open, .path_contains = ".index", .errno_value = EACCES});

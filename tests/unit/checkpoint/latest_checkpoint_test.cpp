@@ -24,7 +24,7 @@ using sw::test::write_file_text;
 namespace {
 
 void write_checkpoint(const std::string& prefix) {
-  std::int64_t          step = sw::step_of_checkpoint(prefix).value_or(0);
+  std::int64_t step = sw::step_of_checkpoint(prefix).value_or(0);
   sw::checkpoint_writer writer(prefix);
   writer.add("global_step", sw::view_of(step));
   writer.commit();
@@ -58,7 +58,7 @@ TEST_CASE("a prefix names its step", "[checkpoint][latest]") {
 
 TEST_CASE("STATE-4 STATE-5 the latest checkpoint is what the state file says, if it is there", "[checkpoint][latest]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
+  sw::test::log_capture log;
   CHECK_FALSE(sw::latest_checkpoint(directory.path()).has_value());
   CHECK_FALSE(sw::latest_checkpoint(directory / "nowhere").has_value());
   write_checkpoint(directory / "model.ckpt-1");
@@ -99,7 +99,8 @@ TEST_CASE("a directory that claims nothing has no newest checkpoint", "[checkpoi
 TEST_CASE("D-4 the newest whole one is found, past damaged ones, with a warning for each", "[checkpoint][latest]") {
   const temporary_directory directory;
   for (const std::string step : {"1", "2", "3", "4"}) { write_checkpoint(directory / "model.ckpt-" + step); }
-  write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-4\" "
+  write_file_text(directory / "checkpoint",
+                  "model_checkpoint_path: \"model.ckpt-4\" "
                   "all_model_checkpoint_paths: [\"model.ckpt-2\", \"model.ckpt-3\", \"model.ckpt-4\"]");
   CHECK(newest(directory) == "model.ckpt-4");
   sw::test::log_capture log;
@@ -114,12 +115,13 @@ TEST_CASE("D-4 the newest whole one is found, past damaged ones, with a warning 
   CHECK(newest(directory) == "model.ckpt-1");  // not listed, but there
   std::filesystem::remove(directory / "model.ckpt-1.index");
   CHECK_THROWS_AS(newest(directory), sw::data_loss_error);
-  CHECK_THROWS_WITH(newest(directory), Catch::Contains("model.ckpt-4") && Catch::Contains("model.ckpt-3") && Catch::Contains("model.ckpt-2"));
+  CHECK_THROWS_WITH(newest(directory),
+                    Catch::Contains("model.ckpt-4") && Catch::Contains("model.ckpt-3") && Catch::Contains("model.ckpt-2"));
 }
 
 TEST_CASE("a state file that names only what is gone is a claim, and an error", "[checkpoint][latest]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
+  sw::test::log_capture log;
   write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-4\"");
   CHECK_THROWS_AS(newest(directory), sw::data_loss_error);
 }
@@ -165,7 +167,8 @@ TEST_CASE("the list's order is that of time, so training rolled back to a lower 
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-300");
   write_checkpoint(directory / "model.ckpt-250");
-  write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-250\" "
+  write_file_text(directory / "checkpoint",
+                  "model_checkpoint_path: \"model.ckpt-250\" "
                   "all_model_checkpoint_paths: [\"model.ckpt-300\", \"model.ckpt-250\"]");
   CHECK(newest(directory) == "model.ckpt-250");
 }

@@ -19,9 +19,9 @@ namespace {
 
 /// "m" with float32 w [4], int64 global_step, and two notes.
 std::string write_model(const sw::test::temporary_directory& directory) {
-  std::vector<float>    w{1, 2, 3, 4};
-  std::int64_t          step = 9;
-  std::int32_t          version = 1;
+  std::vector<float> w{1, 2, 3, 4};
+  std::int64_t step = 9;
+  std::int32_t version = 1;
   sw::checkpoint_writer writer(directory / "m");
   writer.add("w", sw::view_of(w));
   writer.add("global_step", sw::view_of(step));
@@ -37,9 +37,7 @@ template<class Error, class Action>
 std::string message_of(Action action) {
   try {
     action();
-  } catch (const Error& failure) {
-    return failure.what();
-  }
+  } catch (const Error& failure) { return failure.what(); }
   FAIL("nothing of the kind was thrown");
   return {};
 }
@@ -50,8 +48,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 TEST_CASE("a model is restored by name, and the report says what was and was not used", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
-  const sw::checkpoint_reader         reader(write_model(directory));
-  std::vector<float>                  w(4);
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(4);
   const auto report = sw::restore(sw::variables({{"w", w}}), reader);
   CHECK(w == std::vector<float>{1, 2, 3, 4});
   CHECK(report.restored == std::vector<std::string>{"w"});
@@ -61,8 +59,8 @@ TEST_CASE("a model is restored by name, and the report says what was and was not
 
 TEST_CASE("a name of ours may stand for another in the checkpoint", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
-  const sw::checkpoint_reader         reader(write_model(directory));
-  std::vector<float>                  kernel(4);
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> kernel(4);
   const auto report = sw::restore(sw::variables({{"dense/kernel", kernel}}), reader, {.names = {{"dense/kernel", "w"}}});
   CHECK(kernel == std::vector<float>{1, 2, 3, 4});
   CHECK(report.restored == std::vector<std::string>{"dense/kernel"});
@@ -70,10 +68,10 @@ TEST_CASE("a name of ours may stand for another in the checkpoint", "[checkpoint
 
 TEST_CASE("CKPT-9 variables the checkpoint lacks are an error that lists them, and nothing is written", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
-  const sw::checkpoint_reader         reader(write_model(directory));
-  std::vector<float>                  w(4, 7);
-  float                               a = 0;
-  float                               b = 0;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(4, 7);
+  float a = 0;
+  float b = 0;
   const auto list = sw::variables({{"w", w}, {"a", a}, {"b", b}});
   const auto message = message_of<sw::not_found_error>([&] { sw::restore(list, reader, {.names = {{"b", "their_b"}}}); });
   CHECK(contains(message, "the model and the checkpoint differ"));
@@ -85,9 +83,9 @@ TEST_CASE("CKPT-9 variables the checkpoint lacks are an error that lists them, a
 
 TEST_CASE("missing variables may be allowed: they keep their value", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
-  const sw::checkpoint_reader         reader(write_model(directory));
-  std::vector<float>                  w(4);
-  float                               fresh = 5;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(4);
+  float fresh = 5;
   const auto report = sw::restore(sw::variables({{"fresh", fresh}, {"w", w}}), reader, {.allow_missing = true});
   CHECK(fresh == 5);
   CHECK(w[3] == 4);
@@ -97,10 +95,10 @@ TEST_CASE("missing variables may be allowed: they keep their value", "[checkpoin
 
 TEST_CASE("CKPT-9 every dtype and shape that differs is listed, with both sides, and nothing is written", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
-  const sw::checkpoint_reader         reader(write_model(directory));
-  std::vector<float>                  w(5, 7);
-  std::int32_t                        step = 3;
-  float                               gone = 0;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(5, 7);
+  std::int32_t step = 3;
+  float gone = 0;
   const auto list = sw::variables({{"w", w}, {"global_step", step}, {"gone", gone}});
   const auto message = message_of<sw::invalid_argument_error>([&] { sw::restore(list, reader); });
   CHECK(contains(message, "w: checkpoint has DT_FLOAT [4], model has DT_FLOAT [5]"));
@@ -112,14 +110,14 @@ TEST_CASE("CKPT-9 every dtype and shape that differs is listed, with both sides,
 
 TEST_CASE("a damaged tensor is found before anything is written", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
-  const auto                          prefix = write_model(directory);
-  const auto                          data = prefix + ".data-00000-of-00001";
-  auto                                bytes = sw::test::file_text(data);
+  const auto prefix = write_model(directory);
+  const auto data = prefix + ".data-00000-of-00001";
+  auto bytes = sw::test::file_text(data);
   bytes[16] = static_cast<char>(bytes[16] ^ 4);  // in global_step, after w
   sw::test::write_file_text(data, bytes);
   const sw::checkpoint_reader reader(prefix);
-  std::vector<float>          w(4, 7);
-  std::int64_t                step = 3;
+  std::vector<float> w(4, 7);
+  std::int64_t step = 3;
   const auto message = message_of<sw::data_loss_error>([&] { sw::restore(sw::variables({{"w", w}, {"global_step", step}}), reader); });
   CHECK(contains(message, "global_step"));
   CHECK(w == std::vector<float>(4, 7));
@@ -127,8 +125,8 @@ TEST_CASE("a damaged tensor is found before anything is written", "[checkpoint][
 
 TEST_CASE("a snapshot restores by the same rules", "[checkpoint][restore]") {
   const auto taken = sw::test::toy_snapshot(4);
-  auto       toy = toy_at(1);
-  float      extra = 2;
+  auto toy = toy_at(1);
+  float extra = 2;
   CHECK_THROWS_AS(sw::restore(sw::variables({{"extra", extra}}), taken), sw::not_found_error);
   CHECK_THROWS_AS(sw::restore(sw::variables({{"trained", extra}}), taken), sw::invalid_argument_error);
   const auto report = sw::restore(sw::variables({{"step", toy.global_step}}), taken, {.names = {{"step", "global_step"}}});

@@ -13,9 +13,7 @@ namespace {
 
 std::vector<listed_checkpoint> ours(std::initializer_list<int> steps) {
   std::vector<listed_checkpoint> list;
-  for (const int step : steps) {
-    list.push_back({.name = std::to_string(step), .step = step, .time = 3600.0 * step, .is_ours = true});
-  }
+  for (const int step : steps) { list.push_back({.name = std::to_string(step), .step = step, .time = 3600.0 * step, .is_ours = true}); }
   return list;
 }
 
@@ -66,8 +64,9 @@ TEST_CASE("the best by metric stay, in either direction; no metric and NaN are n
   list[1].metric = 0.9;
   list[2].metric = std::numeric_limits<double>::quiet_NaN();
   const auto kept = [&](better direction, std::size_t count) {
-    return names(plan_retention(list, {.max_to_keep = 1, .keep_every_n_hours = {},
-                                       .best = keep_best{.count = count, .direction = direction}}, 0).listed);
+    return names(
+        plan_retention(list, {.max_to_keep = 1, .keep_every_n_hours = {}, .best = keep_best{.count = count, .direction = direction}}, 0)
+            .listed);
   };
   CHECK(kept(better::higher, 1) == "2 5 ");
   CHECK(kept(better::lower, 1) == "1 5 ");

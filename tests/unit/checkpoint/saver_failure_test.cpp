@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("a failed save is delivered once, of its own kind, and the one before is intact", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make();
+  auto saver = shop.make();
   save_and_settle(saver, toy_snapshot(1));
   int told = 0;
   saver.on_failure([&](std::exception_ptr) { ++told; });
@@ -42,7 +42,7 @@ TEST_CASE("a failed save is delivered once, of its own kind, and the one before 
 
 TEST_CASE("a failure is delivered at the next save, or when asked for", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make();
+  auto saver = shop.make();
   const auto fail_once = [&](std::int64_t step) {
     std::atomic<bool> done = false;
     saver.on_failure([&](std::exception_ptr) { done = true; });
@@ -63,7 +63,7 @@ TEST_CASE("a failure is delivered at the next save, or when asked for", "[checkp
 
 TEST_CASE("save_and_wait throws its own failure and leaves none behind", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make();
+  auto saver = shop.make();
   shop.files->inject({.kind = sw::test::operation::rename, .path_contains = ".index", .errno_value = EROFS});
   CHECK_THROWS_AS(saver.save_and_wait(toy_snapshot(1)), sw::permission_denied_error);
   CHECK_FALSE(saver.has_failure());
@@ -71,9 +71,9 @@ TEST_CASE("save_and_wait throws its own failure and leaves none behind", "[check
 }
 
 TEST_CASE("under warn a failure is logged, and nobody is stopped", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
-  auto                  saver = shop.make({.on_error = sw::on_save_error::warn()});
+  auto saver = shop.make({.on_error = sw::on_save_error::warn()});
   shop.files->inject({.kind = sw::test::operation::sync, .errno_value = EIO});
   saver.save(toy_snapshot(1));
   CHECK_NOTHROW(saver.drain());
@@ -81,9 +81,9 @@ TEST_CASE("under warn a failure is logged, and nobody is stopped", "[checkpoint]
 }
 
 TEST_CASE("a passing failure is tried again after a wait that doubles", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
-  auto                  saver = shop.make({.on_error = sw::on_save_error::retry(2, 10s)});
+  auto saver = shop.make({.on_error = sw::on_save_error::retry(2, 10s)});
   const auto fail_next = [&] { shop.files->inject({.kind = sw::test::operation::sync, .errno_value = EIO}); };
   fail_next();
   saver.save(toy_snapshot(1));
@@ -101,9 +101,9 @@ TEST_CASE("a passing failure is tried again after a wait that doubles", "[checkp
 }
 
 TEST_CASE("after the last try the failure is delivered; a full disk is not tried again", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
-  auto                  saver = shop.make({.on_error = sw::on_save_error::retry(1, 10s)});
+  auto saver = shop.make({.on_error = sw::on_save_error::retry(1, 10s)});
   shop.files->inject({.kind = sw::test::operation::sync, .errno_value = EIO, .from_then_on = true});
   saver.save(toy_snapshot(1));
   REQUIRE(shop.clock->wait_for_pending(1));
@@ -116,7 +116,7 @@ TEST_CASE("after the last try the failure is delivered; a full disk is not tried
 }
 
 TEST_CASE("a saver that goes does not wait for the time of the next try, and logs what nobody was told", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
   {
     auto saver = shop.make({.on_error = sw::on_save_error::retry(5, 1000s)});
@@ -135,10 +135,10 @@ TEST_CASE("a saver that goes does not wait for the time of the next try, and log
 }
 
 TEST_CASE("a callback that throws is logged; one may replace itself", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
-  int                   second = 0;
-  auto                  saver = shop.make();
+  int second = 0;
+  auto saver = shop.make();
   saver.on_saved([&](const sw::saved_checkpoint&) {
     saver.on_saved([&](const sw::saved_checkpoint&) { ++second; });
     throw std::runtime_error("from the callback");
@@ -150,7 +150,7 @@ TEST_CASE("a callback that throws is logged; one may replace itself", "[checkpoi
 }
 
 TEST_CASE("CKPT-3 a directory removed under way is a clear error", "[checkpoint][saver]") {
-  workshop  shop;
+  workshop shop;
   sw::saver saver(shop.directory / "run", shop.with({}));
   save_and_settle(saver, toy_snapshot(1));
   std::filesystem::remove_all(shop.directory / "run");

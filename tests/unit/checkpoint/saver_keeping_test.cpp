@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("CKPT-1 a saver that is told nothing keeps the newest five, in one shard each", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make();
+  auto saver = shop.make();
   for (std::int64_t step = 1; step <= 7; ++step) { save_and_settle(saver, toy_snapshot(step)); }
   CHECK(shop.steps() == "3 4 5 6 7");
   CHECK(std::filesystem::exists(shop.directory / "model.ckpt-7.data-00000-of-00001"));
@@ -36,7 +36,7 @@ TEST_CASE("CKPT-1 a saver that is told nothing keeps the newest five, in one sha
 
 TEST_CASE("STATE-7 the state file is written before an older checkpoint goes, and again after", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make({.max_to_keep = 1});
+  auto saver = shop.make({.max_to_keep = 1});
   save_and_settle(saver, toy_snapshot(1));
   const auto before = shop.files->operations();
   save_and_settle(saver, toy_snapshot(2));
@@ -52,10 +52,10 @@ TEST_CASE("STATE-7 the state file is written before an older checkpoint goes, an
 }
 
 TEST_CASE("STATE-7 a note from the future of when the last one was kept is not believed", "[checkpoint][saver]") {
-  workshop   shop;
+  workshop shop;
   const auto options = sw::saver_options{.max_to_keep = 1, .keep_every_n_hours = 2};
   { shop.make(options).save_and_wait(toy_snapshot(1)); }
-  auto       state = sw::test::file_text(shop.directory / "checkpoint");
+  auto state = sw::test::file_text(shop.directory / "checkpoint");
   const auto note = state.find("last_preserved_timestamp");
   REQUIRE(note != std::string::npos);
   sw::test::write_file_text(shop.directory / "checkpoint", state.substr(0, note) + "last_preserved_timestamp: 9e9\n");
@@ -68,15 +68,16 @@ TEST_CASE("STATE-7 a note from the future of when the last one was kept is not b
 
 TEST_CASE("CKPT-5 CKPT-7 the newest are kept, and a step saved again is the newest", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make({.max_to_keep = 2});
+  auto saver = shop.make({.max_to_keep = 2});
   for (const std::int64_t step : {1, 2, 3}) { save_and_settle(saver, toy_snapshot(step)); }
   CHECK(shop.steps() == "2 3");
   save_and_settle(saver, toy_snapshot(2));
   CHECK(saver.checkpoints() == std::vector<std::string>{shop.directory / "model.ckpt-3", shop.directory / "model.ckpt-2"});
   save_and_settle(saver, toy_snapshot(1));
   CHECK(shop.steps() == "1 2");
-  CHECK(names_in(shop.directory.path()) == "checkpoint model.ckpt-1.data-00000-of-00001 model.ckpt-1.index "
-                                           "model.ckpt-2.data-00000-of-00002 model.ckpt-2.data-00001-of-00002 model.ckpt-2.index");
+  CHECK(names_in(shop.directory.path()) ==
+        "checkpoint model.ckpt-1.data-00000-of-00001 model.ckpt-1.index "
+        "model.ckpt-2.data-00000-of-00002 model.ckpt-2.data-00001-of-00002 model.ckpt-2.index");
   const auto state = sw::test::file_text(shop.directory / "checkpoint");
   CHECK(state.find("model.ckpt-3") == std::string::npos);
 }
@@ -111,7 +112,7 @@ TEST_CASE("the one restored from, and pinned ones, are never deleted", "[checkpo
 
 TEST_CASE("D-13 of those restored from only the last stays: many recoveries do not fill the disk", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make({.max_to_keep = 1});
+  auto saver = shop.make({.max_to_keep = 1});
   for (std::int64_t step = 1; step <= 20; ++step) {
     save_and_settle(saver, toy_snapshot(step));
     CHECK(saver.restore_newest()->step() == step);
@@ -121,7 +122,7 @@ TEST_CASE("D-13 of those restored from only the last stays: many recoveries do n
 }
 
 TEST_CASE("checkpoints that no saver of ours wrote are never deleted", "[checkpoint][saver]") {
-  workshop     shop;
+  workshop shop;
   std::int64_t step = 1;
   {
     sw::checkpoint_writer writer(shop.directory / "model.ckpt-1");
@@ -172,13 +173,19 @@ TEST_CASE("what killed saves left is swept at the start, with a warning; what ot
   }
   const auto put = [&](const std::string& name) { sw::test::write_file_text(shop.directory / name, "x"); };
   for (const std::string name : {".tmp-1-2-model.ckpt-9.index", ".tmp-1-2-checkpoint", "model.ckpt-9.data-00000-of-00001",
-                                 "model.ckpt-1.data-00000-of-00002", ".tmp-1-3-model.ckpt-9.data-00000-of-00001"}) { put(name); }
-  for (const std::string name : {"other-9.data-00000-of-00001", ".tmp-1-2-events", ".tmp-1-2-my-model.ckpt-3.index", ".tmp-1-2-my-checkpoint", "model.ckpt-x.data-00000-of-00001", "model.ckpt-9.meta"}) { put(name); }
+                                 "model.ckpt-1.data-00000-of-00002", ".tmp-1-3-model.ckpt-9.data-00000-of-00001"}) {
+    put(name);
+  }
+  for (const std::string name : {"other-9.data-00000-of-00001", ".tmp-1-2-events", ".tmp-1-2-my-model.ckpt-3.index",
+                                 ".tmp-1-2-my-checkpoint", "model.ckpt-x.data-00000-of-00001", "model.ckpt-9.meta"}) {
+    put(name);
+  }
   sw::test::log_capture log;
-  auto                  saver = shop.make();
-  CHECK(names_in(shop.directory.path()) == ".tmp-1-2-events .tmp-1-2-my-checkpoint .tmp-1-2-my-model.ckpt-3.index "
-                                           "checkpoint model.ckpt-1.data-00000-of-00001 model.ckpt-1.index "
-                                           "model.ckpt-9.meta model.ckpt-x.data-00000-of-00001 other-9.data-00000-of-00001");
+  auto saver = shop.make();
+  CHECK(names_in(shop.directory.path()) ==
+        ".tmp-1-2-events .tmp-1-2-my-checkpoint .tmp-1-2-my-model.ckpt-3.index "
+        "checkpoint model.ckpt-1.data-00000-of-00001 model.ckpt-1.index "
+        "model.ckpt-9.meta model.ckpt-x.data-00000-of-00001 other-9.data-00000-of-00001");
   CHECK(log.contains(sw::log_level::warning, "model.ckpt-9.data-00000-of-00001"));
   CHECK(log.contains(sw::log_level::warning, "model.ckpt-1.data-00000-of-00002"));
   CHECK(toy_in(*saver.restore_newest()) == toy_at(1));
@@ -198,9 +205,9 @@ TEST_CASE("a checkpoint that may not be read stops a saver from taking over", "[
 }
 
 TEST_CASE("CKPT-6 what cannot be deleted is logged, and tried again after the next save", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
-  auto                  saver = shop.make({.max_to_keep = 1});
+  auto saver = shop.make({.max_to_keep = 1});
   save_and_settle(saver, toy_snapshot(1));
   shop.files->inject({.kind = sw::test::operation::remove, .path_contains = "model.ckpt-1.index", .errno_value = EPERM});
   save_and_settle(saver, toy_snapshot(2));
@@ -211,7 +218,7 @@ TEST_CASE("CKPT-6 what cannot be deleted is logged, and tried again after the ne
 }
 
 TEST_CASE("CKPT-8 damaged checkpoints do not count as kept, and stay", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
   {
     auto saver = shop.make();
@@ -229,7 +236,7 @@ TEST_CASE("CKPT-8 damaged checkpoints do not count as kept, and stay", "[checkpo
 }
 
 TEST_CASE("when none is whole nothing is overwritten", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
   { shop.make().save_and_wait(toy_snapshot(1)); }
   std::filesystem::resize_file(shop.directory / "model.ckpt-1.data-00000-of-00001", 3);
@@ -242,7 +249,7 @@ TEST_CASE("when none is whole nothing is overwritten", "[checkpoint][saver]") {
 }
 
 TEST_CASE("data without an index stays when the state file still calls it newest", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
   { shop.make().save_and_wait(toy_snapshot(1)); }
   std::filesystem::rename(shop.directory / "model.ckpt-1.index", shop.directory / "saved.index");
@@ -275,11 +282,12 @@ TEST_CASE("STATE-2 a checkpoint is the same one by any spelling of its directory
     for (const std::int64_t step : {1, 2}) { save_and_settle(saver, toy_snapshot(step)); }
   }
   const auto absolute = shop.directory / "model.ckpt-2";
-  sw::test::write_file_text(shop.directory / "checkpoint",
-                            "model_checkpoint_path: \"" + absolute + "\"\n"
-                            "all_model_checkpoint_paths: \"model.ckpt-2\"\n"
-                            "all_model_checkpoint_paths: \"./model.ckpt-1\"\n"
-                            "all_model_checkpoint_paths: \"" + absolute + "\"\n");
+  sw::test::write_file_text(shop.directory / "checkpoint", "model_checkpoint_path: \"" + absolute +
+                                                               "\"\n"
+                                                               "all_model_checkpoint_paths: \"model.ckpt-2\"\n"
+                                                               "all_model_checkpoint_paths: \"./model.ckpt-1\"\n"
+                                                               "all_model_checkpoint_paths: \"" +
+                                                               absolute + "\"\n");
   auto saver = shop.make({.max_to_keep = 1, .pinned = {shop.directory.path() + "/./model.ckpt-1"}});
   CHECK(saver.checkpoints() == std::vector<std::string>{shop.directory / "model.ckpt-1", shop.directory / "model.ckpt-2"});
   for (const std::int64_t step : {3, 4}) { save_and_settle(saver, toy_snapshot(step)); }
@@ -303,13 +311,13 @@ TEST_CASE("STATE-2 what is listed in another directory stays listed, also where 
   }
   std::filesystem::remove(shop.directory / "run/model.ckpt-2.index");
   sw::test::log_capture log;
-  sw::saver             saver(run, shop.with({}));
+  sw::saver saver(run, shop.with({}));
   CHECK(toy_in(*saver.restore_newest()) == toy_at(1));
 }
 
 TEST_CASE("metrics that cannot be written keep nothing from being deleted, and are not forgotten", "[checkpoint][saver]") {
-  workshop                shop;
-  sw::test::log_capture   log;
+  workshop shop;
+  sw::test::log_capture log;
   const sw::saver_options options{.max_to_keep = 1, .keep_best = sw::keep_best{}};
   {
     auto saver = shop.make(options);
@@ -341,14 +349,15 @@ TEST_CASE("metrics that may not be read stop a saver from taking over", "[checkp
 }
 
 TEST_CASE("one found only beyond the list makes all listed ones damaged", "[checkpoint][saver]") {
-  workshop              shop;
+  workshop shop;
   sw::test::log_capture log;
   {
     auto saver = shop.make();
     for (const std::int64_t step : {1, 2, 3}) { save_and_settle(saver, toy_snapshot(step)); }
   }
-  sw::test::write_file_text(shop.directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-3\"\n"
-                                                           "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
+  sw::test::write_file_text(shop.directory / "checkpoint",
+                            "model_checkpoint_path: \"model.ckpt-3\"\n"
+                            "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
   for (const std::string name : {"model.ckpt-2.data-00000-of-00001", "model.ckpt-3.data-00000-of-00001"}) {
     auto bytes = sw::test::file_text(shop.directory / name);
     bytes[5] = static_cast<char>(~bytes[5]);
@@ -362,9 +371,9 @@ TEST_CASE("one found only beyond the list makes all listed ones damaged", "[chec
 }
 
 TEST_CASE("a saver whose directory was moved away does not write into the new one of that name", "[checkpoint][saver]") {
-  workshop   shop;
+  workshop shop;
   const auto path = shop.directory / "run";
-  sw::saver  first(path, shop.with({}));
+  sw::saver first(path, shop.with({}));
   save_and_settle(first, toy_snapshot(1));
   std::filesystem::rename(path, shop.directory / "kept");
   {

@@ -31,8 +31,8 @@ using namespace std::chrono_literals;
 static_assert(std::is_nothrow_move_constructible_v<sw::saver> && !std::is_copy_constructible_v<sw::saver>);
 
 TEST_CASE("CKPT-4 STATE-1 a saved checkpoint is there with index, data and state file, and restores", "[checkpoint][saver]") {
-  workshop   shop;
-  auto       saver = shop.make();
+  workshop shop;
+  auto saver = shop.make();
   const auto saved = save_and_settle(saver, toy_snapshot(7));
   CHECK(saved.prefix == shop.directory / "model.ckpt-7");
   CHECK(saved.step == 7);
@@ -46,7 +46,7 @@ TEST_CASE("CKPT-4 STATE-1 a saved checkpoint is there with index, data and state
 }
 
 TEST_CASE("saves are written in the background, in order, and told of", "[checkpoint][saver]") {
-  workshop                  shop;
+  workshop shop;
   std::vector<std::int64_t> told;
   {
     auto saver = shop.make({.max_to_keep = sw::none});
@@ -62,11 +62,11 @@ TEST_CASE("saves are written in the background, in order, and told of", "[checkp
 }
 
 TEST_CASE("a buffer is free again once its snapshot is durable, before anybody is told", "[checkpoint][saver]") {
-  workshop          shop;
-  auto              toy = toy_at(1);
+  workshop shop;
+  auto toy = toy_at(1);
   sw::snapshot_pool pool(sw::snapshot_size(toy.list()));
-  auto              saver = shop.make();
-  std::size_t       available = 0;
+  auto saver = shop.make();
+  std::size_t available = 0;
   saver.on_saved([&](const sw::saved_checkpoint&) { available = pool.available(); });
   saver.save_and_wait(sw::snapshot::capture(pool.acquire(), toy.list(), 1));
   CHECK(available == 2);
@@ -88,7 +88,7 @@ TEST_CASE("a directory has one saver at a time, by whatever path", "[checkpoint]
 }
 
 TEST_CASE("the directory is made if it is missing", "[checkpoint][saver]") {
-  workshop  shop;
+  workshop shop;
   sw::saver saver(shop.directory / "a/b", shop.with({}));
   save_and_settle(saver, toy_snapshot(1));
   CHECK(steps_in(shop.directory / "a/b") == "1");
@@ -103,7 +103,7 @@ TEST_CASE("options that make no sense are refused", "[checkpoint][saver]") {
 }
 
 TEST_CASE("CKPT-3 padded, the number of a step has eight digits, and counts as the number it is", "[checkpoint][saver]") {
-  workshop   shop;
+  workshop shop;
   const auto options = sw::saver_options{.pad_step_number = true, .max_to_keep = 2};
   {
     auto saver = shop.make(options);
@@ -114,28 +114,32 @@ TEST_CASE("CKPT-3 padded, the number of a step has eight digits, and counts as t
   CHECK(saver.checkpoints().size() == 2);
   CHECK(saver.restore_newest()->step() == 123456789);
   save_and_settle(saver, toy_snapshot(8));
-  CHECK(names_in(shop.directory.path()) == "checkpoint model.ckpt-00000008.data-00000-of-00001 model.ckpt-00000008.index "
-                                           "model.ckpt-123456789.data-00000-of-00001 model.ckpt-123456789.index");
+  CHECK(names_in(shop.directory.path()) ==
+        "checkpoint model.ckpt-00000008.data-00000-of-00001 model.ckpt-00000008.index "
+        "model.ckpt-123456789.data-00000-of-00001 model.ckpt-123456789.index");
 }
 
 TEST_CASE("CKPT-4 several shards, another basename and no syncing are options", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make({.basename = "best", .shards = 3, .sync = false});
+  auto saver = shop.make({.basename = "best", .shards = 3, .sync = false});
   save_and_settle(saver, toy_snapshot(2));
-  CHECK(names_in(shop.directory.path()) == "best-2.data-00000-of-00003 best-2.data-00001-of-00003 best-2.data-00002-of-00003 best-2.index checkpoint");
+  CHECK(names_in(shop.directory.path()) ==
+        "best-2.data-00000-of-00003 best-2.data-00001-of-00003 best-2.data-00002-of-00003 best-2.index checkpoint");
   CHECK(toy_in(*saver.restore_newest()) == toy_at(2));
   CHECK(shop.files->operations(sw::test::operation::sync) == 0);
 }
 
 TEST_CASE("CKPT-3 STATE-3 data, index and state file are each synced and renamed in that order", "[checkpoint][saver]") {
   workshop shop;
-  auto     saver = shop.make();
+  auto saver = shop.make();
   const auto before = shop.files->operations();
   save_and_settle(saver, toy_snapshot(1));
   std::string order;
   for (const auto& event : shop.files->history()) {
     if (event.number <= before) { continue; }
-    const auto what = event.path.find(".data-") != std::string::npos ? "data " : event.path.find(".index") != std::string::npos ? "index " : "state ";
+    const auto what = event.path.find(".data-") != std::string::npos   ? "data "
+                      : event.path.find(".index") != std::string::npos ? "index "
+                                                                       : "state ";
     if (event.kind == sw::test::operation::sync) { order += std::string("sync ") + what; }
     if (event.kind == sw::test::operation::rename) { order += std::string("rename ") + what; }
     if (event.kind == sw::test::operation::sync_directory) { order += "directory "; }
@@ -144,7 +148,7 @@ TEST_CASE("CKPT-3 STATE-3 data, index and state file are each synced and renamed
 }
 
 TEST_CASE("a full stage makes a save wait, skip, or take the place of the one that waits", "[checkpoint][saver]") {
-  workshop       shop;
+  workshop shop;
   sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
@@ -172,7 +176,10 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
     saver.save(toy_snapshot(1));
     saver.save(toy_snapshot(2));
     std::atomic<bool> has_returned = false;
-    std::thread       third([&] { saver.save(toy_snapshot(3)); has_returned = true; });
+    std::thread third([&] {
+      saver.save(toy_snapshot(3));
+      has_returned = true;
+    });
     gate.wait_for_somebody();
     CHECK_FALSE(has_returned);
     gate.open();
@@ -183,9 +190,9 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
 }
 
 TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoint][saver]") {
-  workshop          shop;
-  sw::test::gate    gate;
-  auto              toy = toy_at(1);
+  workshop shop;
+  sw::test::gate gate;
+  auto toy = toy_at(1);
   sw::snapshot_pool pool(sw::snapshot_size(toy.list()), 2);
   hold_data(shop, gate);
   gate.close();
@@ -216,7 +223,10 @@ TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoi
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK_FALSE(saver.try_acquire(pool).has_value());
-    std::thread opener([&] { gate.wait_for_somebody(); gate.open(); });
+    std::thread opener([&] {
+      gate.wait_for_somebody();
+      gate.open();
+    });
     saver.save(capture(saver.acquire(pool), 3));
     opener.join();
     saver.drain();
@@ -225,13 +235,15 @@ TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoi
 }
 
 TEST_CASE("draining ends at its deadline", "[checkpoint][saver]") {
-  workshop       shop;
+  workshop shop;
   sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
   auto saver = shop.make();
   saver.save(toy_snapshot(1));
-  std::thread later([&] { if (shop.clock->wait_for_pending(1)) { shop.clock->advance(5s); } });
+  std::thread later([&] {
+    if (shop.clock->wait_for_pending(1)) { shop.clock->advance(5s); }
+  });
   CHECK_THROWS_AS(saver.drain(shop.clock->now() + 5s), sw::deadline_exceeded_error);
   later.join();
   gate.open();
@@ -241,8 +253,8 @@ TEST_CASE("draining ends at its deadline", "[checkpoint][saver]") {
 
 TEST_CASE("a late drain is forgiven once all is written: the end waits again", "[checkpoint][saver]") {
   sw::test::log_capture log;
-  workshop              shop;
-  sw::test::gate        gate;
+  workshop shop;
+  sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
   std::thread opener;
@@ -255,7 +267,10 @@ TEST_CASE("a late drain is forgiven once all is written: the end waits again", "
     gate.close();
     saver.save(toy_snapshot(2));
     gate.wait_for_somebody();
-    opener = std::thread([&] { std::this_thread::yield(); gate.open(); });
+    opener = std::thread([&] {
+      std::this_thread::yield();
+      gate.open();
+    });
   }
   opener.join();
   CHECK(shop.steps() == "1 2");
@@ -263,8 +278,8 @@ TEST_CASE("a late drain is forgiven once all is written: the end waits again", "
 }
 
 TEST_CASE("who asked is woken when nothing is under way", "[checkpoint][saver]") {
-  workshop         shop;
-  sw::test::gate   gate;
+  workshop shop;
+  sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
   std::atomic<int> woken = 0;
@@ -283,7 +298,7 @@ TEST_CASE("who asked is woken when nothing is under way", "[checkpoint][saver]")
 }
 
 TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]") {
-  workshop       shop;
+  workshop shop;
   sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
@@ -302,9 +317,9 @@ TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]")
 }
 
 TEST_CASE("a saver whose pool is joined writes on the caller's thread", "[checkpoint][saver]") {
-  workshop   shop;
+  workshop shop;
   const auto threads = std::make_shared<sw::io::pool>(1);
-  auto       saver = shop.make({.pool = threads});
+  auto saver = shop.make({.pool = threads});
   threads->join();
   saver.save(toy_snapshot(1));
   CHECK(saver.save_and_wait(toy_snapshot(2)).step == 2);

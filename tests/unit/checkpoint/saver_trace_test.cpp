@@ -36,7 +36,7 @@ const std::set<std::string> of_a_save{"encode", "write", "sync data", "write ind
 
 TEST_CASE("the copy is a span of the thread that makes it, and the snapshot remembers the trace", "[checkpoint][trace]") {
   const test::traced with;
-  const auto         taken = traced_snapshot(with.recorder, 7);
+  const auto taken = traced_snapshot(with.recorder, 7);
   CHECK(taken.trace() == with.recorder);
   const auto observed = with.recorder->take();
   REQUIRE(test::names_of(observed) == std::vector<std::string>{"snapshot"});
@@ -48,7 +48,7 @@ TEST_CASE("the copy is a span of the thread that makes it, and the snapshot reme
 
 TEST_CASE("a save in the background is recorded for who asked for it, piece by piece", "[checkpoint][trace]") {
   const test::workshop shop;
-  const test::traced   with;
+  const test::traced with;
   shop.files->before_each([&](const test::event&) { with.time->advance(1ms); });
   {
     auto saver = shop.make({.pool = std::make_shared<sw::io::pool>(1)});
@@ -56,7 +56,7 @@ TEST_CASE("a save in the background is recorded for who asked for it, piece by p
     saver.drain();
   }
   const auto observed = with.recorder->take();
-  auto       kinds = of_a_save;
+  auto kinds = of_a_save;
   kinds.insert("tidy");
   CHECK(test::kinds_of(observed) == with_copy(kinds));
   const auto save = test::spans_named(observed, "save").at(0);
@@ -79,10 +79,10 @@ TEST_CASE("a save in the background is recorded for who asked for it, piece by p
 }
 
 TEST_CASE("what is still being saved when a timeline is written belongs to the next one", "[checkpoint][trace]") {
-  test::workshop     shop;
-  test::gate         gate;
+  test::workshop shop;
+  test::gate gate;
   const test::traced with;
-  auto               saver = shop.make();
+  auto saver = shop.make();
   gate.close();
   test::hold_data(shop, gate);
   saver.save(traced_snapshot(with.recorder, 7));
@@ -99,9 +99,9 @@ TEST_CASE("what is still being saved when a timeline is written belongs to the n
 }
 
 TEST_CASE("sessions that share the pool's threads each have their own saves on their timelines", "[checkpoint][trace]") {
-  const auto           pool = std::make_shared<sw::io::pool>(1);
+  const auto pool = std::make_shared<sw::io::pool>(1);
   const test::workshop shops[3];
-  const test::traced   with[2];
+  const test::traced with[2];
   {
     auto one = shops[0].make({.pool = pool});
     auto other = shops[1].make({.pool = pool});
@@ -114,9 +114,7 @@ TEST_CASE("sessions that share the pool's threads each have their own saves on t
   }
   const auto saves_of = [](const test::traced& which) {
     std::vector<std::string> saves;
-    for (const auto& span : test::spans_named(which.recorder->take(), "save")) {
-      saves.push_back(test::argument_of(span, "checkpoint"));
-    }
+    for (const auto& span : test::spans_named(which.recorder->take(), "save")) { saves.push_back(test::argument_of(span, "checkpoint")); }
     return saves;
   };
   CHECK(saves_of(with[0]) == std::vector{shops[0].directory.path() + "/model.ckpt-1"});
@@ -124,8 +122,8 @@ TEST_CASE("sessions that share the pool's threads each have their own saves on t
 }
 
 TEST_CASE("each try of a save that fails is a span of its own", "[checkpoint][trace]") {
-  const test::workshop    shop;
-  const test::traced      with;
+  const test::workshop shop;
+  const test::traced with;
   const test::log_capture log;
   {
     auto saver = shop.make({.on_error = sw::on_save_error::retry(1, 1s)});
@@ -141,7 +139,7 @@ TEST_CASE("each try of a save that fails is a span of its own", "[checkpoint][tr
 
 TEST_CASE("a timeline of saving becomes a whole file that a reader of JSON takes", "[checkpoint][trace]") {
   const test::workshop shop;
-  const test::traced   with;
+  const test::traced with;
   {
     auto saver = shop.make();
     saver.save_and_wait(traced_snapshot(with.recorder, 7));

@@ -22,9 +22,9 @@ static_assert(std::is_nothrow_move_constructible_v<sw::snapshot> && !std::is_cop
 static_assert(!std::is_copy_constructible_v<sw::snapshot_pool::buffer>);
 
 TEST_CASE("a snapshot holds what the variables were, not what they become", "[checkpoint][snapshot]") {
-  auto              toy = toy_at(7);
+  auto toy = toy_at(7);
   sw::snapshot_pool pool(sw::snapshot_size(toy.list()));
-  const auto        taken = sw::snapshot::capture(pool.acquire(), toy.list(), 7);
+  const auto taken = sw::snapshot::capture(pool.acquire(), toy.list(), 7);
   toy.set_to(8);
   sw::test::toy_variables other;
   const auto report = sw::restore(other.list(), taken);
@@ -42,11 +42,11 @@ TEST_CASE("captured bytes are aligned to 64", "[checkpoint][snapshot]") {
 }
 
 TEST_CASE("a buffer goes back to its pool with its snapshot", "[checkpoint][snapshot]") {
-  auto              toy = toy_at(1);
+  auto toy = toy_at(1);
   sw::snapshot_pool pool(sw::snapshot_size(toy.list()), 2);
   {
     const auto first = sw::snapshot::capture(pool.acquire(), toy.list(), 1);
-    auto       second = sw::snapshot::capture(pool.acquire(), toy.list(), 2);
+    auto second = sw::snapshot::capture(pool.acquire(), toy.list(), 2);
     CHECK(pool.available() == 0);
     CHECK_FALSE(pool.try_acquire().has_value());
     const auto moved = std::move(second);
@@ -67,21 +67,21 @@ TEST_CASE("a buffer grows with the model, and follows when variables change", "[
   sw::snapshot_pool pool(16, 1);
   for (const std::size_t size : std::vector<std::size_t>{10, 1000, 3, 1000}) {
     std::vector<float> values(size, static_cast<float>(size));
-    const auto         taken = sw::snapshot::capture(pool.acquire(), sw::variables({{"v", values}}), 0);
+    const auto taken = sw::snapshot::capture(pool.acquire(), sw::variables({{"v", values}}), 0);
     REQUIRE(taken.entries().size() == 1);
     CHECK(taken.entries()[0].shape == sw::tensor_shape{static_cast<std::int64_t>(size)});
     CHECK(std::memcmp(taken.entries()[0].bytes.data(), values.data(), size * sizeof(float)) == 0);
   }
   const float one = 1;
-  float       two = one;
-  const auto  renamed = sw::snapshot::capture(pool.acquire(), sw::variables({{"w", two}}), 0);
+  float two = one;
+  const auto renamed = sw::snapshot::capture(pool.acquire(), sw::variables({{"w", two}}), 0);
   CHECK(renamed.entries()[0].name == "w");
   CHECK(renamed.entries()[0].shape.empty());
 }
 
 TEST_CASE("variables without a name or of one name make no snapshot, and the buffer is not lost", "[checkpoint][snapshot]") {
-  float             a = 1;
-  float             b = 2;
+  float a = 1;
+  float b = 2;
   sw::snapshot_pool pool(1024, 1);
   CHECK_THROWS_AS(sw::snapshot::capture(pool.acquire(), sw::variables({{"a", a}, {"a", b}}), 0), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::snapshot::capture(pool.acquire(), sw::variables({{"", a}}), 0), sw::invalid_argument_error);
@@ -91,22 +91,26 @@ TEST_CASE("variables without a name or of one name make no snapshot, and the buf
 
 TEST_CASE("variables without elements, and no variables at all, can be captured", "[checkpoint][snapshot]") {
   std::vector<float> nothing;
-  sw::snapshot_pool  pool(0, 1);
+  sw::snapshot_pool pool(0, 1);
   CHECK(sw::snapshot::capture(pool.acquire(), sw::variables({{"n", nothing}}), 0).entries()[0].bytes.empty());
   CHECK(sw::snapshot::capture(pool.acquire(), {}, 3).entries().empty());
 }
 
 TEST_CASE("waiting for a buffer ends when one comes back, or when its time has come", "[checkpoint][snapshot]") {
-  sw::snapshot_pool                   pool(64, 1);
-  sw::held_clock                      clock;
+  sw::snapshot_pool pool(64, 1);
+  sw::held_clock clock;
   std::optional<sw::snapshot_pool::buffer> held = pool.acquire();
   SECTION("none in time") {
-    std::thread later([&] { if (clock.wait_for_pending(1)) { clock.advance(std::chrono::seconds(5)); } });
+    std::thread later([&] {
+      if (clock.wait_for_pending(1)) { clock.advance(std::chrono::seconds(5)); }
+    });
     CHECK_FALSE(pool.acquire_until(clock, clock.now() + std::chrono::seconds(5)).has_value());
     later.join();
   }
   SECTION("one in time") {
-    std::thread later([&] { if (clock.wait_for_pending(1)) { held.reset(); } });
+    std::thread later([&] {
+      if (clock.wait_for_pending(1)) { held.reset(); }
+    });
     CHECK(pool.acquire_until(clock, clock.now() + std::chrono::seconds(5)).has_value());
     later.join();
   }
@@ -114,7 +118,7 @@ TEST_CASE("waiting for a buffer ends when one comes back, or when its time has c
 
 TEST_CASE("who asked to be woken is woken once, when a buffer is free", "[checkpoint][snapshot]") {
   sw::snapshot_pool pool(64, 1);
-  int               woken = 0;
+  int woken = 0;
   pool.when_available([&] { ++woken; });
   CHECK(woken == 1);
   {

@@ -36,8 +36,8 @@ asio::awaitable<void> wait_for(sw::coro::bell bell, std::shared_ptr<int> count) 
 
 TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][bell]") {
   asio::io_context loop;
-  sw::coro::bell   bell;
-  const auto       count = std::make_shared<int>(0);
+  sw::coro::bell bell;
+  const auto count = std::make_shared<int>(0);
   bell.ring();
   bell.ring();  // the same ring
   asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
@@ -53,10 +53,10 @@ TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][b
 
 TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, and after", "[coro][bell]") {
   for (int round = 0; round < 300; ++round) {
-    const auto        count = std::make_shared<int>(0);
-    sw::coro::bell    bell;
+    const auto count = std::make_shared<int>(0);
+    sw::coro::bell bell;
     std::atomic<bool> is_begun = false;
-    std::jthread      ringer;
+    std::jthread ringer;
     {
       asio::io_context loop;
       asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
@@ -75,11 +75,12 @@ TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, 
 }
 
 TEST_CASE("a cancelled wait for a bell ends, and a later ring is for the next", "[coro][bell]") {
-  asio::io_context                         loop;
-  sw::coro::bell                           bell;
-  asio::cancellation_signal                cancel;
+  asio::io_context loop;
+  sw::coro::bell bell;
+  asio::cancellation_signal cancel;
   std::optional<boost::system::error_code> how;
-  bell.async_wait(asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; })));
+  bell.async_wait(asio::bind_cancellation_slot(
+      cancel.slot(), asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; })));
   loop.poll();
   CHECK_FALSE(how);
   cancel.emit(asio::cancellation_type::partial);
@@ -93,8 +94,8 @@ TEST_CASE("a cancelled wait for a bell ends, and a later ring is for the next", 
 
 TEST_CASE("an awaited sleep ends when its clock says so", "[coro][clock]") {
   asio::io_context loop;
-  const auto       clock = std::make_shared<sw::held_clock>();
-  bool             is_awake = false;
+  const auto clock = std::make_shared<sw::held_clock>();
+  bool is_awake = false;
   asio::co_spawn(loop, sw::coro::async_sleep_until(clock, clock->now() + 5s), [&](const std::exception_ptr&) { is_awake = true; });
   loop.poll();
   clock->advance(4s);
@@ -108,9 +109,9 @@ TEST_CASE("an awaited sleep ends when its clock says so", "[coro][clock]") {
 
 TEST_CASE("helpers run so many jobs at a time, and those apart besides", "[coro][threads]") {
   sw::coro::helper_threads helpers(2);
-  std::promise<void>       go;
-  const auto               gone = go.get_future().share();
-  std::atomic<int>         ran = 0;
+  std::promise<void> go;
+  const auto gone = go.get_future().share();
+  std::atomic<int> ran = 0;
   for (int i = 0; i < 5; ++i) {
     helpers.post([&ran, gone] {
       gone.wait();

@@ -122,8 +122,8 @@ TEST_CASE("begin goes on where the last reader stopped", "[coro][generator]") {
 TEST_CASE("a yielded lvalue is copied, a temporary is not", "[coro][generator]") {
   std::vector<std::string> seen;
   for (std::string&& word : words()) { seen.push_back(std::move(word)); }
-  CHECK(seen == std::vector<std::string>{"a word that is too long for the small buffer",
-                                         "another word that is too long for the buffer", "x"});
+  CHECK(seen ==
+        std::vector<std::string>{"a word that is too long for the small buffer", "another word that is too long for the buffer", "x"});
 }
 
 TEST_CASE("values that can only be moved can be taken out", "[coro][generator]") {

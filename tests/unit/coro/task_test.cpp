@@ -35,9 +35,7 @@ task<> broken(std::string why) {
 task<std::string> told_what_broke() {
   try {
     co_await broken("a pipe that is longer than the small buffer");
-  } catch (const std::runtime_error& failure) {
-    co_return failure.what();
-  }
+  } catch (const std::runtime_error& failure) { co_return failure.what(); }
   co_return "nothing";
 }
 
@@ -45,7 +43,9 @@ task<std::string> told_what_broke() {
 struct new_thread {
   std::vector<std::jthread>& threads;
   [[nodiscard]] bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> waiting) const { threads.emplace_back([waiting] { waiting.resume(); }); }
+  void await_suspend(std::coroutine_handle<> waiting) const {
+    threads.emplace_back([waiting] { waiting.resume(); });
+  }
   void await_resume() const noexcept {}
 };
 

@@ -49,8 +49,8 @@ struct small_queue {
   }
 
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
-  data::fifo_queue<int>           queue;
-  std::size_t                     blocked = 0;  // threads that were; a test lets none go before the last is
+  data::fifo_queue<int> queue;
+  std::size_t blocked = 0;  // threads that were; a test lets none go before the last is
 };
 
 }  // namespace
@@ -252,7 +252,7 @@ TEST_CASE("many producers and consumers: nothing is lost or doubled, and each pr
     on.queue.close();
   }
   std::vector<int> times(producers * each, 0);
-  bool             is_in_order = true;
+  bool is_in_order = true;
   for (const auto& mine : taken) {
     std::array<int, producers> last{-1, -1, -1, -1};
     for (const int value : mine) {

@@ -94,9 +94,9 @@ TEST_CASE("elements made on the spot are kept while they are looked at", "[data]
   const std::vector<int> list{1, 2, 3};
   int calls = 0;
   auto source = data::source(list | std::views::transform([&](int i) {
-    ++calls;
-    return std::make_unique<int>(i * i);
-  }));
+                               ++calls;
+                               return std::make_unique<int>(i * i);
+                             }));
   CHECK(**source.peek() == 1);
   CHECK(**source.peek() == 1);
   CHECK(calls == 1);

@@ -46,8 +46,8 @@ TEST_CASE("all elements come out, in an order of the seed's", "[data][shuffle_qu
 }
 
 TEST_CASE("each element is as likely to come out first as any other", "[data][shuffle_queue]") {
-  constexpr int                 rounds = 4'000;
-  std::array<int, 4>            firsts{};
+  constexpr int rounds = 4'000;
+  std::array<int, 4> firsts{};
   for (std::uint64_t seed = 0; seed < rounds; ++seed) {
     data::shuffle_queue<int> queue({.capacity = firsts.size(), .seed = seed});
     for (int i = 0; i < static_cast<int>(firsts.size()); ++i) { queue.enqueue(i); }
@@ -59,7 +59,7 @@ TEST_CASE("each element is as likely to come out first as any other", "[data][sh
 }
 
 TEST_CASE("so many stay behind to be mixed, until the queue is closed", "[data][shuffle_queue]") {
-  const auto               time = std::make_shared<sw::held_clock>();
+  const auto time = std::make_shared<sw::held_clock>();
   data::shuffle_queue<int> queue({.capacity = 4, .min_after_dequeue = 2, .time = time});
   queue.enqueue(1);
   queue.enqueue(2);
@@ -81,7 +81,7 @@ TEST_CASE("so many stay behind to be mixed, until the queue is closed", "[data][
 }
 
 TEST_CASE("a full shuffle queue blocks its producers, and a cancellation sends them away", "[data][shuffle_queue]") {
-  const auto               time = std::make_shared<sw::held_clock>();
+  const auto time = std::make_shared<sw::held_clock>();
   data::shuffle_queue<int> queue({.capacity = 2, .min_after_dequeue = 1, .time = time});
   queue.enqueue(1);
   queue.enqueue(2);
@@ -100,9 +100,9 @@ TEST_CASE("a shuffle queue out of which nothing could come is refused", "[data][
 }
 
 TEST_CASE("many producers and consumers of a shuffle queue: nothing is lost or doubled", "[data][shuffle_queue]") {
-  constexpr int                   producers = 4;
-  constexpr int                   each = 1'000;
-  data::shuffle_queue<int>        queue({.capacity = 8, .min_after_dequeue = 4, .time = std::make_shared<sw::held_clock>()});
+  constexpr int producers = 4;
+  constexpr int each = 1'000;
+  data::shuffle_queue<int> queue({.capacity = 8, .min_after_dequeue = 4, .time = std::make_shared<sw::held_clock>()});
   std::array<std::vector<int>, 2> taken;
   {
     std::vector<std::jthread> consumers;

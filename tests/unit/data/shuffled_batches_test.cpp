@@ -24,7 +24,7 @@ struct digits {
     std::vector<int> labels;
   };
   [[nodiscard]] std::size_t size() const { return 10; }
-  [[nodiscard]] batch_type  batch(data::example_indices indices) const {
+  [[nodiscard]] batch_type batch(data::example_indices indices) const {
     ++made;
     batch_type filled;
     fill(indices, filled);
@@ -42,7 +42,9 @@ struct digits {
   mutable int filled_again = 0;
 };
 
-struct no_batches { [[nodiscard]] std::size_t size() const; };
+struct no_batches {
+  [[nodiscard]] std::size_t size() const;
+};
 
 using digits_source = decltype(data::shuffled_batches(std::declval<digits&>(), {}));
 static_assert(data::seekable_source<digits_source>);

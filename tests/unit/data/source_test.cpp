@@ -14,22 +14,38 @@ namespace {
 /// The least a source can be.
 struct bare_source {
   const int* peek() { return value < 3 ? &value : nullptr; }
-  void       advance() { ++value; }
-  int        value = 0;
+  void advance() { ++value; }
+  int value = 0;
 };
 
 struct bare_seekable : bare_source {
   [[nodiscard]] std::uint64_t position() const { return static_cast<std::uint64_t>(value); }
-  void                        seek(std::uint64_t position) { value = static_cast<int>(position); }
-  [[nodiscard]] std::string   name() const { return "numbers"; }
+  void seek(std::uint64_t position) { value = static_cast<int>(position); }
+  [[nodiscard]] std::string name() const { return "numbers"; }
 };
 
-struct no_advance { const int* peek(); };
-struct peeks_a_value { int peek(); void advance(); };
-struct peeks_void { void* peek(); void advance(); };
-struct position_without_seek : bare_source { [[nodiscard]] std::uint64_t position() const; };
-struct signed_position : bare_source { [[nodiscard]] int position() const; void seek(std::uint64_t); };
-struct position_that_changes : bare_source { std::uint64_t position(); void seek(std::uint64_t); };
+struct no_advance {
+  const int* peek();
+};
+struct peeks_a_value {
+  int peek();
+  void advance();
+};
+struct peeks_void {
+  void* peek();
+  void advance();
+};
+struct position_without_seek : bare_source {
+  [[nodiscard]] std::uint64_t position() const;
+};
+struct signed_position : bare_source {
+  [[nodiscard]] int position() const;
+  void seek(std::uint64_t);
+};
+struct position_that_changes : bare_source {
+  std::uint64_t position();
+  void seek(std::uint64_t);
+};
 
 static_assert(data::batch_source<bare_source> && data::batch_source<bare_source&> && data::batch_source<bare_seekable>);
 static_assert(!data::batch_source<no_advance> && !data::batch_source<peeks_a_value> && !data::batch_source<peeks_void>);

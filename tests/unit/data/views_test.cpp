@@ -110,11 +110,11 @@ TEST_CASE("a take that was sought ends where an unbroken one ends", "[data][take
 
 TEST_CASE("a take of a source that ends early can be sought to that end", "[data][take]") {
   struct three {
-    const int*                  peek() { return at < 3 ? &at : nullptr; }
-    void                        advance() { at = at < 3 ? at + 1 : at; }
+    const int* peek() { return at < 3 ? &at : nullptr; }
+    void advance() { at = at < 3 ? at + 1 : at; }
     [[nodiscard]] std::uint64_t position() const { return static_cast<std::uint64_t>(at); }
-    void                        seek(std::uint64_t position) { at = static_cast<int>(position); }
-    int                         at = 0;
+    void seek(std::uint64_t position) { at = static_cast<int>(position); }
+    int at = 0;
   };
   auto source = data::take(three(), 10);
   source.seek(2);

@@ -24,7 +24,7 @@ struct adam_twin {
 }  // namespace
 
 TEST_CASE("Adam moves each number as its scalar twin does", "[digits][adam]") {
-  digits::adam         optimizer;
+  digits::adam optimizer;
   std::array<float, 5> values{1.0F, -2.0F, 0.5F, 0.0F, 100.0F};
   std::array<float, 5> first{}, second{};
   std::array<adam_twin, 5> twins{{{1.0}, {-2.0}, {0.5}, {0.0}, {100.0}}};
@@ -47,7 +47,7 @@ TEST_CASE("Adam moves each number as its scalar twin does", "[digits][adam]") {
 }
 
 TEST_CASE("moments of a weight that is no longer used become zero, not ever smaller", "[digits][adam]") {
-  digits::adam         optimizer;
+  digits::adam optimizer;
   std::array<float, 1> value{1}, first{1e-29F}, second{1e-29F};
   const std::array<float, 1> gradient{};
   for (int step = 0; step < 100'000; ++step) { optimizer.update(value, gradient, first, second); }

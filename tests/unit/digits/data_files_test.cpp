@@ -36,12 +36,10 @@ TEST_CASE("the files made hold the rendered images, training first", "[digits][d
   REQUIRE(data.train.size() == 30);
   REQUIRE(data.test.size() == 10);
   const std::uint64_t third[] = {3};
-  const auto          read = data.test.batch(third);
-  const auto          drawn = digits::render(5, 33);
+  const auto read = data.test.batch(third);
+  const auto drawn = digits::render(5, 33);
   CHECK(read.labels(0) == drawn.digit);
-  for (std::size_t i = 0; i < digits::image_pixels; ++i) {
-    REQUIRE(read.images(0, i) == static_cast<float>(drawn.pixels[i]) / 255.0F);
-  }
+  for (std::size_t i = 0; i < digits::image_pixels; ++i) { REQUIRE(read.images(0, i) == static_cast<float>(drawn.pixels[i]) / 255.0F); }
 }
 
 TEST_CASE("a missing file is made anew with the same bytes, whatever an interrupted run left", "[digits][data]") {
@@ -58,14 +56,13 @@ TEST_CASE("a missing file is made anew with the same bytes, whatever an interrup
 
 TEST_CASE("a run killed at any operation on the disk is made good by the next", "[digits][data]") {
   for (std::uint64_t instant = 1;; ++instant) {
-    const sw::test::log_capture         quiet;
+    const sw::test::log_capture quiet;
     const sw::test::temporary_directory place;
-    sw::test::fault_file_system         files;
+    sw::test::fault_file_system files;
     files.crash_at(instant);
     try {
       digits::make_data_files(files, place.path(), few);
-    } catch (const sw::error&) {
-    }
+    } catch (const sw::error&) {}
     const auto crashed = files.has_crashed();
     digits::make_data_files(*sw::io::posix_file_system(), place.path(), few);
     const auto data = digits::load_datasets(*sw::io::posix_file_system(), place.path());
@@ -91,7 +88,8 @@ TEST_CASE("a directory without the files, or with files that do not fit together
   CHECK_THROWS_AS(digits::load_datasets(*files, place.path()), sw::not_found_error);
   digits::make_data_files(*files, place.path(), few);
   fs::copy_file(place / digits::test_labels, place / digits::train_labels, fs::copy_options::overwrite_existing);
-  CHECK_THROWS_WITH(digits::load_datasets(*files, place.path()), Catch::Contains("30 images but 10 labels") && Catch::Contains(digits::train_images));
+  CHECK_THROWS_WITH(digits::load_datasets(*files, place.path()),
+                    Catch::Contains("30 images but 10 labels") && Catch::Contains(digits::train_images));
 }
 
 TEST_CASE("a dataset refuses labels that are no digits and images of another size", "[digits][data]") {

@@ -58,7 +58,7 @@ template<class Tensor>
 void check_gradient(const digits::network& model, const digits::batch& examples, Tensor& value, const Tensor& gradient) {
   const std::size_t every = std::max<std::size_t>(1, value.size() / 40);
   for (std::size_t i = every / 2; i < value.size(); i += every) {
-    float&      moved = value.data()[i];
+    float& moved = value.data()[i];
     const float before = moved;
     moved = before + 1e-3F;
     const double above = loss_twin(model, examples);
@@ -72,7 +72,7 @@ void check_gradient(const digits::network& model, const digits::batch& examples,
 }
 
 void check_all_gradients(std::size_t hidden, std::size_t examples_count) {
-  const auto      examples = some_examples(examples_count);
+  const auto examples = some_examples(examples_count);
   digits::network model(hidden, 4);
   for (std::size_t i = 0; i < hidden; ++i) { model.hidden.bias.value(i) = 0.05F * static_cast<float>(i % 3); }
   auto trained = model;
@@ -94,9 +94,9 @@ TEST_CASE("a hidden layer of one unit and a batch of one example are matrices li
 }
 
 TEST_CASE("a network learns what it is shown", "[digits][network]") {
-  const auto      examples = some_examples(64);
+  const auto examples = some_examples(64);
   digits::network model(32, 1);
-  const auto      before = model.evaluate(examples);
+  const auto before = model.evaluate(examples);
   for (int i = 0; i < 200; ++i) { model.step(examples); }
   const auto after = model.evaluate(examples);
   CHECK(before.loss > 1.5F);
@@ -105,10 +105,10 @@ TEST_CASE("a network learns what it is shown", "[digits][network]") {
 }
 
 TEST_CASE("a step tells of the batch as it was before learning, and evaluation changes nothing", "[digits][network]") {
-  const auto      examples = some_examples(10);
+  const auto examples = some_examples(10);
   digits::network model(8, 1);
-  const auto      print = digits::fingerprint(model.variables());
-  const auto      before = model.evaluate(examples);
+  const auto print = digits::fingerprint(model.variables());
+  const auto before = model.evaluate(examples);
   CHECK(digits::fingerprint(model.variables()) == print);
   const auto told = model.step(examples);
   CHECK(told.loss == before.loss);
@@ -146,14 +146,13 @@ TEST_CASE("the variables are the whole model: another that is given them goes on
 }
 
 TEST_CASE("variables have the names and shapes TensorFlow gives them", "[digits][network]") {
-  digits::network       model(16, 9);
+  digits::network model(16, 9);
   std::set<std::string> names;
   for (const auto& variable : model.variables()) { names.insert(variable.name() + stepwell::to_string(variable.shape())); }
   CHECK(names == std::set<std::string>{"beta1_power[]", "beta2_power[]", "hidden/bias/Adam[16]", "hidden/bias/Adam_1[16]",
                                        "hidden/bias[16]", "hidden/kernel/Adam[784,16]", "hidden/kernel/Adam_1[784,16]",
-                                       "hidden/kernel[784,16]", "output/bias/Adam[10]", "output/bias/Adam_1[10]",
-                                       "output/bias[10]", "output/kernel/Adam[16,10]", "output/kernel/Adam_1[16,10]",
-                                       "output/kernel[16,10]"});
+                                       "hidden/kernel[784,16]", "output/bias/Adam[10]", "output/bias/Adam_1[10]", "output/bias[10]",
+                                       "output/kernel/Adam[16,10]", "output/kernel/Adam_1[16,10]", "output/kernel[16,10]"});
 }
 
 TEST_CASE("a dataset is evaluated whole, in parts of unequal size", "[digits][network]") {
@@ -173,8 +172,8 @@ TEST_CASE("a dataset is evaluated whole, in parts of unequal size", "[digits][ne
 
 TEST_CASE("cross-entropy knows its textbook values", "[digits][cross_entropy]") {
   digits::matrix logits{{0.0F, 0.0F}, {3.0F, 0.0F}};
-  const auto     told = digits::cross_entropy(logits, xt::xtensor<std::int32_t, 1>{0, 1});
-  const double   sure = 1.0 / (1.0 + std::exp(-3.0));
+  const auto told = digits::cross_entropy(logits, xt::xtensor<std::int32_t, 1>{0, 1});
+  const double sure = 1.0 / (1.0 + std::exp(-3.0));
   CHECK(told.loss == Approx((std::log(2.0) + 3.0 + std::log(1.0 + std::exp(-3.0))) / 2.0));
   CHECK(told.accuracy == 0.5F);
   CHECK(logits(0, 0) == Approx(-0.25));
@@ -184,7 +183,7 @@ TEST_CASE("cross-entropy knows its textbook values", "[digits][cross_entropy]") 
 
 TEST_CASE("cross-entropy of huge logits stays finite", "[digits][cross_entropy]") {
   digits::matrix logits{{1e30F, -1e30F, 0.0F}};
-  const auto     told = digits::cross_entropy(logits, xt::xtensor<std::int32_t, 1>{0});
+  const auto told = digits::cross_entropy(logits, xt::xtensor<std::int32_t, 1>{0});
   CHECK(told.loss == 0.0F);
   CHECK(logits(0, 1) == 0.0F);
 }

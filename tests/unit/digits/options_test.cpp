@@ -37,11 +37,26 @@ TEST_CASE("every option is taken, in both spellings", "[digits][options]") {
 }
 
 TEST_CASE("what cannot be meant is refused", "[digits][options]") {
-  const std::vector<std::vector<const char*>> wrong = {
-      {"--stepz", "3"}, {"--step", "3"}, {"bare"}, {"--steps"}, {"--steps", "x"}, {"--steps", "1x"}, {"--steps", "0"},
-      {"--steps", "-1"}, {"--steps", "1.5"}, {"--steps", "99999999999999999999"}, {"--steps", "1", "--steps", "2"},
-      {"--batch-size", "0"}, {"--hidden", "0"}, {"--seed", "-1"}, {"--save-steps", "-1"}, {"--threads", "0"},
-      {"--run-dir="}, {"--run-dir", ""}, {"-s", "3"}, {"--help", "--nonsense"}};
+  const std::vector<std::vector<const char*>> wrong = {{"--stepz", "3"},
+                                                       {"--step", "3"},
+                                                       {"bare"},
+                                                       {"--steps"},
+                                                       {"--steps", "x"},
+                                                       {"--steps", "1x"},
+                                                       {"--steps", "0"},
+                                                       {"--steps", "-1"},
+                                                       {"--steps", "1.5"},
+                                                       {"--steps", "99999999999999999999"},
+                                                       {"--steps", "1", "--steps", "2"},
+                                                       {"--batch-size", "0"},
+                                                       {"--hidden", "0"},
+                                                       {"--seed", "-1"},
+                                                       {"--save-steps", "-1"},
+                                                       {"--threads", "0"},
+                                                       {"--run-dir="},
+                                                       {"--run-dir", ""},
+                                                       {"-s", "3"},
+                                                       {"--help", "--nonsense"}};
   for (const auto& arguments : wrong) {
     CAPTURE(arguments);
     CHECK_THROWS_AS(parsed(arguments), digits::usage_error);

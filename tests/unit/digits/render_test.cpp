@@ -22,9 +22,7 @@ std::uint64_t checksum(std::uint64_t seed, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("the rendered images are the same bytes on every machine", "[digits][render]") {
-  CHECK(checksum(20, 200) == 0x67F0F41680234C28);
-}
+TEST_CASE("the rendered images are the same bytes on every machine", "[digits][render]") { CHECK(checksum(20, 200) == 0x67F0F41680234C28); }
 
 TEST_CASE("an image depends on its seed and number alone", "[digits][render]") {
   const auto once = digits::render(20, 77);

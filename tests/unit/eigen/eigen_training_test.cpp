@@ -29,21 +29,19 @@ namespace {
 /// Counts in every element; a step can spoil one.
 struct counting_matrices {
   struct result {
-    Eigen::Vector3d                                    gradient;
-    Eigen::Array<int, 2, 2, Eigen::RowMajor>           whole;
+    Eigen::Vector3d gradient;
+    Eigen::Array<int, 2, 2, Eigen::RowMajor> whole;
     const Eigen::Matrix<float, 2, 3, Eigen::RowMajor>& weights;
   };
   Eigen::Matrix<float, 2, 3, Eigen::RowMajor> weights = Eigen::Matrix<float, 2, 3, Eigen::RowMajor>::Zero();
-  Eigen::MatrixXd                             turned = Eigen::MatrixXd::Zero(2, 3);
+  Eigen::MatrixXd turned = Eigen::MatrixXd::Zero(2, 3);
 
   result step(double gradient) {
     weights.array() += 1;
     turned(0, 2) += 1;
     return {Eigen::Vector3d::Constant(gradient), Eigen::Array<int, 2, 2, Eigen::RowMajor>::Ones(), weights};
   }
-  auto variables() {
-    return sw::variables({{"weights", weights}, {"turned", sw::eigen::column_major_as_transposed(turned)}});
-  }
+  auto variables() { return sw::variables({{"weights", weights}, {"turned", sw::eigen::column_major_as_transposed(turned)}}); }
 };
 
 template<class... Hooks>
@@ -58,7 +56,7 @@ void train(counting_matrices& model, const std::string& directory, std::int64_t 
 
 TEST_CASE("matrices are saved and restored into the memory of a new model, turned or not", "[eigen]") {
   const temporary_directory directory;
-  counting_matrices         first, second;
+  counting_matrices first, second;
   train(first, directory.path(), 4);
   train(second, directory.path(), 6);
   CHECK(second.weights == Eigen::Matrix<float, 2, 3, Eigen::RowMajor>::Constant(6));
@@ -73,8 +71,8 @@ TEST_CASE("matrices are saved and restored into the memory of a new model, turne
 
 TEST_CASE("fetched matrices are summed up and logged", "[eigen]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
-  counting_matrices         model;
+  sw::test::log_capture log;
+  counting_matrices model;
   train(model, directory.path(), 4,
         sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 2},
                                sw::summary::histogram("weights", &counting_matrices::weights),
@@ -87,18 +85,19 @@ TEST_CASE("fetched matrices are summed up and logged", "[eigen]") {
 
 TEST_CASE("a histogram of whole numbers is refused by name", "[eigen]") {
   const temporary_directory directory;
-  counting_matrices         model;
+  counting_matrices model;
   const auto write = [&] {
     train(model, directory.path(), 4,
-          sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1}, sw::summary::histogram("whole", &counting_matrices::result::whole)});
+          sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1},
+                                 sw::summary::histogram("whole", &counting_matrices::result::whole)});
   };
   CHECK_THROWS_WITH(write(), Catch::Contains("summary \"whole\": a histogram is made of floats or doubles; this is DT_INT32"));
 }
 
 TEST_CASE("HOOK-NAN-1 a fetched matrix is watched in each element", "[eigen][nan]") {
-  counting_matrices     model;
-  sw::monitored_session session(model, sw::nan_tensor_hook{&counting_matrices::result::gradient}, sw::nan_tensor_hook{&counting_matrices::result::whole},
-                                sw::nan_tensor_hook{&counting_matrices::weights});
+  counting_matrices model;
+  sw::monitored_session session(model, sw::nan_tensor_hook{&counting_matrices::result::gradient},
+                                sw::nan_tensor_hook{&counting_matrices::result::whole}, sw::nan_tensor_hook{&counting_matrices::weights});
   session.run(1.0);
   model.weights(1, 2) = std::numeric_limits<float>::infinity();
   CHECK_THROWS_AS(session.run(1.0), sw::nan_loss_error);

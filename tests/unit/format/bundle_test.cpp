@@ -56,9 +56,8 @@ TEST_CASE("a scalar's entry is byte for byte TensorFlow's", "[format][bundle]") 
 
 TEST_CASE("the entry of a partitioned tensor is byte for byte TensorFlow's", "[format][bundle]") {
   const bundle_entry entry{.dtype = dtype::float32, .shape = {10, 4}, .slices = {{{0, 4}, {0, 4}}, {{4, 3}, {0, 4}}, {{7, 3}, {}}}};
-  const auto stored = bytes({8, 1, 0x12, 8, 0x12, 2, 8, 10, 0x12, 2, 8, 4, 0x3a, 8, 0x0a, 2, 0x10, 4, 0x0a, 2, 0x10, 4,
-                             0x3a, 10, 0x0a, 4, 8, 4, 0x10, 3, 0x0a, 2, 0x10, 4,
-                             0x3a, 8, 0x0a, 4, 8, 7, 0x10, 3, 0x0a, 0});
+  const auto stored = bytes({8,    1,  0x12, 8, 0x12, 2, 8,    10, 0x12, 2, 8,    4, 0x3a, 8, 0x0a, 2, 0x10, 4, 0x0a, 2, 0x10, 4,
+                             0x3a, 10, 0x0a, 4, 8,    4, 0x10, 3,  0x0a, 2, 0x10, 4, 0x3a, 8, 0x0a, 4, 8,    7, 0x10, 3, 0x0a, 0});
   CHECK(encode(entry) == stored);
   CHECK(*decode_bundle_entry(stored) == entry);
 }
@@ -88,8 +87,7 @@ TEST_CASE("entries that cannot be are refused", "[format][bundle]") {
 }
 
 TEST_CASE("slice keys are TensorFlow's ordered codes", "[format][bundle]") {
-  CHECK(slice_key("embedding/rows", {{4, 3}, {0, 4}}) ==
-        bytes({0}) + "embedding/rows" + bytes({0, 1, 1, 2, 0x84, 0x83, 0x80, 0x84}));
+  CHECK(slice_key("embedding/rows", {{4, 3}, {0, 4}}) == bytes({0}) + "embedding/rows" + bytes({0, 1, 1, 2, 0x84, 0x83, 0x80, 0x84}));
   const auto code = [](std::int64_t value) { return slice_key("", {{value, 0}}).substr(5); };
   CHECK(code(0) == bytes({0x80, 0x80}));
   CHECK(code(63) == bytes({0xbf, 0x80}));
@@ -105,9 +103,9 @@ TEST_CASE("slice keys are TensorFlow's ordered codes", "[format][bundle]") {
 TEST_CASE("slice keys are read back for numbers of every length", "[format][bundle]") {
   for (int bit = 0; bit < 63; ++bit) {
     for (const std::int64_t near : {-1, 0, 1}) {
-      const auto         value = (std::int64_t{1} << bit) + near;
+      const auto value = (std::int64_t{1} << bit) + near;
       const tensor_slice slice{{value, -value}, {~value, slice_extent::whole}};
-      const auto         parsed = parse_slice_key(slice_key(bytes({'n', 0, 0xff, '/'}), slice));
+      const auto parsed = parse_slice_key(slice_key(bytes({'n', 0, 0xff, '/'}), slice));
       REQUIRE(parsed);
       CHECK(parsed->name == bytes({'n', 0, 0xff, '/'}));
       CHECK(parsed->slice == slice);
@@ -119,8 +117,9 @@ TEST_CASE("slice keys are read back for numbers of every length", "[format][bund
 
 TEST_CASE("slice keys sort as their numbers", "[format][bundle]") {
   std::int64_t before = std::numeric_limits<std::int64_t>::min();
-  for (const std::int64_t value : {std::int64_t{-9000}, std::int64_t{-64}, std::int64_t{-1}, std::int64_t{0}, std::int64_t{63}, std::int64_t{64},
-                                   std::int64_t{8191}, std::int64_t{8192}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t value :
+       {std::int64_t{-9000}, std::int64_t{-64}, std::int64_t{-1}, std::int64_t{0}, std::int64_t{63}, std::int64_t{64}, std::int64_t{8191},
+        std::int64_t{8192}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max()}) {
     CHECK(slice_key("n", {{before, 1}}) < slice_key("n", {{value, 1}}));
     before = value;
   }
@@ -130,10 +129,10 @@ TEST_CASE("a slice key that is cut, or goes on, or says it in another way is ref
   const auto whole = slice_key("name", {{8192, 64}, {-1, 5}});
   for (std::size_t length = 0; length < whole.size(); ++length) { CHECK_FALSE(parse_slice_key(whole.substr(0, length)).ok()); }
   CHECK_FALSE(parse_slice_key(whole + '\x80').ok());
-  CHECK_FALSE(parse_slice_key(bytes({0, 0, 1, 2, 0, 1})).ok());                            // rank with a leading zero
-  CHECK_FALSE(parse_slice_key(bytes({0, 0, 1, 1, 1, 0xc0, 0x01, 0x80})).ok());             // 1 in two bytes
+  CHECK_FALSE(parse_slice_key(bytes({0, 0, 1, 2, 0, 1})).ok());                                    // rank with a leading zero
+  CHECK_FALSE(parse_slice_key(bytes({0, 0, 1, 1, 1, 0xc0, 0x01, 0x80})).ok());                     // 1 in two bytes
   CHECK_FALSE(parse_slice_key(bytes({0, 0, 1, 8, 255, 255, 255, 255, 255, 255, 255, 255})).ok());  // rank 2^64 - 1
-  CHECK_FALSE(parse_slice_key(bytes({0, 0, 7, 0})).ok());                                  // an unknown escape
+  CHECK_FALSE(parse_slice_key(bytes({0, 0, 7, 0})).ok());                                          // an unknown escape
   CHECK_FALSE(parse_slice_key(bytes({0, 0, 1, 1, 1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0x80})).ok());
 }
 

@@ -16,15 +16,13 @@ namespace stepwell::test {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-inline std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 /// What a stream of records holds, and how it ended.
 struct read_records {
   std::vector<std::string> data;
-  errc           ended_by = errc::unknown;
-  std::size_t              pending  = 0;
+  errc ended_by = errc::unknown;
+  std::size_t pending = 0;
 };
 
 inline read_records records_of(std::string_view stream) {

@@ -27,7 +27,8 @@ TEST_CASE("STATE-1 a state file is written one field a line", "[format][checkpoi
 }
 
 TEST_CASE("a path with quotes, backslashes and bytes beyond ASCII survives", "[format][checkpoint_state]") {
-  const checkpoint_state state{.model_checkpoint_path = "C:\\run\n\"\xC3\xA4\xFF", .all_model_checkpoint_paths = {"'"}, .all_model_checkpoint_timestamps = {}};
+  const checkpoint_state state{
+      .model_checkpoint_path = "C:\\run\n\"\xC3\xA4\xFF", .all_model_checkpoint_paths = {"'"}, .all_model_checkpoint_timestamps = {}};
   CHECK(*decode_checkpoint_state(encode(state)) == state);
   CHECK(decode_checkpoint_state("model_checkpoint_path: 'C:\\\\run'")->model_checkpoint_path == "C:\\run");
 }
@@ -42,8 +43,8 @@ TEST_CASE("unknown fields, comments and short lists are passed over or understoo
 }
 
 TEST_CASE("timestamps that do not match the paths are dropped", "[format][checkpoint_state]") {
-  const auto state = decode_checkpoint_state(
-      "model_checkpoint_path: \"a\" all_model_checkpoint_paths: \"a\" all_model_checkpoint_timestamps: [1, 2]");
+  const auto state =
+      decode_checkpoint_state("model_checkpoint_path: \"a\" all_model_checkpoint_paths: \"a\" all_model_checkpoint_timestamps: [1, 2]");
   CHECK(state->all_model_checkpoint_timestamps.empty());
 }
 

@@ -62,10 +62,21 @@ TEST_CASE("a step and its save become the golden timeline", "[format][chrome_tra
 TEST_CASE("each span is one complete event with times in microseconds since the origin", "[format][chrome_trace]") {
   const auto events = events_of(read(one_step(), {.process_id = 4711}), "X");
   REQUIRE(events.size() == 6);
-  CHECK(events[0] == json{{"ph", "X"}, {"pid", 4711}, {"tid", 1}, {"ts", 0.0}, {"dur", 1.5},
-                          {"name", "hook stop_at_step_hook before_run"}, {"cat", "session"}});
-  CHECK(events[2] == json{{"ph", "X"}, {"pid", 4711}, {"tid", 1}, {"ts", 1000.0}, {"dur", 250.0}, {"name", "snapshot"},
-                          {"cat", "checkpoint"}, {"args", {{"step", "7"}, {"bytes", "4096"}}}});
+  CHECK(events[0] == json{{"ph", "X"},
+                          {"pid", 4711},
+                          {"tid", 1},
+                          {"ts", 0.0},
+                          {"dur", 1.5},
+                          {"name", "hook stop_at_step_hook before_run"},
+                          {"cat", "session"}});
+  CHECK(events[2] == json{{"ph", "X"},
+                          {"pid", 4711},
+                          {"tid", 1},
+                          {"ts", 1000.0},
+                          {"dur", 250.0},
+                          {"name", "snapshot"},
+                          {"cat", "checkpoint"},
+                          {"args", {{"step", "7"}, {"bytes", "4096"}}}});
 }
 
 TEST_CASE("the process and each thread have their names in the timeline", "[format][chrome_trace]") {
@@ -73,8 +84,7 @@ TEST_CASE("the process and each thread have their names in the timeline", "[form
   const auto named = [](const char* what, int thread, const char* name) {
     return json{{"ph", "M"}, {"pid", 4711}, {"tid", thread}, {"name", what}, {"args", {{"name", name}}}};
   };
-  CHECK(names == json{named("process_name", 0, "train"), named("thread_name", 1, "training"),
-                      named("thread_name", 2, "stepwell io 0")});
+  CHECK(names == json{named("process_name", 0, "train"), named("thread_name", 1, "training"), named("thread_name", 2, "stepwell io 0")});
 }
 
 TEST_CASE("outer spans stand before inner ones, though they ended later", "[format][chrome_trace]") {

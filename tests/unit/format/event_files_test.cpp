@@ -23,8 +23,8 @@
 namespace sw = stepwell;
 namespace format = stepwell::format;
 namespace test = stepwell::test;
-using nlohmann::json;
 using google::protobuf::UnknownFieldSet;
+using nlohmann::json;
 using test::bytes_of;
 
 namespace {
@@ -41,9 +41,7 @@ std::string hex_of(std::string_view bytes) {
 }
 
 // JSON has no NaN: the expected files spell it.
-double number_of(const json& value) {
-  return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>();
-}
+double number_of(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
 
 bool same_number(double seen, const json& expected) {
   const double value = number_of(expected);
@@ -59,9 +57,7 @@ google::protobuf::Empty fields_of(const std::string& bytes) {
   return message;
 }
 
-const UnknownFieldSet& all_fields(const google::protobuf::Empty& message) {
-  return message.GetReflection()->GetUnknownFields(message);
-}
+const UnknownFieldSet& all_fields(const google::protobuf::Empty& message) { return message.GetReflection()->GetUnknownFields(message); }
 
 std::vector<std::string> texts(const google::protobuf::Empty& message, int number) {
   std::vector<std::string> all;
@@ -114,13 +110,19 @@ void check(const format::tagged_run_metadata& seen, const json& expected) {
 void check(float seen, const json& expected) { CHECK(same_number(static_cast<double>(seen), expected)); }
 
 void check(const format::image_value& seen, const json& expected) {
-  CHECK(json{{"height", seen.height}, {"width", seen.width}, {"colorspace", seen.colorspace},
-             {"bytes", seen.encoded.size()}, {"sha", short_digest(seen.encoded)}} == expected);
+  CHECK(json{{"height", seen.height},
+             {"width", seen.width},
+             {"colorspace", seen.colorspace},
+             {"bytes", seen.encoded.size()},
+             {"sha", short_digest(seen.encoded)}} == expected);
 }
 
 void check(const format::audio_value& seen, const json& expected) {
-  CHECK(json{{"sample_rate", seen.sample_rate}, {"channels", seen.num_channels}, {"frames", seen.length_frames},
-             {"content_type", seen.content_type}, {"bytes", seen.encoded.size()},
+  CHECK(json{{"sample_rate", seen.sample_rate},
+             {"channels", seen.num_channels},
+             {"frames", seen.length_frames},
+             {"content_type", seen.content_type},
+             {"bytes", seen.encoded.size()},
              {"sha", short_digest(seen.encoded)}} == expected);
 }
 
@@ -356,8 +358,7 @@ TEST_CASE("real event files decode to what other readers see in them", "[format]
   CHECK(files == 10);
 }
 
-TEST_CASE("a small real event file cut short or with any bit flipped gives an error, never wrong values",
-          "[format][event][testdata]") {
+TEST_CASE("a small real event file cut short or with any bit flipped gives an error, never wrong values", "[format][event][testdata]") {
   const auto root = test::testdata("events/tf2_hparams/run-0");
   if (root.empty()) { return; }
   const auto good = test::file_text(root + "/events.out.tfevents.1585792155.host.128712.150258.v2");

@@ -4,9 +4,9 @@
 #include "bytes.hpp"
 #include "support/file_text.hpp"
 
+#include <stepwell/format/proto/event.pb.h>
 #include <stepwell/format/event.hpp>
 #include <stepwell/format/hparams.hpp>
-#include <stepwell/format/proto/event.pb.h>
 #include <stepwell/format/summary_values.hpp>
 
 namespace sw = stepwell;

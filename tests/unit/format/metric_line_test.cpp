@@ -23,7 +23,7 @@ namespace {
 template<class Bound, class Write>
 std::string written(const metric_line& line, Bound bound, Write write) {
   std::vector<std::byte> into(bound(line));
-  const auto             size = write(std::span(into), line);
+  const auto size = write(std::span(into), line);
   REQUIRE(size <= into.size());
   return {reinterpret_cast<const char*>(into.data()), size};
 }
@@ -88,8 +88,8 @@ TEST_CASE("what is no number in JSON is a string, as protobuf spells it, and no 
 TEST_CASE("the longest line of each kind has room", "[format][metrics]") {
   const std::string tag(100, '\x01');
   const std::string quotes(100, '"');
-  constexpr auto    most = std::numeric_limits<std::int64_t>::max();
-  constexpr auto    least = std::numeric_limits<std::int64_t>::min();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  constexpr auto least = std::numeric_limits<std::int64_t>::min();
   for (const std::string_view value : {"-inf", "-2.2250738585072014e-308"}) {
     CHECK(csv({most, least, quotes, value}).size() > 200);
     CHECK(json({most, least, tag, value}).size() > 600);

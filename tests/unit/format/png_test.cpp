@@ -3,9 +3,9 @@
 
 #include <stepwell/format/png.hpp>
 
+#include <zlib.h>
 #include <cstdint>
 #include <limits>
-#include <zlib.h>
 
 namespace sw = stepwell;
 namespace format = stepwell::format;
@@ -16,9 +16,9 @@ namespace {
 struct picture {
   std::uint32_t width;
   std::uint32_t height;
-  int           depth;
-  int           color_type;
-  std::string   pixels;
+  int depth;
+  int color_type;
+  std::string pixels;
 };
 
 std::uint32_t big_endian(std::string_view text) {
@@ -31,8 +31,7 @@ std::uint32_t big_endian(std::string_view text) {
 std::pair<std::string, std::string> take_chunk(std::string_view& file) {
   const auto size = big_endian(file);
   const auto covered = file.substr(4, 4 + size);
-  CHECK(big_endian(file.substr(8 + size)) ==
-        crc32(0, reinterpret_cast<const Bytef*>(covered.data()), static_cast<uInt>(covered.size())));
+  CHECK(big_endian(file.substr(8 + size)) == crc32(0, reinterpret_cast<const Bytef*>(covered.data()), static_cast<uInt>(covered.size())));
   file.remove_prefix(12 + size);
   return {std::string(covered.substr(0, 4)), std::string(covered.substr(4))};
 }
@@ -46,9 +45,7 @@ std::string unfiltered(const std::string& raw, std::size_t stride, std::size_t p
   std::string out;
   for (std::size_t at = 0; at < raw.size(); at += stride + 1) {
     for (std::size_t i = 0; i < stride; ++i) {
-      const auto seen = [&](bool there, std::size_t back) {
-        return there ? int{static_cast<unsigned char>(out[out.size() - back])} : 0;
-      };
+      const auto seen = [&](bool there, std::size_t back) { return there ? int{static_cast<unsigned char>(out[out.size() - back])} : 0; };
       const int a = seen(i >= pixel, pixel), b = seen(at > 0, stride), c = seen(i >= pixel && at > 0, stride + pixel);
       const int predicted[] = {0, a, b, (a + b) / 2, paeth(a, b, c)};
       const auto kind = static_cast<std::size_t>(raw[at]);

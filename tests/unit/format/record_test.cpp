@@ -30,7 +30,10 @@ std::size_t whole_before(std::size_t offset) {
 
 TEST_CASE("EVT-4 a record is framed as the format says, to the byte", "[format][record]") {
   // The smallest first record of an event file, as TensorFlow wrote it in 2020.
-  const std::string data("\x09\x00\x00\xc0\x26\x51\xa1\xd7\x41\x1a\x0d" "brain.Event:2", 24);
+  const std::string data(
+      "\x09\x00\x00\xc0\x26\x51\xa1\xd7\x41\x1a\x0d"
+      "brain.Event:2",
+      24);
   const std::string expected = std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12) + data + "\x9f\xcf\x2a\x6f";
   std::vector<std::byte> out;
   format::append_record(out, bytes_of(data));

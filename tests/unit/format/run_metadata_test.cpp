@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 const sw::clock::time_point origin{1h};
-const sw::clock::wall_time  wall_origin{1'700'000'000s};
+const sw::clock::wall_time wall_origin{1'700'000'000s};
 
 tensorflow::DeviceStepStats stats_of(const std::string& bytes) {
   tensorflow::RunMetadata read;
@@ -24,12 +24,12 @@ tensorflow::DeviceStepStats stats_of(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("EVT-9 run metadata hold a node for each span, with times of day and the names of threads",
-          "[format][run_metadata]") {
-  const sw::run_metadata observed{
-      {{"run", "session", 1, "training", origin + 2500ns, origin + 10us, {{"step", "7"}, {"model", "toy"}}},
-       {"write", "checkpoint", 3, "stepwell io 0", origin + 1s, origin + 3s}},
-      origin, wall_origin, 0};
+TEST_CASE("EVT-9 run metadata hold a node for each span, with times of day and the names of threads", "[format][run_metadata]") {
+  const sw::run_metadata observed{{{"run", "session", 1, "training", origin + 2500ns, origin + 10us, {{"step", "7"}, {"model", "toy"}}},
+                                   {"write", "checkpoint", 3, "stepwell io 0", origin + 1s, origin + 3s}},
+                                  origin,
+                                  wall_origin,
+                                  0};
   const auto stats = stats_of(format::encode_run_metadata(observed));
   CHECK(stats.device() == "/job:localhost/replica:0/task:0/device:CPU:0");
   REQUIRE(stats.node_stats_size() == 2);
@@ -59,9 +59,20 @@ TEST_CASE("EVT-9 run metadata hold a node for each span, with times of day and t
 TEST_CASE("the numbers of the fields are TensorFlow's", "[format][run_metadata]") {
   // node_name 1, all_start_micros 2, op_end_rel_micros 4, all_end_rel_micros 5, label 8, scheduled 9, thread 10, nanos.
   const sw::run_metadata observed{{{"a", "b", 1, "t", origin, origin + 2us}}, origin, sw::clock::wall_time(1us), 0};
-  const std::string node = "\x0a\x01" "a" "\x10\x01\x20\x02\x28\x02\x42\x07" "a = b()" "\x48\x01\x50\x01"
-                           "\x68\xe8\x07\x78\xd0\x0f\x80\x01\xd0\x0f\x88\x01\xe8\x07";
-  const std::string device = "\x0a\x03" "cpu" "\x12\x24" + node + "\x1a\x05\x08\x01\x12\x01" "t";
+  const std::string node =
+      "\x0a\x01"
+      "a"
+      "\x10\x01\x20\x02\x28\x02\x42\x07"
+      "a = b()"
+      "\x48\x01\x50\x01"
+      "\x68\xe8\x07\x78\xd0\x0f\x80\x01\xd0\x0f\x88\x01\xe8\x07";
+  const std::string device =
+      "\x0a\x03"
+      "cpu"
+      "\x12\x24" +
+      node +
+      "\x1a\x05\x08\x01\x12\x01"
+      "t";
   const std::string stats = std::string("\x0a") + static_cast<char>(device.size()) + device;
   CHECK(format::encode_run_metadata(observed, "cpu") == std::string("\x0a") + static_cast<char>(stats.size()) + stats);
 }

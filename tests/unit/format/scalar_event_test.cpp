@@ -42,10 +42,25 @@ std::string by_hand(const format::scalar_event& happened, format::summary_style 
 
 TEST_CASE("the fast encoder writes what protobuf writes, byte for byte", "[format][scalar]") {
   using limits = std::numeric_limits<float>;
-  const std::vector<std::string> tags{"", "a", "loss", "train/loss/\xc3\xa9", std::string(106, 't'), std::string(107, 't'),
-                                      std::string(127, 't'), std::string(128, 't'), std::string(20'000, 't')};
-  const std::vector<std::int64_t> steps{0, 1, 127, 128, 16'383, 16'384, std::int64_t{1} << 35, -1,
-                                        std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  const std::vector<std::string> tags{"",
+                                      "a",
+                                      "loss",
+                                      "train/loss/\xc3\xa9",
+                                      std::string(106, 't'),
+                                      std::string(107, 't'),
+                                      std::string(127, 't'),
+                                      std::string(128, 't'),
+                                      std::string(20'000, 't')};
+  const std::vector<std::int64_t> steps{0,
+                                        1,
+                                        127,
+                                        128,
+                                        16'383,
+                                        16'384,
+                                        std::int64_t{1} << 35,
+                                        -1,
+                                        std::numeric_limits<std::int64_t>::max(),
+                                        std::numeric_limits<std::int64_t>::min()};
   const std::vector<float> values{0.0F, -0.0F, 1.5F, limits::quiet_NaN(), limits::infinity(), limits::denorm_min()};
   for (const auto& tag : tags) {
     for (const auto step : steps) {

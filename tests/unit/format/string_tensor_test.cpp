@@ -47,7 +47,7 @@ TEST_CASE("a string tensor cut at any length, or too long, is an error", "[forma
 
 TEST_CASE("numbers of strings and lengths that cannot be cost no memory", "[format][string_tensor]") {
   CHECK_FALSE(decode_strings("\x01\x02\x03", std::numeric_limits<std::uint64_t>::max()).ok());
-  CHECK_FALSE(decode_strings(std::string(9, '\xFF') + "\x01", 1).ok());        // one string of 2^64 - 1 bytes
+  CHECK_FALSE(decode_strings(std::string(9, '\xFF') + "\x01", 1).ok());  // one string of 2^64 - 1 bytes
   CHECK_FALSE(decode_strings(std::string("\x05\x05\x05\x05\x00\x00\x00\x00", 8), 5).ok());
-  CHECK_FALSE(decode_strings(std::string(11, '\xFF'), 1).ok());                // a varint without end
+  CHECK_FALSE(decode_strings(std::string(11, '\xFF'), 1).ok());  // a varint without end
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.hpp"
 
-#include <stepwell/format/hparams.hpp>
 #include <stepwell/format/proto/summary.pb.h>
+#include <stepwell/format/hparams.hpp>
 #include <stepwell/format/summary.hpp>
 
 #include <complex>

@@ -25,7 +25,8 @@ const std::string_view tiny_index(
     "\x00\x01\x02W\x00\x27\x00\x00\x00\x00\x01\x00\x00\x00\x00\x0e\x8c\xe2\x61"
     "\x2c\x08\x39\x0e\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
     "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-    "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 124);
+    "\x57\xfb\x80\x8b\x24\x75\x47\xdb",
+    124);
 
 std::string write_ours(const std::vector<key_value>& entries, table_options options = {}) {
   table_writer writer(options);
@@ -41,7 +42,7 @@ std::vector<key_value> pairs(const std::vector<table_entry>& entries) {
 
 /// Keys that share much, little and nothing, with bytes of all values; sizes of values as given.
 std::vector<key_value> random_entries(std::uint64_t seed, std::size_t count, std::size_t max_value) {
-  std::mt19937_64                    bits(seed);
+  std::mt19937_64 bits(seed);
   std::map<std::string, std::string> sorted;
   sorted[""] = "header";
   while (sorted.size() < count) {

@@ -18,11 +18,19 @@ TEST_CASE("good text is left alone", "[format][utf8]") {
 
 TEST_CASE("each bad byte becomes a replacement character", "[format][utf8]") {
   const std::string mark = "\xef\xbf\xbd";
-  const std::vector<std::pair<std::string, std::string>> cases{
-      {"\x80", mark}, {"a\xff""b", "a" + mark + "b"}, {"\xc3", mark}, {"\xc3(", mark + "("}, {"\xe2\x82", mark + mark},
-      {"\xc0\xaf", mark + mark}, {"\xe0\x80\xaf", mark + mark + mark}, {"\xed\xa0\x80", mark + mark + mark},
-      {"\xf4\x90\x80\x80", mark + mark + mark + mark}, {"\xf5\x80\x80\x80", mark + mark + mark + mark},
-      {"12345678\x9c", "12345678" + mark}};
+  const std::vector<std::pair<std::string, std::string>> cases{{"\x80", mark},
+                                                               {"a\xff"
+                                                                "b",
+                                                                "a" + mark + "b"},
+                                                               {"\xc3", mark},
+                                                               {"\xc3(", mark + "("},
+                                                               {"\xe2\x82", mark + mark},
+                                                               {"\xc0\xaf", mark + mark},
+                                                               {"\xe0\x80\xaf", mark + mark + mark},
+                                                               {"\xed\xa0\x80", mark + mark + mark},
+                                                               {"\xf4\x90\x80\x80", mark + mark + mark + mark},
+                                                               {"\xf5\x80\x80\x80", mark + mark + mark + mark},
+                                                               {"12345678\x9c", "12345678" + mark}};
   for (const auto& [bad, good] : cases) {
     CHECK_FALSE(format::is_utf8(bad));
     CHECK(format::to_utf8(bad) == good);

@@ -41,10 +41,10 @@ steps steps_on_disk(const std::string& directory) {
 /// Writes down what it hears; may throw, or ask for a stop.
 struct diary final : sw::checkpoint_saver_listener {
   std::string& heard;
-  std::string  name;
-  bool         asks_for_stop = false;
-  bool         throws = false;
-  bool         throws_before = false;
+  std::string name;
+  bool asks_for_stop = false;
+  bool throws = false;
+  bool throws_before = false;
 
   diary(std::string& into, std::string called) : heard(into), name(std::move(called)) {}
   void note(const std::string& text) { heard += (heard.empty() ? "" : " ") + name + text; }
@@ -84,11 +84,14 @@ sw::checkpoint_saver_options every(std::int64_t save_steps, const temporary_dire
 
 /// State of several kinds.
 struct stateful_model {
-  std::vector<double>             matrix = {0.1, 0.2, 1e300};
-  std::array<std::uint8_t, 3>     flags = {1, 2, 3};
-  bool                            warm = false;
-  std::int32_t                    age = 0;
-  struct moments { float m = 0; float v = 0; } adam;
+  std::vector<double> matrix = {0.1, 0.2, 1e300};
+  std::array<std::uint8_t, 3> flags = {1, 2, 3};
+  bool warm = false;
+  std::int32_t age = 0;
+  struct moments {
+    float m = 0;
+    float v = 0;
+  } adam;
 
   void step() {
     for (auto& x : matrix) { x = x * 1.1 + 1; }
@@ -99,8 +102,8 @@ struct stateful_model {
     adam.v = adam.v * 0.999f + 0.001f;
   }
   sw::variable_list variables() {
-    return sw::variables({{"matrix", matrix}, {"flags", flags}, {"warm", warm}, {"age", age},
-                          {"adam", sw::variables({{"m", adam.m}, {"v", adam.v}})}});
+    return sw::variables(
+        {{"matrix", matrix}, {"flags", flags}, {"warm", warm}, {"age", age}, {"adam", sw::variables({{"m", adam.m}, {"v", adam.v}})}});
   }
   bool operator==(const stateful_model& other) const {
     return matrix == other.matrix && flags == other.flags && warm == other.warm && age == other.age && adam.m == other.adam.m &&
@@ -129,9 +132,9 @@ TEST_CASE("HOOK-CKPT-1 a directory and a period above zero must be given", "[hoo
 
 TEST_CASE("HOOK-CKPT-4 HOOK-CKPT-6 saved at the start and whenever due", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  counting_model            model;
-  const auto                period = GENERATE(1, 2);
-  sw::monitored_session     session(model, sw::checkpoint_saver_hook{every(period, directory)});
+  counting_model model;
+  const auto period = GENERATE(1, 2);
+  sw::monitored_session session(model, sw::checkpoint_saver_hook{every(period, directory)});
   settle(session);
   CHECK(steps_on_disk(directory.path()) == steps{0});
   run_slowly(session, 1);
@@ -140,11 +143,12 @@ TEST_CASE("HOOK-CKPT-4 HOOK-CKPT-6 saved at the start and whenever due", "[hooks
   CHECK(steps_on_disk(directory.path()) == (period == 1 ? steps{0, 1, 2} : steps{0, 2}));
 }
 
-TEST_CASE("HOOK-CKPT-3 begin opens the event file of the directory and begins the listeners, before there is a session", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-3 begin opens the event file of the directory and begins the listeners, before there is a session",
+          "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  auto                      options = every(2, directory);
+  std::string heard;
+  counting_model model;
+  auto options = every(2, directory);
   options.checkpoint_dir = directory / "made/for/it";
   options.listeners = {std::make_shared<diary>(heard, "a"), std::make_shared<diary>(heard, "b")};
   sw::checkpoint_saver_hook saver{options};
@@ -156,25 +160,25 @@ TEST_CASE("HOOK-CKPT-3 begin opens the event file of the directory and begins th
 
 TEST_CASE("HOOK-CKPT-10 with several steps a run, the first that is a period after the one before is saved", "[hooks][checkpoint_saver]") {
   struct striding_model {
-    std::int64_t      steps = 0;
-    int               unused = 0;
-    void              step() { steps += 5; }
-    std::int64_t&     global_step() { return steps; }
+    std::int64_t steps = 0;
+    int unused = 0;
+    void step() { steps += 5; }
+    std::int64_t& global_step() { return steps; }
     sw::variable_list variables() { return sw::variables({{"unused", unused}}); }
   };
   const temporary_directory directory;
-  striding_model            model;
-  sw::monitored_session     session(model, sw::checkpoint_saver_hook{every(9, directory)});
+  striding_model model;
+  sw::monitored_session session(model, sw::checkpoint_saver_hook{every(9, directory)});
   run_slowly(session, 5);
   CHECK(steps_on_disk(directory.path()) == steps{0, 10, 20});
 }
 
 TEST_CASE("HOOK-CKPT-6 HOOK-CKPT-10 every so many seconds of the session's clock", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  counting_model            model;
-  sw::monitored_session     session(sw::session_settings{.clock = clock}, model,
-                                    sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2}});
+  const auto clock = std::make_shared<sw::held_clock>();
+  counting_model model;
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+                                sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2}});
   for (const auto gap : {500ms, 2000ms, 100ms, 100ms, 7300ms}) {
     clock->advance(gap);
     run_slowly(session, 1);
@@ -184,12 +188,12 @@ TEST_CASE("HOOK-CKPT-6 HOOK-CKPT-10 every so many seconds of the session's clock
 
 TEST_CASE("HOOK-CKPT-11, D-15 the end saves what is not saved yet, then tells the listeners, once", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  auto                      options = every(2, directory);
+  std::string heard;
+  counting_model model;
+  auto options = every(2, directory);
   options.listeners = {std::make_shared<diary>(heard, "")};
   sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
-  const int             runs = GENERATE(2, 3);
+  const int runs = GENERATE(2, 3);
   run_slowly(session, runs);
   session.close();
   session.close();  // D-15
@@ -199,9 +203,9 @@ TEST_CASE("HOOK-CKPT-11, D-15 the end saves what is not saved yet, then tells th
 
 TEST_CASE("HOOK-CKPT-11 a session left by an error saves nothing more and ends no listener", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  auto                      options = every(2, directory);
+  std::string heard;
+  counting_model model;
+  auto options = every(2, directory);
   options.listeners = {std::make_shared<diary>(heard, "")};
   sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
   run_slowly(session, 3);
@@ -212,9 +216,9 @@ TEST_CASE("HOOK-CKPT-11 a session left by an error saves nothing more and ends n
 
 TEST_CASE("HOOK-CKPT-12 D-25 one save: all before, the checkpoint, a note with its whole prefix, all after", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  auto                      options = every(2, directory);
+  std::string heard;
+  counting_model model;
+  auto options = every(2, directory);
   options.listeners = {std::make_shared<diary>(heard, "a"), std::make_shared<diary>(heard, "b")};
   options.summary_dir = GENERATE(true, false) ? directory / "events" : "";
   sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
@@ -223,18 +227,17 @@ TEST_CASE("HOOK-CKPT-12 D-25 one save: all before, the checkpoint, a note with i
   CHECK(heard == "abegin bbegin a<0 b<0 a>0 b>0 a<2 b<2 a>2 b>2 aend2 bend2");
   const auto where = options.summary_dir.empty() ? directory.path() : options.summary_dir;
   using note = std::pair<std::int64_t, std::string>;
-  CHECK(notes_in(where, session_status::checkpoint) ==
-        std::vector<note>{{0, directory / "model.ckpt-0"}, {2, directory / "model.ckpt-2"}});
+  CHECK(notes_in(where, session_status::checkpoint) == std::vector<note>{{0, directory / "model.ckpt-0"}, {2, directory / "model.ckpt-2"}});
 }
 
 TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a stop gets it", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  const auto                asking = std::make_shared<diary>(heard, "");
-  const auto                other = std::make_shared<diary>(heard, "-");
-  sw::monitored_session     session(
+  std::string heard;
+  counting_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  const auto asking = std::make_shared<diary>(heard, "");
+  const auto other = std::make_shared<diary>(heard, "-");
+  sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,
       sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .listeners = {asking, other}}});
   run_slowly(session, 2);  // at once: no time passes
@@ -250,9 +253,9 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a st
 
 TEST_CASE("HOOK-CKPT-13 nobody asks for a stop after the first save or while the session closes", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  const auto                asking = std::make_shared<diary>(heard, "");
+  std::string heard;
+  counting_model model;
+  const auto asking = std::make_shared<diary>(heard, "");
   asking->asks_for_stop = true;
   auto options = every(10, directory);
   options.listeners = {asking};
@@ -266,13 +269,13 @@ TEST_CASE("HOOK-CKPT-13 nobody asks for a stop after the first save or while the
 
 TEST_CASE("a hook given by reference starts afresh with the next session", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  const auto                asking = std::make_shared<diary>(heard, "");
-  auto                      options = every(1, directory);
+  std::string heard;
+  const auto asking = std::make_shared<diary>(heard, "");
+  auto options = every(1, directory);
   options.listeners = {asking};
   sw::checkpoint_saver_hook saver{options};
   const auto two_steps = [&] {
-    counting_model        model;
+    counting_model model;
     sw::monitored_session session(model, std::ref(saver));
     settle(session);
     run_slowly(session, 2);
@@ -289,10 +292,10 @@ TEST_CASE("a hook given by reference starts afresh with the next session", "[hoo
 
 TEST_CASE("HOOK-CKPT-16 a listener that throws is heard at the boundary, and silences nobody", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  const auto                bad = std::make_shared<diary>(heard, "a");
-  auto                      options = every(1, directory);
+  std::string heard;
+  counting_model model;
+  const auto bad = std::make_shared<diary>(heard, "a");
+  auto options = every(1, directory);
   options.listeners = {bad, std::make_shared<diary>(heard, "b")};
   sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
   settle(session);
@@ -307,10 +310,10 @@ TEST_CASE("HOOK-CKPT-16 a listener that throws is heard at the boundary, and sil
 
 TEST_CASE("HOOK-CKPT-16 a listener that throws before a save silences nobody, and nothing is saved", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  std::string               heard;
-  counting_model            model;
-  const auto                bad = std::make_shared<diary>(heard, "a");
-  auto                      options = every(1, directory);
+  std::string heard;
+  counting_model model;
+  const auto bad = std::make_shared<diary>(heard, "a");
+  auto options = every(1, directory);
   options.listeners = {bad, std::make_shared<diary>(heard, "b")};
   sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
   settle(session);
@@ -325,13 +328,13 @@ TEST_CASE("HOOK-CKPT-16 a listener that throws before a save silences nobody, an
 
 TEST_CASE("a model of many kinds of state is restored to the bit", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  stateful_model            model;
+  stateful_model model;
   {
     sw::monitored_session session(model, sw::checkpoint_saver_hook{every(10, directory)});
     for (int i = 0; i < 7; ++i) { session.run(); }
     session.close();
   }
-  stateful_model        again;
+  stateful_model again;
   sw::monitored_session session(from_newest_of(directory.path()), again, sw::checkpoint_saver_hook{every(10, directory)});
   CHECK(again == model);
   CHECK(session.global_step() == 7);
@@ -341,7 +344,7 @@ TEST_CASE("a model of many kinds of state is restored to the bit", "[hooks][chec
 TEST_CASE("D-5 restored from here: not written again; restored from elsewhere: written here at once", "[hooks][checkpoint_saver]") {
   const temporary_directory here;
   const temporary_directory elsewhere;
-  counting_model            model;
+  counting_model model;
   {
     sw::monitored_session session(model, sw::checkpoint_saver_hook{every(3, here)});
     run_slowly(session, 3);
@@ -360,14 +363,14 @@ TEST_CASE("D-5 restored from here: not written again; restored from elsewhere: w
   CHECK(steps_on_disk(elsewhere.path()) == steps{3});
 }
 
-TEST_CASE("HOOK-SUM-2 EVT-12 hooks that share a directory share one event file; two savers on one are refused", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-SUM-2 EVT-12 hooks that share a directory share one event file; two savers on one are refused",
+          "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  counting_model            model;
-  sw::monitored_session     session(
-      model, sw::step_counter_hook{{.every_n_steps = 1, .output_dir = directory.path()}},
-      sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path() + "/.", .save_steps = 1},
-                             sw::summary::scalar("count", [](const int& count) { return count; })},
-      sw::checkpoint_saver_hook{every(1, directory)});
+  counting_model model;
+  sw::monitored_session session(model, sw::step_counter_hook{{.every_n_steps = 1, .output_dir = directory.path()}},
+                                sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path() + "/.", .save_steps = 1},
+                                                       sw::summary::scalar("count", [](const int& count) { return count; })},
+                                sw::checkpoint_saver_hook{every(1, directory)});
   run_slowly(session, 3);
   CHECK_THROWS_AS(sw::checkpoint_saver_hook{every(1, directory)}, sw::failed_precondition_error);
   session.close();
@@ -377,7 +380,7 @@ TEST_CASE("HOOK-SUM-2 EVT-12 hooks that share a directory share one event file; 
 }
 
 TEST_CASE("a hook that is off does nothing", "[hooks][checkpoint_saver]") {
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(model, sw::checkpoint_saver_hook::off());
   session.run();
   session.close();

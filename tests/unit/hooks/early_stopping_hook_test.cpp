@@ -25,11 +25,11 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 /// Its step gives the next of some numbers.
 struct scripted_model {
   struct result {
-    double                score;
+    double score;
     std::optional<double> measured;
   };
   std::vector<double> script;
-  std::int64_t        next = 0;
+  std::int64_t next = 0;
 
   result step() {
     const auto value = script.at(static_cast<std::size_t>(next++));
@@ -40,7 +40,7 @@ struct scripted_model {
 
 /// The step after which training was stopped; 0 if it was not.
 std::int64_t stopped_after(std::vector<double> script, sw::early_stopping_options options) {
-  scripted_model        model{.script = script};
+  scripted_model model{.script = script};
   sw::monitored_session session(model, sw::early_stopping_hook{&scripted_model::result::score, options});
   for (std::size_t i = 0; i < script.size(); ++i) {
     session.run();
@@ -81,7 +81,7 @@ TEST_CASE("Prechelt's generalization loss ends training that is so many per cent
 }
 
 TEST_CASE("the reason says what the best value was, and when", "[hooks][early_stopping]") {
-  scripted_model        model{.script = {3, 1.5, 2, 2}};
+  scripted_model model{.script = {3, 1.5, 2, 2}};
   sw::monitored_session session(
       model, sw::early_stopping_hook{sw::tag("validation loss", &scripted_model::result::score), {.patience = 2, .min_delta = 0.25}});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
@@ -95,7 +95,7 @@ TEST_CASE("the reason says what the best value was, and when", "[hooks][early_st
 }
 
 TEST_CASE("only runs that measure something count, and only those that reach a multiple of every_n_steps", "[hooks][early_stopping]") {
-  scripted_model        model{.script = {9, 5, 9, 5, 9, 5, 9, 5}};
+  scripted_model model{.script = {9, 5, 9, 5, 9, 5, 9, 5}};
   sw::monitored_session session(model, sw::early_stopping_hook{&scripted_model::result::measured, {.patience = 2}});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.global_step() == 6);
@@ -104,24 +104,23 @@ TEST_CASE("only runs that measure something count, and only those that reach a m
 
 TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping]") {
   const sw::test::temporary_directory directory;
-  const std::vector<double>           script{3, 1, 2, 2, 2, 2};
+  const std::vector<double> script{3, 1, 2, 2, 2, 2};
   const auto start = [&](scripted_model& model, std::int64_t patience) {
     model.script = script;
-    return sw::monitored_session(
-        sw::session_settings{.find_checkpoint = [&] { return sw::find_newest_whole(directory.path()); }}, model,
-        sw::early_stopping_hook{&scripted_model::result::score, {.patience = patience}},
-        sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1}});
+    return sw::monitored_session(sw::session_settings{.find_checkpoint = [&] { return sw::find_newest_whole(directory.path()); }}, model,
+                                 sw::early_stopping_hook{&scripted_model::result::score, {.patience = patience}},
+                                 sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1}});
   };
   {
     scripted_model model;
-    auto           session = start(model, 3);
+    auto session = start(model, 3);
     for (int i = 0; i < 4; ++i) { session.run(); }
     CHECK_FALSE(session.should_stop());
     session.close();
   }
   {
     scripted_model model;
-    auto           session = start(model, 3);
+    auto session = start(model, 3);
     CHECK_FALSE(session.should_stop());
     session.run();
     CHECK(session.should_stop());
@@ -130,12 +129,12 @@ TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping
   }
   {
     scripted_model model;
-    auto           stopped = start(model, 3);
+    auto stopped = start(model, 3);
     CHECK(stopped.should_stop());  // it was, and nothing has changed
     stopped.close();
   }
   scripted_model model;
-  auto           patient = start(model, 4);
+  auto patient = start(model, 4);
   CHECK_FALSE(patient.should_stop());
   patient.run();
   CHECK(patient.should_stop());
@@ -145,7 +144,7 @@ TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping
 TEST_CASE("early stopping that begins again has seen nothing", "[hooks][early_stopping]") {
   sw::early_stopping_hook hook{&scripted_model::result::score, {.patience = 2}};
   for (int i = 0; i < 2; ++i) {
-    scripted_model        model{.script = {1 + 5.0 * i, 2 + 5.0 * i, 2 + 5.0 * i, 9}};
+    scripted_model model{.script = {1 + 5.0 * i, 2 + 5.0 * i, 2 + 5.0 * i, 9}};
     sw::monitored_session session(model, std::ref(hook));
     CHECK_FALSE(hook.best().has_value());
     for ([[maybe_unused]] const auto& step : session.steps()) {}

@@ -31,10 +31,10 @@ namespace {
 
 /// Variables that move about, of every kind: averaged ones, and a count that is not.
 struct wandering_model {
-  std::vector<float>    weights = std::vector<float>(37, 1.0f);
+  std::vector<float> weights = std::vector<float>(37, 1.0f);
   std::array<double, 3> bias{1, 2, 3};
-  float                 scale = 5;
-  std::int64_t          count = 0;
+  float scale = 5;
+  std::int64_t count = 0;
 
   int step() {
     ++count;
@@ -45,7 +45,8 @@ struct wandering_model {
     return 0;
   }
   sw::variable_list variables() {
-    return sw::variables({{"weights", weights}, {"bias", bias}, {"count", count}, {"inner", std::vector<sw::variable_ref>{{"scale", scale}}}});
+    return sw::variables(
+        {{"weights", weights}, {"bias", bias}, {"count", count}, {"inner", std::vector<sw::variable_ref>{{"scale", scale}}}});
   }
   bool operator==(const wandering_model&) const = default;
 };
@@ -62,13 +63,13 @@ std::vector<double> values_of(const wandering_model& model) {
 /// at the end, where zero_debias is asked for.
 std::vector<double> plain_averages(int steps, const sw::ema_options& options) {
   wandering_model model;
-  auto            averages = values_of(model);
+  auto averages = values_of(model);
   if (options.zero_debias) { std::ranges::fill(averages, 0.0); }
   double left = 1;
   for (int n = 0; n < steps; ++n) {
     model.step();
     const double decay = options.num_updates ? std::min(options.decay, (1.0 + n) / (10.0 + n)) : options.decay;
-    const auto   values = values_of(model);
+    const auto values = values_of(model);
     for (std::size_t i = 0; i < averages.size(); ++i) { averages[i] = decay * averages[i] + (1 - decay) * values[i]; }
     left *= decay;
   }
@@ -79,11 +80,11 @@ std::vector<double> plain_averages(int steps, const sw::ema_options& options) {
 }
 
 std::vector<double> averages_after(int steps, const sw::ema_options& options) {
-  wandering_model       model;
+  wandering_model model;
   sw::monitored_session session(model, sw::ema_hook{model, options});
   for (int i = 0; i < steps; ++i) { session.run(); }
   const auto trained = model;
-  auto&      ema = session.hook<sw::ema_hook>();
+  auto& ema = session.hook<sw::ema_hook>();
   ema.swap_in();
   const auto averages = values_of(model);
   ema.swap_out();
@@ -136,19 +137,19 @@ TEST_CASE("averages of doubles are as exact as doubles", "[hooks][ema]") {
 }
 
 TEST_CASE("a run that is gone on with has the averages of one that never stopped, bit by bit", "[hooks][ema]") {
-  const sw::ema_options     options{.decay = 0.99, .num_updates = true, .zero_debias = true};
+  const sw::ema_options options{.decay = 0.99, .num_updates = true, .zero_debias = true};
   const temporary_directory directory;
-  sw::test::log_capture     log;
+  sw::test::log_capture log;
   for (const int steps : {5, 7}) {
     wandering_model model;
-    auto            session = continued(model, directory.path(), options);
+    auto session = continued(model, directory.path(), options);
     for (int i = 0; i < steps; ++i) { session.run(); }
     session.close();
   }
   wandering_model model;
-  const auto      session = continued(model, directory.path(), options);
+  const auto session = continued(model, directory.path(), options);
   wandering_model averages;
-  auto            reader = sw::find_newest_whole(directory.path());
+  auto reader = sw::find_newest_whole(directory.path());
   sw::restore(averages.variables(), *reader, {.names = sw::ema_names(model.variables(), options)});
   CHECK(values_of(averages) == averages_after(12, options));
   CHECK(averages.count == 12);
@@ -156,15 +157,15 @@ TEST_CASE("a run that is gone on with has the averages of one that never stopped
 
 TEST_CASE("averages that come later start from what was restored, with a warning", "[hooks][ema]") {
   const temporary_directory directory;
-  wandering_model           trained;
+  wandering_model trained;
   {
     sw::monitored_session session(trained, sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 2}});
     session.run();
     session.close();
   }
   sw::test::log_capture log;
-  wandering_model       model;
-  auto                  session = continued(model, directory.path());
+  wandering_model model;
+  auto session = continued(model, directory.path());
   CHECK(log.contains(sw::log_level::warning, "stepwell/hook/ema/average/weights"));
   wandering_model copy;
   session.hook<sw::ema_hook>().copy_to(copy);
@@ -172,7 +173,7 @@ TEST_CASE("averages that come later start from what was restored, with a warning
 }
 
 TEST_CASE("while averages are swapped in no run is made", "[hooks][ema]") {
-  wandering_model       model;
+  wandering_model model;
   sw::monitored_session session(model, sw::ema_hook{model});
   session.run();
   auto& ema = session.hook<sw::ema_hook>();
@@ -189,12 +190,12 @@ TEST_CASE("while averages are swapped in no run is made", "[hooks][ema]") {
 
 TEST_CASE("averages never get into a checkpoint in the place of the model", "[hooks][ema]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
-  wandering_model           model;
-  auto                      session = continued(model, directory.path());
+  sw::test::log_capture log;
+  wandering_model model;
+  auto session = continued(model, directory.path());
   for (int i = 0; i < 3; ++i) { session.run(); }
   const auto trained = model;
-  auto&      ema = session.hook<sw::ema_hook>();
+  auto& ema = session.hook<sw::ema_hook>();
   ema.swap_in();
   CHECK_FALSE(model == trained);
   CHECK_THROWS_AS(ema.variables(), sw::failed_precondition_error);  // what a save or a restore begins with
@@ -205,11 +206,11 @@ TEST_CASE("averages never get into a checkpoint in the place of the model", "[ho
 }
 
 TEST_CASE("averages can be copied into another model of the same variables", "[hooks][ema]") {
-  wandering_model       model;
+  wandering_model model;
   sw::monitored_session session(model, sw::ema_hook{model, {.decay = 0.5}});
   session.run();
   wandering_model other;
-  auto&           ema = session.hook<sw::ema_hook>();
+  auto& ema = session.hook<sw::ema_hook>();
   ema.copy_to(other);
   CHECK(other.bias[0] == 1 + 0.5 * std::cos(1.0));
   CHECK(other.count == 0);
@@ -226,10 +227,10 @@ TEST_CASE("averages can be copied into another model of the same variables", "[h
 }
 
 TEST_CASE("only some variables may be averaged, and two averages be named apart", "[hooks][ema]") {
-  wandering_model  model;
-  const auto       only_bias = [](std::string_view name) { return name == "bias"; };
-  sw::ema_hook     fast{model, {.decay = 0.5, .only = only_bias, .name = "fast"}};
-  sw::ema_hook     slow{model, {.decay = 0.75, .name = "slow"}};
+  wandering_model model;
+  const auto only_bias = [](std::string_view name) { return name == "bias"; };
+  sw::ema_hook fast{model, {.decay = 0.5, .only = only_bias, .name = "fast"}};
+  sw::ema_hook slow{model, {.decay = 0.75, .name = "slow"}};
   sw::monitored_session session(model, std::ref(fast), std::ref(slow));
   session.run();
   wandering_model by_fast;
@@ -245,10 +246,10 @@ TEST_CASE("only some variables may be averaged, and two averages be named apart"
 
 TEST_CASE("a hook that begins again averages afresh", "[hooks][ema]") {
   wandering_model first;
-  sw::ema_hook    ema{first, {.decay = 0.5}};
+  sw::ema_hook ema{first, {.decay = 0.5}};
   for (int i = 0; i < 2; ++i) {
     sw::monitored_session session(first, std::ref(ema));
-    wandering_model       copy;
+    wandering_model copy;
     ema.copy_to(copy);
     CHECK(values_of(copy) == values_of(first));
     session.run();

@@ -20,8 +20,8 @@ namespace sw = stepwell;
 using sw::test::adding_model;
 
 TEST_CASE("HOOK-FINAL-1 D-19 final ops are called with the model at the end, and their values are kept", "[hooks][final_ops]") {
-  int                calls = 0;
-  adding_model       model;
+  int calls = 0;
+  adding_model model;
   sw::final_ops_hook hook{&adding_model::sum, &adding_model::weights, [&calls](const adding_model& m) {
                             ++calls;
                             return m.sum * 2;
@@ -39,14 +39,14 @@ TEST_CASE("HOOK-FINAL-1 D-19 final ops are called with the model at the end, and
 }
 
 TEST_CASE("HOOK-FINAL-1 without final ops, or after an error, there are no values", "[hooks][final_ops]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, sw::final_ops_hook{});
   session.run(std::int64_t{1});
   session.close();
   CHECK_FALSE(session.hook<sw::final_ops_hook<>>().final_ops_values().has_value());
 
   sw::test::log_capture log;
-  sw::final_ops_hook    hook{&adding_model::sum};
+  sw::final_ops_hook hook{&adding_model::sum};
   sw::monitored_session failing(model, std::ref(hook));
   failing.abandon(std::make_exception_ptr(sw::aborted_error("gone")));
   CHECK_FALSE(hook.final_ops_values().has_value());
@@ -55,21 +55,21 @@ TEST_CASE("HOOK-FINAL-1 without final ops, or after an error, there are no value
 TEST_CASE("HOOK-FINAL-1 nobody steps the model while final ops look at it", "[hooks][final_ops]") {
   struct shared_raw {
     adding_model& subject;
-    bool*         is_alone;
+    bool* is_alone;
 
     adding_model& model() const { return subject; }
-    auto          exclusive() const {
+    auto exclusive() const {
       *is_alone = true;
       return std::shared_ptr<void>(nullptr, [state = is_alone](void*) { *state = false; });
     }
   };
   struct ending_session {
-    shared_raw  raw;
+    shared_raw raw;
     shared_raw& raw_session() { return raw; }
   };
-  adding_model       model;
-  bool               is_alone = false;
-  ending_session     session{{model, &is_alone}};
+  adding_model model;
+  bool is_alone = false;
+  ending_session session{{model, &is_alone}};
   sw::final_ops_hook hook{[&](const adding_model&) { return is_alone; }};
   hook.end(session);
   CHECK(hook.final_ops_values() == std::tuple(true));
@@ -78,7 +78,7 @@ TEST_CASE("HOOK-FINAL-1 nobody steps the model while final ops look at it", "[ho
 
 TEST_CASE("HOOK-FINAL-1 a hook that begins again has no values of before", "[hooks][final_ops]") {
   sw::final_ops_hook hook{[](adding_model& m) { return m.weights.size(); }};
-  adding_model       model;
+  adding_model model;
   {
     sw::monitored_session session(model, std::ref(hook));
     session.close();
@@ -90,15 +90,14 @@ TEST_CASE("HOOK-FINAL-1 a hook that begins again has no values of before", "[hoo
 
 TEST_CASE("HOOK-FINAL-2 an end of data out of a final op is warned of, and is an error", "[hooks][final_ops]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   SECTION("out_of_range_error") {
-    sw::monitored_session session(
-        model, sw::final_ops_hook{[](const adding_model&) -> int { throw sw::out_of_range_error("no more batches"); }});
+    sw::monitored_session session(model,
+                                  sw::final_ops_hook{[](const adding_model&) -> int { throw sw::out_of_range_error("no more batches"); }});
     CHECK_THROWS_AS(sw::with(session, [](auto& self) { self.run(std::int64_t{1}); }), sw::out_of_range_error);
   }
   SECTION("stop_iteration") {
-    sw::monitored_session session(
-        model, sw::final_ops_hook{[](const adding_model&) -> int { throw sw::stop_iteration("enough"); }});
+    sw::monitored_session session(model, sw::final_ops_hook{[](const adding_model&) -> int { throw sw::stop_iteration("enough"); }});
     CHECK_THROWS_AS(sw::with(session, [](auto& self) { self.run(std::int64_t{1}); }), sw::stop_iteration);
   }
   CHECK(log.contains(sw::log_level::warning, "dependency back to some input source"));
@@ -106,9 +105,8 @@ TEST_CASE("HOOK-FINAL-2 an end of data out of a final op is warned of, and is an
 
 TEST_CASE("any other failure of a final op comes out of close as it is", "[hooks][final_ops]") {
   sw::test::log_capture log;
-  adding_model          model;
-  sw::monitored_session session(
-      model, sw::final_ops_hook{[](const adding_model&) -> int { throw sw::data_loss_error("torn"); }});
+  adding_model model;
+  sw::monitored_session session(model, sw::final_ops_hook{[](const adding_model&) -> int { throw sw::data_loss_error("torn"); }});
   CHECK_THROWS_AS(session.close(), sw::data_loss_error);
   CHECK_FALSE(log.contains(sw::log_level::warning, "dependency"));
 }

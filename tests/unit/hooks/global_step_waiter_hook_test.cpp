@@ -25,11 +25,11 @@ namespace {
 
 /// What the hook sees of a session: a step that others move.
 struct scripted_session {
-  std::shared_ptr<leaping_clock>   clock = std::make_shared<leaping_clock>();
-  std::vector<std::int64_t>        steps;  // one a look, the last for ever
-  mutable std::size_t              looks = 0;
-  bool                             stopped = false;
-  sw::coordinator                  threads{clock};
+  std::shared_ptr<leaping_clock> clock = std::make_shared<leaping_clock>();
+  std::vector<std::int64_t> steps;  // one a look, the last for ever
+  mutable std::size_t looks = 0;
+  bool stopped = false;
+  sw::coordinator threads{clock};
 
   std::shared_ptr<sw::clock> time() const { return clock; }
   std::int64_t global_step() const {
@@ -48,10 +48,10 @@ struct scripted_session {
 
 /// Owns its global step, which others move between two looks of its session.
 struct shared_step_model {
-  std::int64_t      steps = 0;
-  int               runs = 0;
-  int               step() { return ++runs; }
-  std::int64_t&     global_step() { return steps; }
+  std::int64_t steps = 0;
+  int runs = 0;
+  int step() { return ++runs; }
+  std::int64_t& global_step() { return steps; }
   sw::variable_list variables() { return {}; }
 };
 
@@ -60,7 +60,7 @@ struct shared_step_model {
 TEST_CASE("HOOK-WAIT-1 HOOK-WAIT-3 no step to wait for, no wait", "[hooks][waiter]") {
   sw::test::log_capture log;
   for (const std::int64_t step : {0, -5}) {
-    scripted_session            session{.steps = {0}};
+    scripted_session session{.steps = {0}};
     sw::global_step_waiter_hook hook{{.wait_until_step = step}};
     session.start(hook);
     hook.before_run(session);
@@ -70,8 +70,8 @@ TEST_CASE("HOOK-WAIT-1 HOOK-WAIT-3 no step to wait for, no wait", "[hooks][waite
 }
 
 TEST_CASE("HOOK-WAIT-1 HOOK-WAIT-3 the step is looked at every half second, until it is there", "[hooks][waiter]") {
-  sw::test::log_capture       log;
-  scripted_session            session{.steps = {0, 500, 1100}};
+  sw::test::log_capture log;
+  scripted_session session{.steps = {0, 500, 1100}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 1000}};
   session.start(hook);
   hook.before_run(session);
@@ -80,8 +80,8 @@ TEST_CASE("HOOK-WAIT-1 HOOK-WAIT-3 the step is looked at every half second, unti
 }
 
 TEST_CASE("HOOK-WAIT-1 between two begins it waits once, also over a recovery", "[hooks][waiter]") {
-  sw::test::log_capture       log;
-  scripted_session            session{.steps = {10, 0}};
+  sw::test::log_capture log;
+  scripted_session session{.steps = {10, 0}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 10}};
   session.start(hook);
   hook.before_run(session);
@@ -96,8 +96,8 @@ TEST_CASE("HOOK-WAIT-1 between two begins it waits once, also over a recovery", 
 }
 
 TEST_CASE("HOOK-WAIT-2 it says what it waits for, and again whenever more than 1000 steps were made", "[hooks][waiter]") {
-  sw::test::log_capture       log;
-  scripted_session            session{.steps = {0, 1000, 1001, 1500, 2001, 2002, 5000}};
+  sw::test::log_capture log;
+  scripted_session session{.steps = {0, 1000, 1001, 1500, 2001, 2002, 5000}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 5000}};
   session.start(hook);
   hook.before_run(session);
@@ -109,8 +109,8 @@ TEST_CASE("HOOK-WAIT-2 it says what it waits for, and again whenever more than 1
 }
 
 TEST_CASE("HOOK-WAIT-4 the wait can have a limit, which is kept to the moment", "[hooks][waiter]") {
-  sw::test::log_capture       log;
-  scripted_session            session{.steps = {7}};
+  sw::test::log_capture log;
+  scripted_session session{.steps = {7}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 1000, .max_wait_secs = 1.25}};
   session.start(hook);
   CHECK_THROWS_WITH(hook.before_run(session), Catch::Contains("waited 1.25 s for global step 1000, and it is 7"));
@@ -119,8 +119,8 @@ TEST_CASE("HOOK-WAIT-4 the wait can have a limit, which is kept to the moment", 
 }
 
 TEST_CASE("HOOK-WAIT-4 a stop ends the wait", "[hooks][waiter]") {
-  sw::test::log_capture       log;
-  scripted_session            session{.steps = {0}};
+  sw::test::log_capture log;
+  scripted_session session{.steps = {0}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 1000}};
   session.start(hook);
   SECTION("of the session") { session.stopped = true; }
@@ -132,10 +132,10 @@ TEST_CASE("HOOK-WAIT-4 a stop ends the wait", "[hooks][waiter]") {
 
 TEST_CASE("HOOK-WAIT-1 a session's first run waits for others to make steps", "[hooks][waiter]") {
   sw::test::log_capture log;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  shared_step_model     model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  shared_step_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
-  std::thread           others([&] {
+  std::thread others([&] {
     for (int i = 0; i < 3; ++i) {
       while (!clock->wait_for_pending(1)) {}  // then the session waits, and looks at nothing
       ++model.steps;
@@ -152,10 +152,10 @@ TEST_CASE("HOOK-WAIT-1 a session's first run waits for others to make steps", "[
 
 TEST_CASE("HOOK-WAIT-4 a stop asked for meanwhile ends the wait of a session, and the run is made", "[hooks][waiter]") {
   sw::test::log_capture log;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  shared_step_model     model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  shared_step_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
-  std::thread           another([&] {
+  std::thread another([&] {
     while (!clock->wait_for_pending(1)) {}
     session.request_stop();
     clock->advance(500ms);

@@ -33,18 +33,21 @@ namespace {
 /// Takes several steps in a run, and counts the runs.
 struct striding_model {
   using result = float;
-  std::int64_t      steps = 0;
-  std::int64_t      stride = 3;
-  int               runs = 0;
-  float             step() { steps += stride; return static_cast<float>(++runs); }
-  std::int64_t&     global_step() { return steps; }
+  std::int64_t steps = 0;
+  std::int64_t stride = 3;
+  int runs = 0;
+  float step() {
+    steps += stride;
+    return static_cast<float>(++runs);
+  }
+  std::int64_t& global_step() { return steps; }
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
 /// Ends, in the given way, in its third step.
 struct ending_model {
   bool is_out_of_data = true;
-  int  count = 0;
+  int count = 0;
   void step() {
     if (++count < 3) { return; }
     if (is_out_of_data) { throw sw::out_of_range_error("no more"); }
@@ -69,8 +72,8 @@ steps steps_of(const std::map<std::int64_t, float>& scalars) {
 }  // namespace
 
 TEST_CASE("HOOK-2 the end of the data, or of the iteration, skips after_run and ends the hooks", "[hooks]") {
-  ending_model          model{.is_out_of_data = GENERATE(true, false)};
-  std::string           story;
+  ending_model model{.is_out_of_data = GENERATE(true, false)};
+  std::string story;
   sw::monitored_session session(model, recording_hook{story});
   CHECK_NOTHROW(sw::with(session, [](auto& inner) {
     for (;;) { inner.run(); }
@@ -81,16 +84,14 @@ TEST_CASE("HOOK-2 the end of the data, or of the iteration, skips after_run and 
 
 TEST_CASE("D-14 hooks learn the step from the run itself: none makes a run of its own, or is off by one", "[hooks]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  striding_model            model;
-  sw::monitored_session     session(
-      sw::session_settings{.clock = clock}, model, sw::stop_at_step_hook{{.last_step = 10}},
-      sw::nan_tensor_hook{[](float value) { return value; }},
-      sw::step_counter_hook{{.every_n_steps = 1}},
-      sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path(), .save_steps = 2},
-                             sw::summary::scalar("runs", [](float value) { return value; })},
-      sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 4}});
+  sw::test::log_capture log;
+  const auto clock = std::make_shared<sw::held_clock>();
+  striding_model model;
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::stop_at_step_hook{{.last_step = 10}},
+                                sw::nan_tensor_hook{[](float value) { return value; }}, sw::step_counter_hook{{.every_n_steps = 1}},
+                                sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path(), .save_steps = 2},
+                                                       sw::summary::scalar("runs", [](float value) { return value; })},
+                                sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 4}});
   while (!session.should_stop()) {
     session.run();
     clock->advance(1s);
@@ -106,8 +107,8 @@ TEST_CASE("D-14 hooks learn the step from the run itself: none makes a run of it
 }
 
 TEST_CASE("HOOK-NAN-3 the value is looked at in every run, whatever the caller wants of it", "[hooks]") {
-  striding_model        model;
-  int                   looked = 0;
+  striding_model model;
+  int looked = 0;
   sw::monitored_session session(model, sw::nan_tensor_hook{[&](float value) {
                                   ++looked;
                                   return value;

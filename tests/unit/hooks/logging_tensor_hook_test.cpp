@@ -39,7 +39,7 @@ lines info_lines(const sw::test::log_capture& log) {
 template<class Hook>
 lines lines_of_runs(Hook hook, std::int64_t runs) {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model, std::move(hook));
   for (std::int64_t batch = 1; batch <= runs; ++batch) { session.run(batch); }
   return info_lines(log);
@@ -49,8 +49,7 @@ lines lines_of_runs(Hook hook, std::int64_t runs) {
 
 TEST_CASE("HOOK-LOG-1 exactly one period, and a sane one, or only at the end", "[hooks][logging]") {
   const auto loss = sw::tag("loss", &adding_model::result::loss);
-  CHECK_THROWS_WITH((sw::logging_tensor_hook{{}, loss}),
-                    Catch::Contains("exactly one of every_n_iter and every_n_secs must be provided"));
+  CHECK_THROWS_WITH((sw::logging_tensor_hook{{}, loss}), Catch::Contains("exactly one of every_n_iter and every_n_secs must be provided"));
   CHECK_THROWS_WITH((sw::logging_tensor_hook{{.every_n_iter = 0, .every_n_secs = 1.0}, loss}), Catch::Contains("exactly one of"));
   CHECK_THROWS_WITH((sw::logging_tensor_hook{{.every_n_iter = 1, .every_n_secs = 1.0, .at_end = true}, loss}),
                     Catch::Contains("exactly one of"));
@@ -75,12 +74,12 @@ TEST_CASE("HOOK-LOG-2 a list is logged in its order, a map in that of its tags",
 }
 
 TEST_CASE("HOOK-LOG-3 a hook that begins again starts afresh", "[hooks][logging]") {
-  sw::test::log_capture   log;
+  sw::test::log_capture log;
   sw::logging_tensor_hook hook{{.every_n_iter = 3}, sw::tag("loss", &adding_model::result::loss)};
   for (int session_number = 0; session_number < 2; ++session_number) {
     log.clear();
-    const auto            clock = std::make_shared<sw::held_clock>();
-    adding_model          model;
+    const auto clock = std::make_shared<sw::held_clock>();
+    adding_model model;
     sw::monitored_session session(sw::session_settings{.clock = clock}, model, std::ref(hook));
     for (int i = 0; i < 4; ++i) {
       session.run(std::int64_t{1});
@@ -92,11 +91,11 @@ TEST_CASE("HOOK-LOG-3 a hook that begins again starts afresh", "[hooks][logging]
 }
 
 TEST_CASE("HOOK-LOG-3 nothing of a session before is logged at the end of one that made no run", "[hooks][logging]") {
-  sw::test::log_capture   log;
+  sw::test::log_capture log;
   sw::logging_tensor_hook hook{{.at_end = true}, sw::tag("loss", &adding_model::result::loss)};
   for (const std::int64_t runs : {1, 0}) {
     log.clear();
-    adding_model          model;
+    adding_model model;
     sw::monitored_session session(model, std::ref(hook));
     for (std::int64_t i = 0; i < runs; ++i) { session.run(std::int64_t{1}); }
     session.close();
@@ -105,7 +104,7 @@ TEST_CASE("HOOK-LOG-3 nothing of a session before is logged at the end of one th
 }
 
 TEST_CASE("HOOK-LOG-4 values are asked for only in the runs that log", "[hooks][logging]") {
-  int        asked = 0;
+  int asked = 0;
   const auto watched = sw::tag("loss", [&asked](const adding_model::result& result) {
     ++asked;
     return result.loss;
@@ -116,24 +115,24 @@ TEST_CASE("HOOK-LOG-4 values are asked for only in the runs that log", "[hooks][
 
 TEST_CASE("HOOK-LOG-5 HOOK-LOG-6 the first run logs, then every n-th, with the time between", "[hooks][logging]") {
   sw::test::log_capture log;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  adding_model          model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
-                                sw::logging_tensor_hook{{.every_n_iter = 3}, sw::tag("loss", &adding_model::result::loss),
-                                                        sw::tag("weights", &adding_model::weights)});
+  const auto clock = std::make_shared<sw::held_clock>();
+  adding_model model;
+  sw::monitored_session session(
+      sw::session_settings{.clock = clock}, model,
+      sw::logging_tensor_hook{
+          {.every_n_iter = 3}, sw::tag("loss", &adding_model::result::loss), sw::tag("weights", &adding_model::weights)});
   for (std::int64_t batch = 1; batch <= 7; ++batch) {
     session.run(batch);
     clock->advance(500ms);
   }
-  CHECK(info_lines(log) == lines{"loss = 1, weights = [2 3 4]",
-                                                    "loss = 10, weights = [5 6 7] (1.500 sec)",
-                                                    "loss = 28, weights = [8 9 10] (1.500 sec)"});
+  CHECK(info_lines(log) ==
+        lines{"loss = 1, weights = [2 3 4]", "loss = 10, weights = [5 6 7] (1.500 sec)", "loss = 28, weights = [8 9 10] (1.500 sec)"});
 }
 
 TEST_CASE("seconds between log lines are counted by the session's clock", "[hooks][logging]") {
   sw::test::log_capture log;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  adding_model          model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  adding_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model,
                                 sw::logging_tensor_hook{{.every_n_secs = 2}, sw::tag("loss", &adding_model::result::loss)});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
@@ -157,12 +156,12 @@ TEST_CASE("HOOK-LOG-6 a formatter gets the values by their tags and makes the wh
 }
 
 TEST_CASE("HOOK-LOG-7 D-19 at the end the last values are logged, and nothing is run again", "[hooks][logging]") {
-  int        steps = 0;
+  int steps = 0;
   const auto loss = sw::tag("loss", &adding_model::result::loss);
   const auto weights = sw::tag("weights", &adding_model::weights);
   const auto run = [&](auto hook, int runs) {
     sw::test::log_capture log;
-    adding_model          model;
+    adding_model model;
     steps = 0;
     model.before = [&](std::int64_t) { ++steps; };
     sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model, std::move(hook));
@@ -182,7 +181,7 @@ TEST_CASE("HOOK-LOG-7 D-19 at the end the last values are logged, and nothing is
 
 TEST_CASE("HOOK-LOG-7 a session left by an error logs nothing at its end", "[hooks][logging]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, sw::logging_tensor_hook{{.at_end = true}, sw::tag("loss", &adding_model::result::loss)});
   session.run(std::int64_t{1});
   session.abandon(std::make_exception_ptr(sw::aborted_error("gone")));
@@ -191,8 +190,9 @@ TEST_CASE("HOOK-LOG-7 a session left by an error logs nothing at its end", "[hoo
 
 TEST_CASE("HOOK-LOG-8 lines are of level info; small numbers have no exponent, long tensors are cut", "[hooks][logging]") {
   sw::test::log_capture log;
-  adding_model          model;
-  sw::monitored_session session(model, sw::logging_tensor_hook{{.every_n_iter = 1, .at_end = true}, sw::tag("loss", [](const adding_model&) { return 0.00001234; })});
+  adding_model model;
+  sw::monitored_session session(
+      model, sw::logging_tensor_hook{{.every_n_iter = 1, .at_end = true}, sw::tag("loss", [](const adding_model&) { return 0.00001234; })});
   session.run(std::int64_t{1});
   session.close();
   CHECK(log.count(sw::log_level::info) == 2);
@@ -209,15 +209,16 @@ TEST_CASE("HOOK-LOG-8 lines are of level info; small numbers have no exponent, l
 
 TEST_CASE("HOOK-LOG-9 every run of the session counts, and the global step does not", "[hooks][logging]") {
   struct striding_model {
-    std::int64_t      steps = 40;
-    std::int64_t      step() { return steps += 10; }
-    std::int64_t&     global_step() { return steps; }
+    std::int64_t steps = 40;
+    std::int64_t step() { return steps += 10; }
+    std::int64_t& global_step() { return steps; }
     sw::variable_list variables() { return {}; }
   };
   sw::test::log_capture log;
-  striding_model        model;
-  sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model,
-                                sw::logging_tensor_hook{{.every_n_iter = 3}, sw::tag("step", [](const std::int64_t& step) { return step; })});
+  striding_model model;
+  sw::monitored_session session(
+      sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model,
+      sw::logging_tensor_hook{{.every_n_iter = 3}, sw::tag("step", [](const std::int64_t& step) { return step; })});
   for (int i = 0; i < 5; ++i) { session.run(); }
   CHECK(info_lines(log) == lines{"step = 50", "step = 80 (0.000 sec)"});
 }

@@ -43,29 +43,28 @@ std::shared_ptr<sw::summary::csv_writer> csv_in(const temporary_directory& direc
 
 TEST_CASE("a summary hook writes its scalars to metric files, with or without an event file", "[hooks][metrics]") {
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  const bool                has_events = GENERATE(true, false);
-  adding_model              model;
-  sw::monitored_session     session(
+  const auto clock = std::make_shared<sw::held_clock>();
+  const bool has_events = GENERATE(true, false);
+  adding_model model;
+  sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,
-      sw::summary_saver_hook{sw::summary_saver_options{.output_dir = has_events ? directory.path() : "",
-                                                       .metrics = {csv_in(directory, clock)},
-                                                       .save_steps = 2},
+      sw::summary_saver_hook{sw::summary_saver_options{
+                                 .output_dir = has_events ? directory.path() : "", .metrics = {csv_in(directory, clock)}, .save_steps = 2},
                              sw::summary::scalar("sum", &adding_model::sum), sw::summary::histogram("weights", &adding_model::weights),
                              sw::summary::scalar("batch", &adding_model::result::batch)});
   for (std::int64_t batch = 1; batch <= 3; ++batch) { session.run(batch); }
   session.close();
-  CHECK(file_text(directory / "metrics.csv") == header + line(1, "stepwell/start", "") + line(1, "sum", "1") + line(1, "batch", "1") +
-                                                    line(3, "sum", "6") + line(3, "batch", "3"));
+  CHECK(file_text(directory / "metrics.csv") ==
+        header + line(1, "stepwell/start", "") + line(1, "sum", "1") + line(1, "batch", "1") + line(3, "sum", "6") + line(3, "batch", "3"));
   CHECK(sw::test::event_files_in(directory.path()) == (has_events ? 1 : 0));
   if (has_events) { CHECK(sw::test::scalars_in(directory.path(), "sum").size() == 2); }
 }
 
 TEST_CASE("D-5 after a recovery a metric file says which lines did not happen", "[hooks][metrics]") {
   const sw::test::log_capture log;
-  const temporary_directory   directory;
-  const auto                  clock = std::make_shared<sw::held_clock>();
-  adding_model                model;
+  const temporary_directory directory;
+  const auto clock = std::make_shared<sw::held_clock>();
+  adding_model model;
   model.before = [fails = true](std::int64_t batch) mutable {
     if (batch == 3 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
   };
@@ -80,14 +79,14 @@ TEST_CASE("D-5 after a recovery a metric file says which lines did not happen", 
 
 TEST_CASE("a failed write of metrics comes out at a boundary, or when the session closes", "[hooks][metrics]") {
   const sw::test::log_capture log;
-  const temporary_directory   directory;
-  const auto                  clock = std::make_shared<sw::held_clock>();
-  const auto                  files = std::make_shared<sw::test::fault_file_system>();
-  const auto                  csv = csv_in(directory, clock, files);
-  adding_model                model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
-                                sw::summary_saver_hook{sw::summary_saver_options{.metrics = {csv}, .save_steps = 1},
-                                                       sw::summary::scalar("sum", &adding_model::sum)});
+  const temporary_directory directory;
+  const auto clock = std::make_shared<sw::held_clock>();
+  const auto files = std::make_shared<sw::test::fault_file_system>();
+  const auto csv = csv_in(directory, clock, files);
+  adding_model model;
+  sw::monitored_session session(
+      sw::session_settings{.clock = clock}, model,
+      sw::summary_saver_hook{sw::summary_saver_options{.metrics = {csv}, .save_steps = 1}, sw::summary::scalar("sum", &adding_model::sum)});
   files->inject({.kind = sw::test::operation::write, .errno_value = ENOSPC, .from_then_on = true});
   session.run(std::int64_t{1});
   CHECK_THROWS_AS(session.close(), sw::resource_exhausted_error);
@@ -95,19 +94,17 @@ TEST_CASE("a failed write of metrics comes out at a boundary, or when the sessio
 
 TEST_CASE("a training session writes what goes into its event files to metric files, over restarts", "[training][metrics]") {
   const sw::test::log_capture log;
-  const temporary_directory   directory;
-  const auto                  clock = std::make_shared<sw::held_clock>();
+  const temporary_directory directory;
+  const auto clock = std::make_shared<sw::held_clock>();
   for (int run = 0; run < 2; ++run) {
     adding_model model;
-    auto session = sw::monitored_training_session(
-        model, {.checkpoint_dir = directory / "run",
-                .save_checkpoint_steps = 100,
-                .save_summaries_steps = 1,
-                .summary = [](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
-                  out.add_scalar("loss", result.loss, step);
-                },
-                .metrics = {csv_in(directory, clock)},
-                .clock = clock});
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory / "run",
+                                                          .save_checkpoint_steps = 100,
+                                                          .save_summaries_steps = 1,
+                                                          .summary = [](sw::summary::writer& out, const auto& result, const auto&,
+                                                                        std::int64_t step) { out.add_scalar("loss", result.loss, step); },
+                                                          .metrics = {csv_in(directory, clock)},
+                                                          .clock = clock});
     for (int i = 0; i < 2; ++i) { session.run(std::int64_t{1}); }
     session.close();
   }
@@ -117,7 +114,7 @@ TEST_CASE("a training session writes what goes into its event files to metric fi
 
 TEST_CASE("metrics of a training session without event files are refused", "[training][metrics]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   CHECK_THROWS_WITH(sw::monitored_training_session(model, {.metrics = {csv_in(directory, sw::system_clock())}}),
                     Catch::Contains("summary_dir"));
 }

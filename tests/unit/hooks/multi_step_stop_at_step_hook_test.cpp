@@ -17,22 +17,22 @@ namespace {
 /// Makes as many steps in a run as it is told.
 struct looping_model {
   std::shared_ptr<const std::int64_t> steps_to_make;
-  std::int64_t                        steps = 0;
-  std::vector<std::int64_t>           made = {};
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> made = {};
 
   std::int64_t step() {
     made.push_back(*steps_to_make);
     return steps += *steps_to_make;
   }
-  std::int64_t&     global_step() { return steps; }
+  std::int64_t& global_step() { return steps; }
   sw::variable_list variables() { return {}; }
 };
 
 std::vector<std::int64_t> runs_of(sw::multi_step_stop_at_step_options options, std::int64_t start = 0) {
   sw::multi_step_stop_at_step_hook stop{options};
-  const auto                       told = stop.steps_per_run();
-  looping_model                    model{.steps_to_make = told, .steps = start};
-  sw::monitored_session            session(model, std::move(stop));
+  const auto told = stop.steps_per_run();
+  looping_model model{.steps_to_make = told, .steps = start};
+  sw::monitored_session session(model, std::move(stop));
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(*told == 0);
   return model.made;

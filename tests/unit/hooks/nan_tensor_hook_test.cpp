@@ -19,9 +19,9 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 /// Its step returns what it is given.
 struct echo_model {
   struct result {
-    float                loss;
+    float loss;
     std::array<double, 3> gradient;
-    int                  count;
+    int count;
   };
   float unused = 0;
   result step(const float& value) { return {value, {1, value, 3}, 7}; }
@@ -45,7 +45,7 @@ struct saving_hook {
 
 template<class Hook>
 bool stops_at(Hook hook, float value) {
-  echo_model            model;
+  echo_model model;
   sw::monitored_session session(model, std::move(hook));
   session.run(value);
   return session.stop_reason().cause == sw::stop_cause::nan;
@@ -55,7 +55,7 @@ bool stops_at(Hook hook, float value) {
 
 TEST_CASE("HOOK-NAN-1 a loss that is no number ends training with nan_loss_error", "[hooks][nan]") {
   sw::test::log_capture log;
-  echo_model            model;
+  echo_model model;
   sw::monitored_session session(model, sw::nan_tensor_hook{&echo_model::result::loss});
   session.run(1.0f);
   CHECK_THROWS_AS(session.run(nan_value), sw::nan_loss_error);
@@ -65,7 +65,7 @@ TEST_CASE("HOOK-NAN-1 a loss that is no number ends training with nan_loss_error
 
 TEST_CASE("a watched value with a name is called by it", "[hooks][nan]") {
   sw::test::log_capture log;
-  echo_model            model;
+  echo_model model;
   sw::monitored_session session(model, sw::nan_tensor_hook{sw::tag("the loss", &echo_model::result::loss)});
   CHECK_THROWS_AS(session.run(nan_value), sw::nan_loss_error);
   CHECK(log.contains(sw::log_level::error, "the loss is nan"));
@@ -92,8 +92,8 @@ TEST_CASE("D-7 infinity and tensors of any shape are watched; nan_only lets infi
 TEST_CASE("a state that a guard found bad is never saved, neither at the boundary nor at end", "[hooks][nan]") {
   sw::test::log_capture log;
   for (const bool fail : {true, false}) {
-    save_counter          work;
-    echo_model            model;
+    save_counter work;
+    echo_model model;
     sw::monitored_session session(model, saving_hook{&work}, sw::nan_tensor_hook{&echo_model::result::loss, {.fail_on_nan_loss = fail}});
     session.run(1.0f);
     CHECK(work.saved == 1);

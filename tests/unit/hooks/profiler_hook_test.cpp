@@ -34,9 +34,9 @@ namespace {
 /// Owns its global step, so that it can take several at once; each run lasts 5 ms, 2 of which are spent in a part of it.
 struct timed_model {
   std::shared_ptr<sw::held_clock> time = nullptr;
-  std::int64_t                    steps = 0;
-  std::int64_t                    stride = 1;
-  std::function<void()>           before = nullptr;
+  std::int64_t steps = 0;
+  std::int64_t stride = 1;
+  std::function<void()> before = nullptr;
 
   void step() {
     if (before) { before(); }
@@ -47,14 +47,14 @@ struct timed_model {
     }
     steps += stride;
   }
-  std::int64_t&     global_step() { return steps; }
+  std::int64_t& global_step() { return steps; }
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
 /// Takes 1 ms before and after each run, and remembers how the run was done.
 struct slow_hook {
-  sw::held_clock*                time;
-  std::vector<sw::trace_level>*  levels = nullptr;
+  sw::held_clock* time;
+  std::vector<sw::trace_level>* levels = nullptr;
 
   void before_run(auto&) { time->advance(1ms); }
   void after_run(auto&, const auto& values) {
@@ -65,9 +65,9 @@ struct slow_hook {
 
 /// A profiler's directory, and time.
 struct profiler_rig {
-  test::temporary_directory       directory;
+  test::temporary_directory directory;
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
-  sw::session_settings            settings{.clock = time};
+  sw::session_settings settings{.clock = time};
 
   [[nodiscard]] sw::profiler_hook every(std::int64_t save_steps, sw::summary::writer_options events = {}) const {
     return sw::profiler_hook{{.save_steps = save_steps, .output_dir = directory.path(), .events = std::move(events)}};
@@ -85,7 +85,7 @@ texts tags_in(const std::string& directory) {
 /// Fails before its seventh run, once.
 struct losing_hook {
   bool& is_lost;
-  void  before_run(auto& context) {
+  void before_run(auto& context) {
     if (context.global_step() == 6 && !std::exchange(is_lost, true)) { throw sw::aborted_error("lost"); }
   }
 };
@@ -107,16 +107,16 @@ struct failing_hook {
 
 TEST_CASE("HOOK-PROF-1 a due run goes to timeline-STEP.json, and its metadata to the event file under step_STEP", "[hooks][profiler]") {
   const test::named_thread thread("training");
-  const profiler_rig   rig;
-  timed_model          model{rig.time};
+  const profiler_rig rig;
+  timed_model model{rig.time};
   sw::monitored_session session(rig.settings, model, slow_hook{rig.time.get()}, rig.every(2));
   session.run();
   CHECK(test::timelines_in(rig.directory.path()).empty());
   session.run();
   REQUIRE(test::timelines_in(rig.directory.path()) == steps{2});  // as soon as the run is done
   const auto shown = test::shown_in(rig.directory.path(), 2);
-  CHECK(test::names_of(shown) == texts{test::point_of<slow_hook>("before_run"), "run", "matmul",
-                                        test::point_of<slow_hook>("after_run"), test::point_of<sw::profiler_hook>("after_run")});
+  CHECK(test::names_of(shown) == texts{test::point_of<slow_hook>("before_run"), "run", "matmul", test::point_of<slow_hook>("after_run"),
+                                       test::point_of<sw::profiler_hook>("after_run")});
   REQUIRE(shown.size() == 5);
   for (const auto& span : shown) { CHECK(span.thread == "training"); }
   CHECK(shown[0].micros == 1000);
@@ -127,7 +127,8 @@ TEST_CASE("HOOK-PROF-1 a due run goes to timeline-STEP.json, and its metadata to
   CHECK(shown[4].micros == 0);  // at the same time, and so behind the longer one
   session.close();
   const auto events = test::events_in(rig.directory.path());
-  const auto found = std::ranges::find_if(events, [](const auto& event) { return std::holds_alternative<sw::format::tagged_run_metadata>(event.what); });
+  const auto found =
+      std::ranges::find_if(events, [](const auto& event) { return std::holds_alternative<sw::format::tagged_run_metadata>(event.what); });
   REQUIRE(found != events.end());
   const auto& metadata = std::get<sw::format::tagged_run_metadata>(found->what);
   CHECK(found->step == 2);
@@ -137,7 +138,7 @@ TEST_CASE("HOOK-PROF-1 a due run goes to timeline-STEP.json, and its metadata to
 
 TEST_CASE("HOOK-PROF-1 D-8 exactly one period is wanted; of two, seconds are taken with a warning", "[hooks][profiler]") {
   const test::temporary_directory directory;
-  test::log_capture               log;
+  test::log_capture log;
   CHECK_THROWS_AS((sw::profiler_hook{{.output_dir = directory.path()}}), sw::invalid_argument_error);
   CHECK_THROWS_AS((sw::profiler_hook{{.save_steps = 0, .output_dir = directory.path()}}), sw::invalid_argument_error);
   CHECK_THROWS_AS((sw::profiler_hook{{.save_secs = sw::none, .output_dir = directory.path()}}), sw::invalid_argument_error);
@@ -148,7 +149,7 @@ TEST_CASE("HOOK-PROF-1 D-8 exactly one period is wanted; of two, seconds are tak
 
 TEST_CASE("HOOK-PROF-2 the hook opens the event file that the directory has in this process, when it is made", "[hooks][profiler]") {
   const profiler_rig rig;
-  const auto         hook = rig.every(2);
+  const auto hook = rig.every(2);
   CHECK(test::event_files_in(rig.directory.path()) == 1);
   const auto known = sw::summary::writer::shared(rig.directory.path());
   CHECK(test::event_files_in(rig.directory.path()) == 1);
@@ -157,17 +158,17 @@ TEST_CASE("HOOK-PROF-2 the hook opens the event file that the directory has in t
 
 TEST_CASE("HOOK-PROF-3 a due run is asked to be traced in full, others are not asked anything", "[hooks][profiler]") {
   using enum sw::trace_level;
-  const profiler_rig           rig;
-  timed_model                  model;
+  const profiler_rig rig;
+  timed_model model;
   std::vector<sw::trace_level> levels;
-  sw::monitored_session        session(rig.settings, model, rig.every(2), slow_hook{rig.time.get(), &levels});
+  sw::monitored_session session(rig.settings, model, rig.every(2), slow_hook{rig.time.get(), &levels});
   for (int i = 0; i < 5; ++i) { session.run(); }
   CHECK(levels == std::vector{none, full, none, full, none});
 }
 
 TEST_CASE("HOOK-PROF-3 a due run that fails has no timeline, and the next one is due", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  timed_model           model{rig.time};
+  const profiler_rig rig;
+  timed_model model{rig.time};
   sw::monitored_session session(rig.settings, model, rig.every(2));
   session.run();
   model.before = [] { throw std::runtime_error("not this time"); };
@@ -180,10 +181,11 @@ TEST_CASE("HOOK-PROF-3 a due run that fails has no timeline, and the next one is
   CHECK(std::ranges::count(names, "matmul") == 1);
 }
 
-TEST_CASE("HOOK-PROF-4 the first run is never traced, at whatever step it begins, and a file has the step that the run made", "[hooks][profiler]") {
+TEST_CASE("HOOK-PROF-4 the first run is never traced, at whatever step it begins, and a file has the step that the run made",
+          "[hooks][profiler]") {
   const profiler_rig rig;
-  timed_model        model{.steps = GENERATE(std::int64_t{0}, std::int64_t{300}), .stride = 3};
-  const auto         start = model.steps;
+  timed_model model{.steps = GENERATE(std::int64_t{0}, std::int64_t{300}), .stride = 3};
+  const auto start = model.steps;
   {
     sw::monitored_session session(rig.settings, model, rig.every(4));
     for (int i = 0; i < 6; ++i) { session.run(); }
@@ -198,10 +200,10 @@ TEST_CASE("HOOK-PROF-4 the first run is never traced, at whatever step it begins
 }
 
 TEST_CASE("HOOK-PROF-5 every two steps: the second and the fourth run, not the first, third and fifth", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  timed_model           model;
+  const profiler_rig rig;
+  timed_model model;
   sw::monitored_session session(rig.settings, model, rig.every(2));
-  std::vector<steps>    after_each;
+  std::vector<steps> after_each;
   for (int i = 0; i < 5; ++i) {
     session.run();
     after_each.push_back(test::timelines_in(rig.directory.path()));
@@ -210,8 +212,8 @@ TEST_CASE("HOOK-PROF-5 every two steps: the second and the fourth run, not the f
 }
 
 TEST_CASE("HOOK-PROF-5 every step: from the second run on", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  timed_model           model;
+  const profiler_rig rig;
+  timed_model model;
   sw::monitored_session session(rig.settings, model, rig.every(1));
   for (int i = 0; i < 4; ++i) { session.run(); }
   session.close();
@@ -220,11 +222,11 @@ TEST_CASE("HOOK-PROF-5 every step: from the second run on", "[hooks][profiler]")
 }
 
 TEST_CASE("HOOK-PROF-5 every two seconds since the last one, by the session's clock", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  timed_model           model;
+  const profiler_rig rig;
+  timed_model model;
   sw::monitored_session session(rig.settings, model, sw::profiler_hook{{.save_secs = 2, .output_dir = rig.directory.path()}});
-  const auto            start = rig.time->now();
-  std::vector<steps>    after_each;
+  const auto start = rig.time->now();
+  std::vector<steps> after_each;
   for (const auto at : {0ms, 2500ms, 2600ms, 4400ms, 4500ms}) {
     rig.time->advance(start + at - rig.time->now());
     session.run();
@@ -234,8 +236,8 @@ TEST_CASE("HOOK-PROF-5 every two seconds since the last one, by the session's cl
 }
 
 TEST_CASE("HOOK-PROF-5 in a loop of steps the timeline is there when its step is yielded", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  timed_model           model;
+  const profiler_rig rig;
+  timed_model model;
   sw::monitored_session session(rig.settings, model, rig.every(2));
   for (const auto& step : session.steps()) {
     CHECK(test::timelines_in(rig.directory.path()).size() == static_cast<std::size_t>(step.global_step / 2));
@@ -244,10 +246,10 @@ TEST_CASE("HOOK-PROF-5 in a loop of steps the timeline is there when its step is
 }
 
 TEST_CASE("HOOK-PROF-4 a step that comes again after a recovery replaces its file and takes a tag of its own", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  test::log_capture     log;
-  test::counting_model  model;
-  bool                  is_lost = false;
+  const profiler_rig rig;
+  test::log_capture log;
+  test::counting_model model;
+  bool is_lost = false;
   sw::session_settings settings = rig.settings;
   settings.retry.initial_backoff = 0;
   sw::monitored_session session(settings, model, rig.every(2), losing_hook{is_lost});
@@ -260,10 +262,10 @@ TEST_CASE("HOOK-PROF-4 a step that comes again after a recovery replaces its fil
 }
 
 TEST_CASE("a timeline that cannot be written is a warning, and training goes on", "[hooks][profiler]") {
-  const profiler_rig    rig;
-  test::log_capture     log;
-  timed_model           model;
-  const auto            files = std::make_shared<test::fault_file_system>();
+  const profiler_rig rig;
+  test::log_capture log;
+  timed_model model;
+  const auto files = std::make_shared<test::fault_file_system>();
   sw::monitored_session session(rig.settings, model, rig.every(2, {.files = files}));
   files->inject({.path_contains = "timeline-2"});
   for (int i = 0; i < 4; ++i) { session.run(); }
@@ -273,14 +275,15 @@ TEST_CASE("a timeline that cannot be written is a warning, and training goes on"
   CHECK(tags_in(rig.directory.path()) == texts{"step_2", "step_4"});
 }
 
-TEST_CASE("an event file that fails is a warning where the profiler alone writes to it, and everybody's failure where not", "[hooks][profiler]") {
+TEST_CASE("an event file that fails is a warning where the profiler alone writes to it, and everybody's failure where not",
+          "[hooks][profiler]") {
   const profiler_rig rig;
-  test::log_capture  log;
-  timed_model        model;
-  const auto         files = std::make_shared<test::fault_file_system>();
-  const bool         is_alone = GENERATE(true, false);
-  auto               profiler = rig.every(1, {.files = files});
-  const auto         other = is_alone ? nullptr : sw::summary::writer::shared(rig.directory.path(), {.files = files});
+  test::log_capture log;
+  timed_model model;
+  const auto files = std::make_shared<test::fault_file_system>();
+  const bool is_alone = GENERATE(true, false);
+  auto profiler = rig.every(1, {.files = files});
+  const auto other = is_alone ? nullptr : sw::summary::writer::shared(rig.directory.path(), {.files = files});
   files->inject({.kind = test::operation::write, .path_contains = "tfevents", .from_then_on = true});
   sw::monitored_session session(rig.settings, model, std::move(profiler));
   for (int i = 0; i < 3; ++i) { session.run(); }
@@ -295,8 +298,8 @@ TEST_CASE("an event file that fails is a warning where the profiler alone writes
 
 TEST_CASE("a boundary that fails has its timeline, and fails", "[hooks][profiler]") {
   const profiler_rig rig;
-  test::log_capture  log;
-  timed_model        model;
+  test::log_capture log;
+  timed_model model;
   sw::monitored_session session(rig.settings, model, failing_hook{}, rig.every(2));
   session.run();
   CHECK_THROWS_AS(session.run(), std::runtime_error);
@@ -304,14 +307,15 @@ TEST_CASE("a boundary that fails has its timeline, and fails", "[hooks][profiler
 }
 
 TEST_CASE("summaries of a traced run are written on its timeline, and those of others are not", "[hooks][profiler]") {
-  const profiler_rig            rig;
-  timed_model                   model;
+  const profiler_rig rig;
+  timed_model model;
   const sw::summary::writer_options events{.threads = std::make_shared<sw::io::pool>(1)};
-  const bool                    is_summed_up = GENERATE(true, false);
-  sw::monitored_session         session(
+  const bool is_summed_up = GENERATE(true, false);
+  sw::monitored_session session(
       rig.settings, model,
-      sw::summary_saver_hook{sw::summary_saver_options{.output_dir = rig.directory.path(), .events = events, .save_steps = is_summed_up ? 1 : 100},
-                             sw::summary::scalar("stride", &timed_model::stride)},
+      sw::summary_saver_hook{
+          sw::summary_saver_options{.output_dir = rig.directory.path(), .events = events, .save_steps = is_summed_up ? 1 : 100},
+          sw::summary::scalar("stride", &timed_model::stride)},
       rig.every(2, events));
   for (int i = 0; i < 3; ++i) { session.run(); }
   session.close();

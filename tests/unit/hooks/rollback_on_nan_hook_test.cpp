@@ -20,7 +20,7 @@ namespace {
 /// Goes bad at one batch, as long as its rate is what it was.
 struct fragile_model : adding_model {
   std::int64_t bad_batch = 5;
-  float        rate = 1;
+  float rate = 1;
 
   result step(const std::int64_t& batch) {
     auto made = adding_model::step(batch);
@@ -33,8 +33,11 @@ struct rollback_rig : sw::test::session_rig {
   fragile_model fragile;
 
   auto options() const {
-    sw::training_options<fragile_model> made{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2,
-                                             .save_summaries_steps = sw::none, .log_step_count_steps = sw::none, .max_to_keep = sw::none};
+    sw::training_options<fragile_model> made{.checkpoint_dir = directory.path(),
+                                             .save_checkpoint_steps = 2,
+                                             .save_summaries_steps = sw::none,
+                                             .log_step_count_steps = sw::none,
+                                             .max_to_keep = sw::none};
     made.saver.file_system = files;
     made.saver.pool = pool;
     made.retry.initial_backoff = 0;
@@ -59,9 +62,9 @@ std::vector<std::int64_t> batches_of(Session& session, counting_source& source) 
 
 TEST_CASE("a loop goes back to the newest checkpoint and past the batch that did it", "[hooks][rollback]") {
   const sw::test::log_capture log;
-  rollback_rig                rig;
-  auto                        session = rig.start(sw::skip_batch{});
-  counting_source             source;
+  rollback_rig rig;
+  auto session = rig.start(sw::skip_batch{});
+  counting_source source;
   CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 6, 7, 8, 9});
   CHECK(rig.fragile.sum == 1 + 2 + 3 + 4 + 6 + 7 + 8 + 9);
   CHECK(session.metrics().rollbacks == 1);
@@ -72,9 +75,9 @@ TEST_CASE("a loop goes back to the newest checkpoint and past the batch that did
 
 TEST_CASE("or it goes back and changes the model, and takes the same batches again", "[hooks][rollback]") {
   const sw::test::log_capture log;
-  rollback_rig                rig;
+  rollback_rig rig;
   rig.fragile.bad_batch = 6;
-  auto            session = rig.start([&] { rig.fragile.rate = 0.5f; });
+  auto session = rig.start([&] { rig.fragile.rate = 0.5f; });
   counting_source source;
   CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 5, 5, 6, 7, 8});
   CHECK(session.global_step() == 8);
@@ -83,9 +86,9 @@ TEST_CASE("or it goes back and changes the model, and takes the same batches aga
 
 TEST_CASE("a state gone bad is never saved, also at the step where a checkpoint is due", "[hooks][rollback]") {
   const sw::test::log_capture log;
-  rollback_rig                rig;
+  rollback_rig rig;
   rig.fragile.bad_batch = 4;  // step 4 is one to be saved
-  auto            session = rig.start(sw::skip_batch{});
+  auto session = rig.start(sw::skip_batch{});
   counting_source source;
   CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 3, 5, 6, 7, 8, 9});
   session.close();
@@ -94,10 +97,10 @@ TEST_CASE("a state gone bad is never saved, also at the step where a checkpoint 
 
 TEST_CASE("an answer that does not help ends in nan_loss_error, and the bad state is not the last one saved", "[hooks][rollback]") {
   const sw::test::log_capture log;
-  rollback_rig                rig;
-  int                         answers = 0;
-  auto                        session = rig.start([&] { ++answers; }, {.max_rollbacks = 3});
-  counting_source             source;
+  rollback_rig rig;
+  int answers = 0;
+  auto session = rig.start([&] { ++answers; }, {.max_rollbacks = 3});
+  counting_source source;
   CHECK_THROWS_WITH(batches_of(session, source), Contains("NaN loss during training.") && Contains("after 3 rollbacks"));
   CHECK(answers == 3);
   session.close();
@@ -106,8 +109,8 @@ TEST_CASE("an answer that does not help ends in nan_loss_error, and the bad stat
 
 TEST_CASE("in run there is no batch to leave out: the state is restored and the failure thrown", "[hooks][rollback]") {
   const sw::test::log_capture log;
-  rollback_rig                rig;
-  auto                        session = rig.start(sw::skip_batch{});
+  rollback_rig rig;
+  auto session = rig.start(sw::skip_batch{});
   for (std::int64_t batch = 1; batch <= 4; ++batch) { session.run(batch); }
   CHECK_THROWS_AS(session.run(std::int64_t{5}), sw::aborted_error);
   CHECK(session.global_step() == 4);

@@ -23,17 +23,17 @@ namespace {
 
 /// Owns its global step, so that it can take several at once, and go back.
 struct striding_model {
-  std::int64_t      steps = 0;
-  std::int64_t      stride = 1;
-  void              step() { steps += stride; }
-  std::int64_t&     global_step() { return steps; }
+  std::int64_t steps = 0;
+  std::int64_t stride = 1;
+  void step() { steps += stride; }
+  std::int64_t& global_step() { return steps; }
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
 /// Runs with `gap` before each; the rates written, by step.
 std::map<std::int64_t, float> rates(striding_model model, sw::step_counter_options options, int runs, sw::clock::duration gap) {
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::held_clock>();
   options.output_dir = directory.path();
   options.events.time = clock;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::step_counter_hook{std::move(options)});
@@ -62,15 +62,15 @@ TEST_CASE("HOOK-CNT-1 unless a period is said it is 100 steps", "[hooks][step_co
   CHECK(rates({}, {}, 201, 1s) == expected{{101, 1.0f}, {201, 1.0f}});
 }
 
-TEST_CASE("HOOK-CNT-2 HOOK-CNT-3, D-1 the rate is logged, and written and flushed where there is a directory or a writer", "[hooks][step_counter]") {
-  sw::test::log_capture     log;
+TEST_CASE("HOOK-CNT-2 HOOK-CNT-3, D-1 the rate is logged, and written and flushed where there is a directory or a writer",
+          "[hooks][step_counter]") {
+  sw::test::log_capture log;
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  striding_model            model;
-  const auto                writer = std::make_shared<sw::summary::writer>(directory.path());
-  sw::monitored_session     session(sw::session_settings{.clock = clock}, model,
-                                    sw::step_counter_hook{{.every_n_steps = 2, .writer = writer}},
-                                    sw::step_counter_hook{{.every_n_steps = 3}});
+  const auto clock = std::make_shared<sw::held_clock>();
+  striding_model model;
+  const auto writer = std::make_shared<sw::summary::writer>(directory.path());
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::step_counter_hook{{.every_n_steps = 2, .writer = writer}},
+                                sw::step_counter_hook{{.every_n_steps = 3}});
   for (int i = 0; i < 4; ++i) {
     clock->advance(250ms);
     session.run();
@@ -102,7 +102,7 @@ TEST_CASE("HOOK-CNT no rate is told of steps that went backwards or of no time a
 
 TEST_CASE("HOOK-CNT-5 a step that stands still is warned of, five times a process, and one that goes on is not", "[hooks][step_counter]") {
   sw::test::log_capture log;
-  const auto            warnings = [&] {
+  const auto warnings = [&] {
     const auto all = log.messages();
     return std::ranges::count_if(all, [](const auto& message) {
       return message.level == sw::log_level::warning && message.text.find("does not increase") != std::string::npos;
@@ -118,7 +118,7 @@ TEST_CASE("HOOK-CNT-5 a step that stands still is warned of, five times a proces
 }
 
 TEST_CASE("HOOK-CNT a hook that is off does nothing", "[hooks][step_counter]") {
-  striding_model        model;
+  striding_model model;
   sw::test::log_capture log;
   sw::monitored_session session(model, sw::step_counter_hook::off());
   for (int i = 0; i < 300; ++i) { session.run(); }

@@ -22,7 +22,7 @@ using lines = std::vector<std::string>;
 /// What is logged until the loop ends, at the latest after `most` runs.
 lines log_of(sw::stop_after_n_evals_options options, int most = 1000) {
   sw::test::log_capture log;
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(model, sw::stop_after_n_evals_hook{options});
   while (!session.should_stop() && model.count < most) { session.run(); }
   if (options.num_evals) { CHECK(model.count == std::max(std::int64_t{0}, *options.num_evals)); }
@@ -54,9 +54,9 @@ TEST_CASE("HOOK-MULTI-2 it can be silent, or only count", "[hooks][evals]") {
 }
 
 TEST_CASE("HOOK-MULTI-2 evaluations are counted by session, whatever the global step", "[hooks][evals]") {
-  sw::test::log_capture       log;
+  sw::test::log_capture log;
   sw::stop_after_n_evals_hook hook{{.num_evals = 2}};
-  counting_model              model;
+  counting_model model;
   for (int i = 0; i < 2; ++i) {
     sw::monitored_session session(model, std::ref(hook));
     while (!session.should_stop()) { session.run(); }

@@ -19,7 +19,7 @@ struct jumping_model {
   using result = int;
   std::int64_t steps = 0;
   std::int64_t stride = 1;
-  int           step() { return static_cast<int>(steps += stride); }
+  int step() { return static_cast<int>(steps += stride); }
   std::int64_t& global_step() { return steps; }
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
@@ -61,7 +61,7 @@ TEST_CASE("HOOK-STOP-6 a run that starts at step 3 does what is left", "[hooks][
 
 TEST_CASE("HOOK-STOP-2 the end is computed once, also for a hook that is used in a second session", "[hooks][stop_at_step]") {
   sw::stop_at_step_hook hook{{.num_steps = 4}};
-  const auto            runs = [&](jumping_model& model) {
+  const auto runs = [&](jumping_model& model) {
     sw::monitored_session session(model, std::ref(hook));
     int done = 0;
     for (; !session.should_stop(); ++done) { session.run(); }
@@ -77,15 +77,15 @@ TEST_CASE("HOOK-STOP-2 the end is computed once, also for a hook that is used in
 
 TEST_CASE("HOOK-STOP-8 workers that share a step share its end, and each may do the step it has begun", "[hooks][stop_at_step]") {
   struct worker_model {
-    std::int64_t*     shared;
-    int               unused = 0;
-    void              step() { ++*shared; }
-    std::int64_t&     global_step() { return *shared; }
+    std::int64_t* shared;
+    int unused = 0;
+    void step() { ++*shared; }
+    std::int64_t& global_step() { return *shared; }
     sw::variable_list variables() { return sw::variables({{"unused", unused}}); }
   };
-  std::int64_t          shared = 0;
-  worker_model          one{.shared = &shared};
-  worker_model          two{.shared = &shared};
+  std::int64_t shared = 0;
+  worker_model one{.shared = &shared};
+  worker_model two{.shared = &shared};
   sw::monitored_session first(one, sw::stop_at_step_hook{{.last_step = 10}});
   sw::monitored_session second(two, sw::stop_at_step_hook{{.last_step = 10}});
   while (!first.should_stop() || !second.should_stop()) {
@@ -96,7 +96,7 @@ TEST_CASE("HOOK-STOP-8 workers that share a step share its end, and each may do 
 }
 
 TEST_CASE("more steps than can be counted are as many as can", "[hooks][stop_at_step]") {
-  jumping_model         model{.steps = 5};
+  jumping_model model{.steps = 5};
   sw::monitored_session session(model, sw::stop_at_step_hook{{.num_steps = std::numeric_limits<std::int64_t>::max()}});
   CHECK_FALSE(session.should_stop());
 }
@@ -109,7 +109,7 @@ TEST_CASE("D-6 a session that starts at or beyond the last step does none", "[ho
 }
 
 TEST_CASE("the reason for the stop names the step", "[hooks][stop_at_step]") {
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(model, sw::stop_at_step_hook{{.last_step = 2}});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.stop_reason().cause == sw::stop_cause::last_step);

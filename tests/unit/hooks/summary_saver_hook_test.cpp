@@ -35,22 +35,22 @@ namespace {
 struct pixels {
   using value_type = std::uint8_t;
   std::vector<std::uint8_t> values = {0, 64, 128, 255};
-  std::vector<std::size_t>  sizes = {2, 2};
-  const std::uint8_t*             data() const { return values.data(); }
-  std::size_t                     size() const { return values.size(); }
+  std::vector<std::size_t> sizes = {2, 2};
+  const std::uint8_t* data() const { return values.data(); }
+  std::size_t size() const { return values.size(); }
   const std::vector<std::size_t>& shape() const { return sizes; }
 };
 
 /// Something of everything that can be looked at.
 struct rich_model {
   struct result {
-    float               loss = 0;
+    float loss = 0;
     std::vector<double> gradients;
   };
-  std::int64_t       done = 0;
+  std::int64_t done = 0;
   std::vector<float> weights = {0.5f, 1.5f, 2.5f};
-  pixels             picture;
-  std::string        words = "**bold**";
+  pixels picture;
+  std::string words = "**bold**";
 
   result step() {
     ++done;
@@ -61,27 +61,28 @@ struct rich_model {
 
 struct steps_written {
   std::vector<std::int64_t> steps;
-  int                       asked = 0;
+  int asked = 0;
 };
 
 /// Which runs wrote, and how often the value was asked for.
 steps_written written(sw::summary_saver_options options, int runs, sw::clock::duration gap = 1s) {
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  counting_model            model;
-  int                       asked = 0;
+  const auto clock = std::make_shared<sw::held_clock>();
+  counting_model model;
+  int asked = 0;
   options.output_dir = directory.path();
   options.events.time = clock;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
-                                sw::summary_saver_hook{std::move(options), sw::summary::scalar("asked", [&](const int&) { return ++asked; }),
-                                                       sw::summary::scalar("count", [](const int& count) { return count; })});
+  sw::monitored_session session(
+      sw::session_settings{.clock = clock}, model,
+      sw::summary_saver_hook{std::move(options), sw::summary::scalar("asked", [&](const int&) { return ++asked; }),
+                             sw::summary::scalar("count", [](const int& count) { return count; })});
   for (int i = 0; i < runs; ++i) {
     session.run();
     clock->advance(gap);
   }
   session.close();
   steps_written all{{}, asked};
-  float         expected = 0;
+  float expected = 0;
   for (const auto& [step, value] : scalars_in(directory.path(), "asked")) {
     CHECK(value == ++expected);
     all.steps.push_back(step);
@@ -110,8 +111,8 @@ TEST_CASE("HOOK-SUM-1, D-8 a directory or a writer, and a period, must be given"
 
 TEST_CASE("HOOK-SUM-4 START stands before the first values, at the first step of a fresh run", "[hooks][summary_saver]") {
   const temporary_directory directory;
-  counting_model            model;
-  sw::monitored_session     session(model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path(), .save_steps = 1},
+  counting_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path(), .save_steps = 1},
                                                               sw::summary::scalar("count", [](const int& count) { return count; })});
   session.run();
   session.run();
@@ -129,11 +130,11 @@ TEST_CASE("HOOK-SUM-4, D-5 a run that goes on says START with the first step to 
   const temporary_directory directory;
   for (int round = 0; round < 2; ++round) {
     adding_model model;
-    auto         session = sw::monitored_training_session(
-        model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3, .save_summaries_steps = 1,
-                .summary = [](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
-                  out.add_scalar("loss", result.loss, step);
-                }});
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
+                                                          .save_checkpoint_steps = 3,
+                                                          .save_summaries_steps = 1,
+                                                          .summary = [](sw::summary::writer& out, const auto& result, const auto&,
+                                                                        std::int64_t step) { out.add_scalar("loss", result.loss, step); }});
     for (int i = 0; i < 3; ++i) { session.run(std::int64_t{1}); }
     session.close();
   }
@@ -168,23 +169,26 @@ TEST_CASE("hooks that share an event file say START once, before the first value
   for (const auto& event : events_in(directory.path())) {
     const auto* log = std::get_if<sw::format::session_log>(&event.what);
     if (log != nullptr && log->status == session_status::start) { started = event.step; }
-    if (std::holds_alternative<sw::format::summary>(event.what)) { CHECK(started >= 1); CHECK(event.step >= started); }
+    if (std::holds_alternative<sw::format::summary>(event.what)) {
+      CHECK(started >= 1);
+      CHECK(event.step >= started);
+    }
   }
 }
 
 TEST_CASE("HOOK-SUM-8 the first run always writes, wherever it starts, and a failed one does not count", "[hooks][summary_saver]") {
   const temporary_directory directory;
-  const auto                start = GENERATE(0, 3);
-  adding_model              model;
+  const auto start = GENERATE(0, 3);
+  adding_model model;
   {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory / "run"});
     for (int i = 0; i < start; ++i) { session.run(std::int64_t{1}); }
     session.close();
   }
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory / "run"},
-      sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory / "events", .save_steps = 10},
-                             sw::summary::scalar("loss", &adding_model::result::loss)});
+  auto session =
+      sw::monitored_training_session(model, {.checkpoint_dir = directory / "run"},
+                                     sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory / "events", .save_steps = 10},
+                                                            sw::summary::scalar("loss", &adding_model::result::loss)});
   model.before = [](std::int64_t) { throw std::runtime_error("no step"); };
   CHECK_THROWS_AS(session.run(std::int64_t{1}), std::runtime_error);
   model.before = nullptr;
@@ -198,14 +202,13 @@ TEST_CASE("HOOK-SUM-8 the first run always writes, wherever it starts, and a fai
 
 TEST_CASE("HOOK-SUM scalars, histograms, images and text, by projection on result and model", "[hooks][summary_saver]") {
   const temporary_directory directory;
-  rich_model                model;
-  sw::monitored_session     session(
+  rich_model model;
+  sw::monitored_session session(
       model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path(), .save_steps = 2},
                                     sw::summary::scalar("loss", &rich_model::result::loss),
                                     sw::summary::histogram("gradients", &rich_model::result::gradients),
                                     sw::summary::histogram("weights", &rich_model::weights),
-                                    sw::summary::image("picture", &rich_model::picture),
-                                    sw::summary::text("words", &rich_model::words)});
+                                    sw::summary::image("picture", &rich_model::picture), sw::summary::text("words", &rich_model::words)});
   for (int i = 0; i < 3; ++i) { session.run(); }
   session.close();
   CHECK(scalars_in(directory.path(), "loss") == std::map<std::int64_t, float>{{1, 1.0f}, {3, 1.0f / 3}});
@@ -233,13 +236,13 @@ TEST_CASE("HOOK-SUM scalars, histograms, images and text, by projection on resul
 }
 
 TEST_CASE("HOOK-SUM hparams stand once in a file, whoever says them again", "[hooks][summary_saver]") {
-  const temporary_directory     directory;
-  sw::test::log_capture         log;
-  const sw::format::hparam_map  settings = {{"batch_size", 32}, {"optimiser", "adam"}, {"nesterov", false}};
+  const temporary_directory directory;
+  sw::test::log_capture log;
+  const sw::format::hparam_map settings = {{"batch_size", 32}, {"optimiser", "adam"}, {"nesterov", false}};
   const sw::summary_saver_options options{.output_dir = directory.path(), .save_steps = 1, .hparams = settings};
-  const auto                    op = sw::summary::scalar("count", [](const int& count) { return count; });
-  counting_model                model;
-  sw::monitored_session         session(model, sw::summary_saver_hook{options, op}, sw::summary_saver_hook{options, op});
+  const auto op = sw::summary::scalar("count", [](const int& count) { return count; });
+  counting_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{options, op}, sw::summary_saver_hook{options, op});
   session.run();
   session.close();
   int found = 0;
@@ -247,7 +250,7 @@ TEST_CASE("HOOK-SUM hparams stand once in a file, whoever says them again", "[ho
     const auto* values = std::get_if<sw::format::summary>(&event.what);
     if (values == nullptr || !values->values[0].metadata || values->values[0].metadata->plugin_name != "hparams") { continue; }
     const auto& content = values->values[0].metadata->plugin_content;
-    const auto  record = sw::format::decode_hparams(std::as_bytes(std::span(content)));
+    const auto record = sw::format::decode_hparams(std::as_bytes(std::span(content)));
     REQUIRE(record.ok());
     CHECK(std::get<sw::format::hparams_start>(*record).hparams == settings);
     ++found;
@@ -258,9 +261,9 @@ TEST_CASE("HOOK-SUM hparams stand once in a file, whoever says them again", "[ho
 
 TEST_CASE("HOOK-SUM-6 a writer of somebody else's is flushed at the end, not closed", "[hooks][summary_saver]") {
   const temporary_directory directory;
-  const auto                writer = std::make_shared<sw::summary::writer>(directory.path());
-  counting_model            model;
-  sw::monitored_session     session(model, sw::summary_saver_hook{sw::summary_saver_options{.writer = writer, .save_steps = 1},
+  const auto writer = std::make_shared<sw::summary::writer>(directory.path());
+  counting_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{sw::summary_saver_options{.writer = writer, .save_steps = 1},
                                                               sw::summary::scalar("count", [](const int& count) { return count; })});
   session.run();
   session.close();
@@ -270,7 +273,7 @@ TEST_CASE("HOOK-SUM-6 a writer of somebody else's is flushed at the end, not clo
 
 TEST_CASE("HOOK-SUM what is no picture is refused, saying what it is", "[hooks][summary_saver]") {
   const temporary_directory directory;
-  rich_model                model;
+  rich_model model;
   model.picture.sizes = {4};
   sw::monitored_session session(model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path()},
                                                               sw::summary::image("picture", &rich_model::picture)});

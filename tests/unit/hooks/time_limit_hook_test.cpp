@@ -23,7 +23,7 @@ namespace {
 /// A held clock that counts how often it is read.
 class counting_clock final : public sw::clock {
 public:
-  mutable int    reads = 0;
+  mutable int reads = 0;
   sw::held_clock held;
 
   [[nodiscard]] time_point now() const override {
@@ -35,7 +35,7 @@ public:
     return held.wall_now();
   }
   alarm_id call_at(time_point when, std::function<void()> action) override { return held.call_at(when, std::move(action)); }
-  void     cancel(alarm_id id) override { held.cancel(id); }
+  void cancel(alarm_id id) override { held.cancel(id); }
   using clock::wait_until;
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override {
     return held.wait_until(lock, condition, when);
@@ -45,12 +45,10 @@ public:
 }  // namespace
 
 TEST_CASE("a time limit ends the loop after the step under way, with the deadline as the reason", "[hooks][time_limit]") {
-  const auto            clock = std::make_shared<sw::held_clock>();
-  counting_model        model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  counting_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{10});
-  for (const auto& step : session.steps()) {
-    clock->advance(step.value <= 2 ? 4s : 2s);
-  }
+  for (const auto& step : session.steps()) { clock->advance(step.value <= 2 ? 4s : 2s); }
   CHECK(model.count == 3);
   CHECK(session.stop_reason().cause == sw::stop_cause::deadline);
   CHECK(session.stop_reason().text == "the time limit of 10 s is up");
@@ -59,10 +57,10 @@ TEST_CASE("a time limit ends the loop after the step under way, with the deadlin
 }
 
 TEST_CASE("a time limit reads no clock and costs nothing in a step", "[hooks][time_limit]") {
-  const auto            clock = std::make_shared<counting_clock>();
-  counting_model        model;
+  const auto clock = std::make_shared<counting_clock>();
+  counting_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{1h});
-  const int             reads = clock->reads;
+  const int reads = clock->reads;
   for (int i = 0; i < 100; ++i) { session.run(); }
   CHECK(clock->reads == reads);
   clock->held.advance(1h);
@@ -74,10 +72,10 @@ TEST_CASE("a time limit reads no clock and costs nothing in a step", "[hooks][ti
 }
 
 TEST_CASE("each session has the whole time, and a closed one leaves no alarm behind", "[hooks][time_limit]") {
-  const auto          clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::held_clock>();
   sw::time_limit_hook hook{10};
   for (int i = 0; i < 2; ++i) {
-    counting_model        model;
+    counting_model model;
     sw::monitored_session session(sw::session_settings{.clock = clock}, model, std::ref(hook));
     CHECK(clock->pending() == 1);
     clock->advance(6s);
@@ -91,8 +89,8 @@ TEST_CASE("a limit above zero is asked for, and one beyond all time is none", "[
   CHECK_THROWS_AS(sw::time_limit_hook{0}, sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::time_limit_hook{-1s}, sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::time_limit_hook{std::numeric_limits<double>::quiet_NaN()}, sw::invalid_argument_error);
-  const auto            clock = std::make_shared<sw::held_clock>();
-  counting_model        model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  counting_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{std::numeric_limits<double>::infinity()});
   CHECK(clock->pending() == 0);
   CHECK_FALSE(session.should_stop());

@@ -42,7 +42,9 @@ TEST_CASE("a file written aside has its name only once it is published", "[io][a
   CHECK(io::is_temporary_name(io::base_name(made->temporary_path())));
   CHECK_FALSE(io::is_temporary_name("a"));
   CHECK(io::final_name_of_temporary(io::base_name(made->temporary_path())) == io::base_name(made->final_path()));
-  for (const std::string_view other : {"a", ".tmp-", ".tmp-1-2", ".tmp-1-a", ".tmp--2-a"}) { CHECK(io::final_name_of_temporary(other).empty()); }
+  for (const std::string_view other : {"a", ".tmp-", ".tmp-1-2", ".tmp-1-a", ".tmp--2-a"}) {
+    CHECK(io::final_name_of_temporary(other).empty());
+  }
   CHECK(made->publish().ok());
   CHECK(content(directory / "a") == "one two");
   CHECK(*disk->list(directory.path()) == std::vector<std::string>{"a"});
@@ -99,8 +101,8 @@ TEST_CASE("the bytes are synced before the name is given, and the directory afte
   CHECK(io::write_file_atomically(files, directory / "a", std::string_view("x")).ok());
   std::vector<operation> order;
   for (const auto& entry : files.history()) { order.push_back(entry.kind); }
-  CHECK(order == std::vector{operation::open, operation::write, operation::sync, operation::close, operation::rename,
-                             operation::sync_directory});
+  CHECK(order ==
+        std::vector{operation::open, operation::write, operation::sync, operation::close, operation::rename, operation::sync_directory});
 }
 
 TEST_CASE("whichever operation fails, the old file stays and nothing is left aside", "[io][atomic_file]") {
@@ -135,10 +137,14 @@ TEST_CASE("a crash or loss of power within any operation leaves the old file or 
   const bool loses_power = GENERATE(false, true);
   for (std::uint64_t number = 1; number <= 7; ++number) {
     const temporary_directory directory;
-    const log_capture         quiet;
+    const log_capture quiet;
     REQUIRE(io::write_file_atomically(*disk, directory / "a", std::string_view("old")).ok());
     fault_file_system files;
-    if (loses_power) { files.lose_power_at(number); } else { files.crash_at(number); }
+    if (loses_power) {
+      files.lose_power_at(number);
+    } else {
+      files.crash_at(number);
+    }
     const auto written = io::write_file_atomically(files, directory / "a", std::string_view("new"));
     CHECK(written.ok() == (number > 6));
     CHECK(content(directory / "a") == (number > 5 ? "new" : "old"));

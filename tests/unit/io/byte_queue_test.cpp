@@ -40,16 +40,16 @@ struct fake_disk {
     return content;
   }
 
-  mutable std::mutex      mutex;
+  mutable std::mutex mutex;
   std::condition_variable changed;
-  bool                    is_open = true;
-  std::string             content;
-  int                     writes = 0;
-  int                     syncs = 0;
-  int                     closes = 0;
-  std::size_t             largest_write = 0;
-  sw::result<void>        write_outcome;
-  sw::result<void>        sync_outcome;
+  bool is_open = true;
+  std::string content;
+  int writes = 0;
+  int syncs = 0;
+  int closes = 0;
+  std::size_t largest_write = 0;
+  sw::result<void> write_outcome;
+  sw::result<void> sync_outcome;
 };
 
 class fake_sink final : public io::byte_sink {
@@ -85,10 +85,10 @@ struct small_queue {
       : queue(std::make_unique<fake_sink>(disk),
               {.capacity_bytes = capacity, .write_at_bytes = write_at, .threads = threads, .time = time}) {}
 
-  fake_disk                       disk;
-  std::shared_ptr<io::pool>       threads = std::make_shared<io::pool>(1);
+  fake_disk disk;
+  std::shared_ptr<io::pool> threads = std::make_shared<io::pool>(1);
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
-  io::byte_queue                  queue;
+  io::byte_queue queue;
 };
 
 const sw::status full(sw::errc::resource_exhausted, "disk full", "events");
@@ -113,10 +113,13 @@ TEST_CASE("what is appended is written in order, and is safe once flush returns"
 
 TEST_CASE("a record is framed in place and may use less than it asked for", "[io][byte_queue]") {
   small_queue on;
-  CHECK(on.queue.append(8, [](std::byte* into) {
-    std::memcpy(into, "abc", 3);
-    return std::size_t{3};
-  }).ok());
+  CHECK(on.queue
+            .append(8,
+                    [](std::byte* into) {
+                      std::memcpy(into, "abc", 3);
+                      return std::size_t{3};
+                    })
+            .ok());
   CHECK(on.queue.append(bytes("de")).ok());
   CHECK(on.queue.append(std::span<const std::byte>()).ok());
   CHECK(on.queue.flush().ok());
@@ -125,8 +128,7 @@ TEST_CASE("a record is framed in place and may use less than it asked for", "[io
 
 TEST_CASE("a frame that throws leaves nothing in the queue", "[io][byte_queue]") {
   small_queue on;
-  CHECK_THROWS_AS(on.queue.append(4, [](std::byte*) -> std::size_t { throw std::runtime_error("bad record"); }),
-                  std::runtime_error);
+  CHECK_THROWS_AS(on.queue.append(4, [](std::byte*) -> std::size_t { throw std::runtime_error("bad record"); }), std::runtime_error);
   CHECK(on.queue.append(bytes("ok")).ok());
   CHECK(on.queue.flush().ok());
   CHECK(on.disk.text() == "ok");
@@ -361,8 +363,8 @@ TEST_CASE("after a loss of power at any instant the file is the beginning of wha
   const std::string told = "r0;r1;r2;r3;";
   for (std::uint64_t number = 1; number <= 12; ++number) {
     const temporary_directory directory;
-    const log_capture         quiet;
-    fault_file_system         files;
+    const log_capture quiet;
+    fault_file_system files;
     files.lose_power_at(number);
     std::size_t flushed = 0;
     if (auto opened = files.open(directory / "events", io::open_mode::create_new)) {

@@ -28,7 +28,7 @@ public:
 
 struct spanned_queue {
   std::shared_ptr<io::pool> threads = std::make_shared<io::pool>(1);
-  io::byte_queue            queue{std::make_unique<spanned_sink>(), {.threads = threads}};
+  io::byte_queue queue{std::make_unique<spanned_sink>(), {.threads = threads}};
 
   void append() { REQUIRE(queue.append(std::as_bytes(std::span("bytes"))).ok()); }
   void flush() { REQUIRE(queue.flush().ok()); }
@@ -42,7 +42,7 @@ TEST_CASE("a queue writes for whose bytes came last, and syncs for who wanted a 
   const test::traced first;
   const test::traced last;
   const test::traced flusher;
-  spanned_queue      on;
+  spanned_queue on;
   for (const auto& recorder : {first.recorder, last.recorder}) {
     const sw::trace_scope scope(recorder);
     on.append();
@@ -59,7 +59,7 @@ TEST_CASE("a queue writes for whose bytes came last, and syncs for who wanted a 
 
 TEST_CASE("a flush that has nothing to do leaves nothing for those that follow", "[io][byte_queue][trace]") {
   const test::traced with;
-  spanned_queue      on;
+  spanned_queue on;
   {
     const sw::trace_scope scope(with.recorder);
     on.flush();

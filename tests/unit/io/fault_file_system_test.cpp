@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tool the fault tests stand on must itself be right.
-#include "support/catch.hpp"
 #include "support/fault_file_system.hpp"
+#include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/io/read_file.hpp>

@@ -5,10 +5,10 @@
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/io/read_file.hpp>
 
-#include <csignal>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
+#include <string>
 
 namespace sw = stepwell;
 namespace io = stepwell::io;

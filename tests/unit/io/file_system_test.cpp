@@ -5,6 +5,8 @@
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/io/posix_file.hpp>
 
+#include <sys/resource.h>
+#include <unistd.h>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -12,8 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <vector>
 
 namespace sw = stepwell;
@@ -120,8 +120,9 @@ TEST_CASE("a rename replaces, and a removed file is gone", "[io][file_system]") 
   CHECK_FALSE(*files->exists(directory / "b"));
   const auto gone = files->remove(directory / "b");
   REQUIRE_FALSE(gone.ok());
-  CHECK(gone.error().to_string() == (directory / "b") + ": could not remove it: No such file or directory; check the "
-                                    "spelling, and that nobody removed the file or its directory (not_found)");
+  CHECK(gone.error().to_string() == (directory / "b") +
+                                        ": could not remove it: No such file or directory; check the "
+                                        "spelling, and that nobody removed the file or its directory (not_found)");
 }
 
 TEST_CASE("what is known of a file is its size and when it was changed", "[io][file_system]") {
@@ -176,15 +177,15 @@ TEST_CASE("a write the system takes only a part of goes on with the rest, until 
 TEST_CASE("a call that a signal interrupts is made again", "[io][file]") {
   int calls = 0;
   CHECK(io::retry_on_signal([&] {
-    errno = calls == 2 ? EIO : EINTR;
-    ++calls;
-    return -1;
-  }) == -1);
+          errno = calls == 2 ? EIO : EINTR;
+          ++calls;
+          return -1;
+        }) == -1);
   CHECK(calls == 3);
   CHECK(io::retry_on_signal([&] {
-    errno = EINTR;
-    return ++calls == 5 ? 7 : -1;
-  }) == 7);
+          errno = EINTR;
+          return ++calls == 5 ? 7 : -1;
+        }) == 7);
 }
 
 TEST_CASE("a directory that must not be written refuses new files", "[io][file_system]") {

@@ -24,7 +24,7 @@ using stepwell::task;
 using stepwell::test::log_capture;
 
 TEST_CASE("posted jobs run on the threads of the pool, and join waits for them", "[io][pool]") {
-  std::atomic<int>  runs = 0;
+  std::atomic<int> runs = 0;
   std::atomic<bool> was_inside = true;
   io::pool pool(2);
   for (int i = 0; i < 100; ++i) {
@@ -120,8 +120,8 @@ TEST_CASE("the executor of a pool is the pool, to Asio", "[io][pool]") {
 
 TEST_CASE("the threads of a pool have names, and give none to a thread that runs a job for a joined one", "[io][pool]") {
   std::array<std::string, 2> names;
-  std::latch                 both(2);
-  io::pool                   pool(2);
+  std::latch both(2);
+  io::pool pool(2);
   for (auto& name : names) {
     pool.post([&] {
       both.arrive_and_wait();  // one thread each

@@ -45,14 +45,14 @@ public:
   ~arranged() { ::sigaction(signal_, &before_, nullptr); }
 
 private:
-  int              signal_;
+  int signal_;
   struct sigaction before_{};
 };
 
 /// A watch, and the signal that it was told of.
 struct listener {
-  std::promise<int>             told;
-  std::future<int>              signal = told.get_future();
+  std::promise<int> told;
+  std::future<int> signal = told.get_future();
   std::unique_ptr<signal_watch> watch;
 
   explicit listener(std::vector<int> signals) {
@@ -100,9 +100,9 @@ TEST_CASE("a signal that all its watches were told of has its default dispositio
 }
 
 TEST_CASE("what the program arranged is back when the last watch is gone", "[io][signals]") {
-  const handler  how = GENERATE(SIG_DFL, SIG_IGN, handler(program_handler));
+  const handler how = GENERATE(SIG_DFL, SIG_IGN, handler(program_handler));
   const arranged mine(SIGURG, how);
-  const bool     is_told = GENERATE(false, true);
+  const bool is_told = GENERATE(false, true);
   {
     listener one({SIGURG});
     {
@@ -126,7 +126,7 @@ TEST_CASE("a signal is heard by the watch or by the program, never by nobody", "
   const arranged mine(SIGURG, program_handler);
   for (int round = 0; round < 100; ++round) {
     const auto before = heard_by_program;
-    bool       was_told = false;
+    bool was_told = false;
     {
       const auto watch = listener::value_or_throw(signal_watch::start({SIGURG}, [&](int) { was_told = true; }));
       ::raise(SIGURG);
@@ -136,7 +136,7 @@ TEST_CASE("a signal is heard by the watch or by the program, never by nobody", "
 }
 
 TEST_CASE("what is no signal, or cannot be caught, is refused, and nothing is changed", "[io][signals]") {
-  const int  bad = GENERATE(SIGKILL, -1, 1000);
+  const int bad = GENERATE(SIGKILL, -1, 1000);
   const auto refused = signal_watch::start({SIGURG, bad}, [](int) {});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == sw::errc::invalid_argument);
@@ -147,7 +147,7 @@ TEST_CASE("what is no signal, or cannot be caught, is refused, and nothing is ch
 }
 
 TEST_CASE("a program's own signal set hears what it asked for, before and after", "[io][signals]") {
-  const bool              is_before = GENERATE(true, false);
+  const bool is_before = GENERATE(true, false);
   boost::asio::io_context context;
   boost::asio::signal_set own(context);
   if (is_before) { own.add(SIGURG); }

@@ -27,20 +27,21 @@ TEMPLATE_TEST_CASE("averages move as in a plain loop of doubles, at every length
   for (std::size_t size = 0; size <= 67; ++size) {
     const auto start = wave<TestType>(size + 3, 1);
     const auto values = wave<TestType>(size + 3, 2);
-    auto       averages = start;
+    auto averages = start;
     const auto from = size % 3;
     kernel::move_towards(std::span(averages).subspan(from, size), std::span<const TestType>(values).subspan(from, size), TestType(0.25));
     for (std::size_t i = 0; i < averages.size(); ++i) {
       const auto before = static_cast<double>(start[i]);
       const bool is_inside = i >= from && i < from + size;
-      CHECK(static_cast<double>(averages[i]) == Approx(is_inside ? before + 0.25 * (static_cast<double>(values[i]) - before) : before).margin(margin));
+      CHECK(static_cast<double>(averages[i]) ==
+            Approx(is_inside ? before + 0.25 * (static_cast<double>(values[i]) - before) : before).margin(margin));
     }
   }
 }
 
 TEMPLATE_TEST_CASE("a weight of zero changes nothing, and one of one nearly takes the value", "[kernel][average]", float, double) {
   const auto values = wave<TestType>(19, 2);
-  auto       averages = std::vector<TestType>(19, TestType(0));
+  auto averages = std::vector<TestType>(19, TestType(0));
   kernel::move_towards(averages, values, TestType(0));
   CHECK(averages == std::vector<TestType>(19, TestType(0)));
   kernel::move_towards(averages, values, TestType(1));

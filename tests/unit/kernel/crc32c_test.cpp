@@ -40,7 +40,7 @@ std::uint32_t bitwise(std::span<const std::byte> data, std::uint32_t initial = 0
 }
 
 struct known_answer {
-  bytes         data;
+  bytes data;
   std::uint32_t crc;
   std::uint32_t masked;
 };
@@ -120,8 +120,7 @@ TEST_CASE("a checksum can be continued over further bytes, cut anywhere", "[kern
   for (std::size_t cut = 0; cut <= data.size(); ++cut) {
     const auto first = kernel::crc32c(all.first(cut));
     const auto second = kernel::crc32c(all.subspan(cut));
-    if (kernel::crc32c(all.subspan(cut), first) != expected ||
-        kernel::crc32c_combine(first, second, data.size() - cut) != expected) {
+    if (kernel::crc32c(all.subspan(cut), first) != expected || kernel::crc32c_combine(first, second, data.size() - cut) != expected) {
       FAIL("differs when cut at " << cut);
     }
   }

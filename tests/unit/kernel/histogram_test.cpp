@@ -16,9 +16,7 @@ constexpr double greatest = std::numeric_limits<double>::max();
 
 std::span<const double> of(const std::vector<double>& values) { return values; }
 
-double total(const kernel::growing_histogram& made) {
-  return std::accumulate(made.counts.begin(), made.counts.end(), 0.0);
-}
+double total(const kernel::growing_histogram& made) { return std::accumulate(made.counts.begin(), made.counts.end(), 0.0); }
 
 }  // namespace
 

@@ -39,7 +39,7 @@ namespace sw = stepwell;
 
 TEST_CASE("a million runs through six idle hooks allocate nothing", "[session][cost]") {
   sw::test::tiny_model model;
-  auto                 session = sw::test::session_with_six_idle_hooks(model);
+  auto session = sw::test::session_with_six_idle_hooks(model);
   session.run(0.5f);
   const long before = allocations;
   for (int i = 0; i < 1'000'000; ++i) { session.run(0.5f); }
@@ -47,25 +47,25 @@ TEST_CASE("a million runs through six idle hooks allocate nothing", "[session][c
 }
 
 TEST_CASE("a loop of a million steps allocates once, for the loop", "[session][cost]") {
-  sw::test::tiny_model       model;
-  auto                       session = sw::test::session_with_six_idle_hooks(model);
+  sw::test::tiny_model model;
+  auto session = sw::test::session_with_six_idle_hooks(model);
   sw::test::repeating_source source;
-  const long                 before = allocations;
-  long                       after_first = 0;
+  const long before = allocations;
+  long after_first = 0;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 1) { after_first = allocations; }
     if (step.global_step == 1'000'000) { break; }
   }
-  CHECK(after_first - before <= 4);  // the frame of the loop, and the source's name and place
+  CHECK(after_first - before <= 4);       // the frame of the loop, and the source's name and place
   CHECK(allocations - after_first <= 1);  // leaving it
 }
 
 TEST_CASE("10,000 recoveries in a row leak nothing", "[session][cost][recovery]") {
-  const auto                  level = sw::set_log_level(sw::log_level::error);
-  sw::test::failing_model     model;
+  const auto level = sw::set_log_level(sw::log_level::error);
+  sw::test::failing_model model;
   sw::test::recovering_source source;
-  sw::monitored_session       session(sw::session_settings{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
-  long                        after_a_thousand = 0;
+  sw::monitored_session session(sw::session_settings{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
+  long after_a_thousand = 0;
   for (const auto& step : session.steps(source)) {
     CHECK((step.global_step == 1 || step.attempt == 2));
     if (step.global_step == 1'000) { after_a_thousand = alive; }

@@ -44,8 +44,8 @@ static_assert(!sw::hook<sw::any_hook<sw::model_session<test::counting_model>>, r
 /// Has every point; fetches in every second run.
 struct full_hook {
   std::string& story;
-  std::string  name = "";
-  std::string  fails_at = {};
+  std::string name = "";
+  std::string fails_at = {};
 
   void note(const std::string& what) {
     story += name + what + " ";
@@ -56,7 +56,9 @@ struct full_hook {
   auto before_run(auto& context) {
     note("before");
     const bool wants = context.global_step() % 2 == 0;
-    return wants ? std::optional(sw::fetch(&adding_model::result::loss, [this](const adding_model& model) { return name.size() + model.weights.size(); })) : std::nullopt;
+    return wants ? std::optional(sw::fetch(&adding_model::result::loss,
+                                           [this](const adding_model& model) { return name.size() + model.weights.size(); }))
+                 : std::nullopt;
   }
   void after_run(auto&, const auto& values) {
     if (!values) { return note("after"); }
@@ -70,18 +72,20 @@ struct full_hook {
 /// Keeps a number over a restart.
 struct counting_hook {
   std::string name = "counting";
-  int         runs = 0;
+  int runs = 0;
 
-  void              after_run(auto&, const auto&) { ++runs; }
+  void after_run(auto&, const auto&) { ++runs; }
   sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
-  std::string       state_name() const { return name; }
+  std::string state_name() const { return name; }
 };
 
 struct asking_hook {
-  std::int64_t     time_out;
+  std::int64_t time_out;
   sw::run_options* seen = nullptr;
 
-  auto before_run(auto&) { return sw::run_args{.fetch = sw::fetch(&adding_model::sum), .options = sw::run_options{.timeout_in_ms = time_out}}; }
+  auto before_run(auto&) {
+    return sw::run_args{.fetch = sw::fetch(&adding_model::sum), .options = sw::run_options{.timeout_in_ms = time_out}};
+  }
   void after_run(auto&, const auto& values) {
     if (seen != nullptr) { *seen = values.options(); }
   }
@@ -90,7 +94,7 @@ struct asking_hook {
 /// What a session of these hooks does in three runs, one of which fails, and at its end.
 template<class... Hooks>
 void live(Hooks... hooks) {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, std::move(hooks)...);
   session.run(1);
   session.run(2);
@@ -123,8 +127,8 @@ TEST_CASE("an erased hook is called at every point as if it were not erased, wit
 }
 
 TEST_CASE("a list of erased hooks is as if each had been given to the session at its place", "[session][any_hook]") {
-  std::string         plain;
-  std::string         listed;
+  std::string plain;
+  std::string listed;
   std::vector<erased> list;
   for (const auto* name : {"b", "c"}) { list.emplace_back(full_hook{listed, name}); }
   live(full_hook{plain, "a"}, full_hook{plain, "b"}, full_hook{plain, "c"}, full_hook{plain, "d"});
@@ -133,13 +137,13 @@ TEST_CASE("a list of erased hooks is as if each had been given to the session at
 }
 
 TEST_CASE("D-20 every hook of a list ends and hears of errors, also after one that throws", "[session][any_hook]") {
-  test::log_capture   log;
-  std::string         story;
-  sw::any_hooks<raw>  hooks;
-  const std::string   at = GENERATE("end", "error");
+  test::log_capture log;
+  std::string story;
+  sw::any_hooks<raw> hooks;
+  const std::string at = GENERATE("end", "error");
   hooks.add(erased(full_hook{story, "a", at}));
   hooks.add(erased(full_hook{story, "b", at}));
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, std::move(hooks));
   if (at == "end") {
     CHECK_THROWS_WITH(session.close(), "aend fails");
@@ -152,14 +156,14 @@ TEST_CASE("D-20 every hook of a list ends and hears of errors, also after one th
 }
 
 TEST_CASE("hooks are loaded while the program runs, and what they ask is done", "[session][any_hook]") {
-  test::log_capture  log;
+  test::log_capture log;
   sw::any_hooks<raw> hooks;
   for (const std::string wanted : {"stop", "nan"}) {
     if (wanted == "stop") { hooks.add(erased(sw::stop_at_step_hook{{.last_step = 3}})); }
     if (wanted == "nan") { hooks.add(erased(sw::nan_tensor_hook{&adding_model::result::loss})); }
   }
   CHECK(hooks.hooks()[0].name() == sw::type_name<sw::stop_at_step_hook>());
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, std::move(hooks));
   while (!session.should_stop()) { session.run(1); }
   CHECK(session.global_step() == 3);
@@ -171,23 +175,23 @@ TEST_CASE("hooks are loaded while the program runs, and what they ask is done", 
 }
 
 TEST_CASE("state goes through under the hook's own name, and two of one name are refused", "[session][any_hook]") {
-  sw::hook_set<raw, erased, erased, sw::any_hooks<raw>> hooks(
-      erased(counting_hook{}), erased(sw::stop_at_step_hook{{.last_step = 3}}),
-      sw::any_hooks<raw>([] {
-        std::vector<erased> list;
-        list.emplace_back(counting_hook{"other"});
-        return list;
-      }()));
+  sw::hook_set<raw, erased, erased, sw::any_hooks<raw>> hooks(erased(counting_hook{}), erased(sw::stop_at_step_hook{{.last_step = 3}}),
+                                                              sw::any_hooks<raw>([] {
+                                                                std::vector<erased> list;
+                                                                list.emplace_back(counting_hook{"other"});
+                                                                return list;
+                                                              }()));
   CHECK(names_in(hooks.state()) == std::vector<std::string>{"stepwell/hook/counting/runs", "stepwell/hook/other/runs"});
   adding_model model;
   CHECK_THROWS_AS(sw::monitored_session(model, erased(counting_hook{}), counting_hook{}), sw::invalid_argument_error);
-  CHECK_THROWS_AS(sw::monitored_session(model, erased(counting_hook{}), sw::any_hook<raw, sw::hook_phase::guard>(counting_hook{})), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::monitored_session(model, erased(counting_hook{}), sw::any_hook<raw, sw::hook_phase::guard>(counting_hook{})),
+                  sw::invalid_argument_error);
 }
 
 TEST_CASE("RUN-7 options of erased hooks are merged with those of the others", "[session][any_hook]") {
-  sw::run_options       seen;
-  adding_model          model;
-  sw::any_hooks<raw>    hooks;
+  sw::run_options seen;
+  adding_model model;
+  sw::any_hooks<raw> hooks;
   hooks.add(erased(asking_hook{30}));
   hooks.add(erased(asking_hook{40, &seen}));
   sw::monitored_session session(model, std::move(hooks), erased(asking_hook{20}));
@@ -197,7 +201,7 @@ TEST_CASE("RUN-7 options of erased hooks are merged with those of the others", "
 }
 
 TEST_CASE("the hook inside can be had back, by its type", "[session][any_hook]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, erased(counting_hook{}));
   session.run(1);
   session.close();
@@ -214,12 +218,12 @@ TEST_CASE("an erased hook that traces is heeded, and erased hooks are spans of t
       return sw::run_args{.options = sw::run_options{.trace_level = sw::trace_level::full}};
     }
   };
-  std::string         story;
-  const test::traced  with;
+  std::string story;
+  const test::traced with;
   std::vector<erased> list;
   list.emplace_back(tracing_hook{with.recorder});
   list.emplace_back(full_hook{story});
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, sw::any_hooks<raw>(std::move(list)));
   session.run(1);
   const auto kinds = test::kinds_of(with.recorder->take());

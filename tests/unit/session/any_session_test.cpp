@@ -58,7 +58,7 @@ struct trainer {
       if (done.global_step == step) { session.request_stop("the trainer has had enough"); }
     }
   }
-  erased          session;
+  erased session;
   counting_source source = {};
 };
 
@@ -74,11 +74,12 @@ struct ended_hook {
 
 TEST_CASE("a loop written once for every session runs on an erased one as on the session itself", "[session][any_session]") {
   std::int64_t done = 0;
-  const auto   run = [&](auto wrap) {
-    adding_model    model;
+  const auto run = [&](auto wrap) {
+    adding_model model;
     counting_source source;
-    auto            session = wrap(sw::monitored_session(model, sw::stop_at_step_hook{{.last_step = 5}}, sw::nan_tensor_hook{&adding_model::result::loss}));
-    const auto      why = fit(session, source, done);
+    auto session =
+        wrap(sw::monitored_session(model, sw::stop_at_step_hook{{.last_step = 5}}, sw::nan_tensor_hook{&adding_model::result::loss}));
+    const auto why = fit(session, source, done);
     CHECK(done == 5);
     CHECK(why.cause == sw::stop_cause::last_step);
     CHECK(session.should_stop());
@@ -105,8 +106,8 @@ TEST_CASE("a class holds a session, whatever its hooks, and moves", "[session][a
 }
 
 TEST_CASE("single batches run, kept ones and ones made on the spot", "[session][any_session]") {
-  adding_model       model;
-  erased             session(sw::monitored_session{model});
+  adding_model model;
+  erased session(sw::monitored_session{model});
   const std::int64_t kept = 4;
   CHECK(session.run(kept).loss == 4);
   CHECK(session.run(5).batch == 5);
@@ -117,10 +118,10 @@ TEST_CASE("single batches run, kept ones and ones made on the spot", "[session][
 }
 
 TEST_CASE("any range is a source of an erased session, too", "[session][any_session]") {
-  adding_model                                        model;
-  numbers                                             batches{1, 2, 3};
-  sw::any_session<adding_model::result, numbers>      session(sw::monitored_session{model});
-  std::int64_t                                        done = 0;
+  adding_model model;
+  numbers batches{1, 2, 3};
+  sw::any_session<adding_model::result, numbers> session(sw::monitored_session{model});
+  std::int64_t done = 0;
   CHECK(fit(session, batches, done).cause == sw::stop_cause::end_of_data);
   CHECK(done == 3);
 
@@ -131,10 +132,10 @@ TEST_CASE("any range is a source of an erased session, too", "[session][any_sess
 }
 
 TEST_CASE("an erased session may move while a loop over its steps goes on", "[session][any_session]") {
-  adding_model    model;
+  adding_model model;
   counting_source source;
-  erased          first(sw::monitored_session(model, sw::stop_at_step_hook{{.last_step = 4}}));
-  erased          second(sw::monitored_session{model});
+  erased first(sw::monitored_session(model, sw::stop_at_step_hook{{.last_step = 4}}));
+  erased second(sw::monitored_session{model});
   for (const auto& step : first.steps(source)) {
     if (step.global_step == 2) { second = std::move(first); }
   }
@@ -142,9 +143,10 @@ TEST_CASE("an erased session may move while a loop over its steps goes on", "[se
   CHECK(second.should_stop());
 }
 
-TEST_CASE("D-17 D-18 an erased session left behind closes, and with() knows its hooks' failures from the end of the data", "[session][any_session]") {
+TEST_CASE("D-17 D-18 an erased session left behind closes, and with() knows its hooks' failures from the end of the data",
+          "[session][any_session]") {
   adding_model model;
-  int          ends = 0;
+  int ends = 0;
   { const erased session(sw::monitored_session(model, ended_hook{ends})); }
   CHECK(ends == 1);
   erased failing(sw::monitored_session(model, ended_hook{ends}, failing_hook{}));

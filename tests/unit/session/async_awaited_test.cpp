@@ -47,8 +47,8 @@ asio::awaitable<void> noted_life_of(awaited_session& session, ending_source& sou
 
 /// The same hook, blocking, on the same model, blocking: what it saw.
 story_type story_of_blocking_life(std::multiset<std::int64_t> failures) {
-  async_rig     rig;
-  story_type    story;
+  async_rig rig;
+  story_type story;
   ending_source source;
   rig.model.before = failing_batches{std::move(failures)};
   auto session = rig.make<blocking_test_session>(2, {&story});
@@ -80,11 +80,11 @@ struct fetching_hook {
 }  // namespace
 
 TEST_CASE("hooks and a model that are awaited live the life of blocking ones, call by call", "[session][async][awaited]") {
-  const auto    failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});
-  const bool    has_compute = GENERATE(false, true);
-  log_capture   log;
-  awaited_rig   rig;
-  story_type    story;
+  const auto failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});
+  const bool has_compute = GENERATE(false, true);
+  log_capture log;
+  awaited_rig rig;
+  story_type story;
   ending_source source;
   asio::thread_pool pool(1);
   sw::async_options how;
@@ -99,8 +99,8 @@ TEST_CASE("hooks and a model that are awaited live the life of blocking ones, ca
 }
 
 TEST_CASE("a hook that does not want a run is left out of it, and hooks keep their order", "[session][async][awaited]") {
-  awaited_rig   rig;
-  story_type    story;
+  awaited_rig rig;
+  story_type story;
   ending_source source{2};
   auto session = rig.over(rig.model, 0, {&story, nullptr, [](std::int64_t step) { return step == 1; }}, {&story});
   rig.await(life_of(session, source));
@@ -109,9 +109,9 @@ TEST_CASE("a hook that does not want a run is left out of it, and hooks keep the
 }
 
 TEST_CASE("what an awaited before_run fetches comes to after_run", "[session][async][awaited]") {
-  awaited_rig        rig;
+  awaited_rig rig;
   std::vector<float> losses;
-  ending_source      source{4};
+  ending_source source{4};
   sw::async_monitored_session<sw::model_session<adding_model>, fetching_hook> session(sw::session_settings{.clock = rig.clock}, rig.model,
                                                                                       fetching_hook{&losses});
   rig.await(life_of(session, source));
@@ -120,7 +120,7 @@ TEST_CASE("what an awaited before_run fetches comes to after_run", "[session][as
 
 TEST_CASE("a run of its own with a model that is awaited gives its result, and what is fetched", "[session][async][awaited]") {
   awaited_rig rig;
-  auto        session = rig.awaited(0);
+  auto session = rig.awaited(0);
   rig.await(session.async_start());
   const std::int64_t batch = 3;
   CHECK(rig.await(session.async_run(batch)).loss == 3);
@@ -134,8 +134,8 @@ TEST_CASE("a run of its own with a model that is awaited gives its result, and w
 
 TEST_CASE("while a step is awaited the event loop is free", "[session][async][awaited]") {
   awaited_rig rig;
-  int         turns = 0;
-  bool        is_over = false;
+  int turns = 0;
+  bool is_over = false;
   rig.awaiting.wait = []() -> asio::awaitable<void> {
     for (int i = 0; i < 100; ++i) { co_await a_turn(); }
   };
@@ -152,10 +152,10 @@ TEST_CASE("while a step is awaited the event loop is free", "[session][async][aw
 }
 
 TEST_CASE("plain hooks and steps are where steps_on says, awaited hooks where the caller awaits", "[session][async][awaited]") {
-  awaited_rig       rig;
+  awaited_rig rig;
   asio::thread_pool pool(1);
-  std::thread::id   stepped;
-  std::thread::id   awaited;
+  std::thread::id stepped;
+  std::thread::id awaited;
   rig.model.before = [&](std::int64_t) { stepped = std::this_thread::get_id(); };
   awaited_hook hook;
   hook.act = [&](const std::string&) -> asio::awaitable<void> {
@@ -170,12 +170,13 @@ TEST_CASE("plain hooks and steps are where steps_on says, awaited hooks where th
   CHECK(stepped != std::thread::id());
 }
 
-TEST_CASE("an awaited point that fails fails as any: what may pass is recovered from, all else ends the session", "[session][async][awaited]") {
+TEST_CASE("an awaited point that fails fails as any: what may pass is recovered from, all else ends the session",
+          "[session][async][awaited]") {
   const std::string where = GENERATE("begin", "create", "before", "after", "end");
-  log_capture       log;
+  log_capture log;
   for (const bool may_pass : {true, false}) {
-    awaited_rig   rig;
-    story_type    story;
+    awaited_rig rig;
+    story_type story;
     ending_source source{3};
     auto session = rig.awaited(1, {&story, may_pass ? throwing_at<sw::aborted_error>(where) : throwing_at<std::logic_error>(where)});
     const bool is_overcome = may_pass && where != "begin" && where != "end";  // those come once
@@ -193,11 +194,11 @@ TEST_CASE("an awaited point that fails fails as any: what may pass is recovered 
 }
 
 TEST_CASE("a cancellation reaches before_run and the model's step; then nothing is done", "[session][async][awaited][cancel]") {
-  const bool  in_model = GENERATE(false, true);
+  const bool in_model = GENERATE(false, true);
   log_capture log;
   awaited_rig rig;
-  story_type  story;
-  bool        is_stuck = true;
+  story_type story;
+  bool is_stuck = true;
   awaited_hook hook{&story};
   hook.act = [&](const std::string& point) -> asio::awaitable<void> {
     if (!in_model && is_stuck && point == "before") { co_await for_ever(); }
@@ -207,10 +208,12 @@ TEST_CASE("a cancellation reaches before_run and the model's step; then nothing 
   };
   auto session = rig.awaited(0, std::move(hook));
   rig.await(session.async_start());
-  ending_source             source{2};
+  ending_source source{2};
   asio::cancellation_signal cancel;
-  std::exception_ptr        failure;
-  session.async_next(source, asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; })));
+  std::exception_ptr failure;
+  session.async_next(source,
+                     asio::bind_cancellation_slot(
+                         cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; })));
   rig.io.restart();
   for (int i = 0; i < 30; ++i) { rig.io.poll_one(); }
   CHECK_FALSE(failure);
@@ -226,9 +229,9 @@ TEST_CASE("a cancellation reaches before_run and the model's step; then nothing 
 }
 
 TEST_CASE("a cancellation does not reach after_run: the step is done, and is delivered", "[session][async][awaited][cancel]") {
-  awaited_rig        rig;
+  awaited_rig rig;
   asio::steady_timer released(rig.io, asio::steady_timer::time_point::max());
-  awaited_hook       hook;
+  awaited_hook hook;
   hook.act = [&](const std::string& point) -> asio::awaitable<void> {
     if (point != "after") { co_return; }
     static_cast<void>(co_await released.async_wait(asio::as_tuple(asio::use_awaitable)));
@@ -237,14 +240,15 @@ TEST_CASE("a cancellation does not reach after_run: the step is done, and is del
   };
   auto session = rig.awaited(0, std::move(hook));
   rig.await(session.async_start());
-  ending_source             source{2};
+  ending_source source{2};
   asio::cancellation_signal cancel;
-  std::exception_ptr        failure;
-  std::optional<test_step>  step;
-  session.async_next(source, asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto made) {
-    failure = how;
-    step = made;
-  })));
+  std::exception_ptr failure;
+  std::optional<test_step> step;
+  session.async_next(source, asio::bind_cancellation_slot(
+                                 cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto made) {
+                                   failure = how;
+                                   step = made;
+                                 })));
   rig.io.restart();
   for (int i = 0; i < 60; ++i) { rig.io.poll_one(); }
   cancel.emit(asio::cancellation_type::terminal);
@@ -260,26 +264,27 @@ TEST_CASE("a cancellation does not reach after_run: the step is done, and is del
 TEST_CASE("an awaited session is abandoned or cancelled after any number of handlers, hooks and model being awaited",
           "[session][async][awaited][abandon][cancel]") {
   enum class end { with_its_loop, before_its_loop, by_cancellation };
-  const auto  how = GENERATE(end::with_its_loop, end::before_its_loop, end::by_cancellation);
+  const auto how = GENERATE(end::with_its_loop, end::before_its_loop, end::by_cancellation);
   log_capture log;
-  int         handlers = 0;
-  int         aborted = 0;
+  int handlers = 0;
+  int aborted = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {
-    awaited_rig   rig;
-    story_type    story;
+    awaited_rig rig;
+    story_type story;
     ending_source source{3};
     rig.awaiting.before = failing_batches{{2}};
     {
-      asio::cancellation_signal      cancel;
+      asio::cancellation_signal cancel;
       std::optional<awaited_session> session(rig.awaited(2, {&story}));
-      asio::io_context               loop;
-      bool                           has_begun = false;
-      bool                           is_done = false;
-      std::exception_ptr             failure;
-      asio::co_spawn(loop, noted_life_of(*session, source, has_begun), asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr how_it_failed) {
-        failure = how_it_failed;
-        is_done = true;
-      }));
+      asio::io_context loop;
+      bool has_begun = false;
+      bool is_done = false;
+      std::exception_ptr failure;
+      asio::co_spawn(loop, noted_life_of(*session, source, has_begun),
+                     asio::bind_cancellation_slot(cancel.slot(), [&](std::exception_ptr how_it_failed) {
+                       failure = how_it_failed;
+                       is_done = true;
+                     }));
       run_handlers(loop, handlers, is_done);
       has_ended = is_done;
       if (how == end::before_its_loop && has_begun && !is_done) {

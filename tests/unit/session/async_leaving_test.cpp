@@ -70,7 +70,7 @@ asio::awaitable<void> everything(async_test_session& session, ending_source& sou
 std::int64_t save_steps(stepping how) { return how == stepping::by_run ? 1 : 2; }
 
 asio::awaitable<void> everything_within(async_rig& rig, stepping how, sw::async_options options) {
-  auto          session = rig.async(save_steps(how), {}, std::move(options));
+  auto session = rig.async(save_steps(how), {}, std::move(options));
   ending_source source{last_step};
   co_await everything(session, source, how);
 }
@@ -96,19 +96,19 @@ void check_restorable(async_rig& rig, stepping how) {
 }  // namespace
 
 TEST_CASE("D-27 a session may be abandoned with its event loop after any number of handlers", "[session][async][abandon]") {
-  const auto  how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
-  const bool  is_inside = GENERATE(true, false);  // the session in a frame of the loop, or outliving it
-  const bool  has_compute = GENERATE(false, true);
+  const auto how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
+  const bool is_inside = GENERATE(true, false);  // the session in a frame of the loop, or outliving it
+  const bool has_compute = GENERATE(false, true);
   log_capture log;
-  int         handlers = 0;
+  int handlers = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {
-    async_rig         rig;
+    async_rig rig;
     asio::thread_pool pool(1);
     rig.model.before = failing_batches{{2}};
     sw::async_options options;
     if (has_compute) { options.steps_on(pool.get_executor()); }
     {
-      ending_source                     source{last_step};
+      ending_source source{last_step};
       std::optional<async_test_session> outside;
       if (!is_inside) { outside.emplace(rig.async(save_steps(how), {}, options)); }
       asio::io_context loop;
@@ -125,24 +125,24 @@ TEST_CASE("D-27 a session may be abandoned with its event loop after any number 
 }
 
 TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goes on as if nothing had been", "[session][async][cancel]") {
-  const auto  how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
-  const auto  kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
-  const bool  has_compute = GENERATE(false, true);
+  const auto how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
+  const auto kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+  const bool has_compute = GENERATE(false, true);
   log_capture log;
-  int         handlers = 0;
-  int         aborted = 0;
+  int handlers = 0;
+  int aborted = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {
-    async_rig         rig;
+    async_rig rig;
     asio::thread_pool pool(1);
-    story_type        story;
+    story_type story;
     rig.model.before = failing_batches{{2}};
     sw::async_options options;
     if (has_compute) { options.steps_on(pool.get_executor()); }
-    auto                      session = rig.async(save_steps(how), {&story}, options);
-    ending_source             source{last_step};
+    auto session = rig.async(save_steps(how), {&story}, options);
+    ending_source source{last_step};
     asio::cancellation_signal cancel;
-    std::exception_ptr        failure;
-    bool                      is_done = false;
+    std::exception_ptr failure;
+    bool is_done = false;
     asio::co_spawn(rig.io, everything(session, source, how),
                    asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how_it_failed) {
                      failure = how_it_failed;
@@ -156,7 +156,8 @@ TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goe
     if (failure) {
       CHECK(was_aborted(failure));
       ++aborted;
-      CHECK_FALSE((how != stepping::by_run && session.is_started() && !session.is_closed() && session.should_stop() && source.peek() != nullptr));
+      CHECK_FALSE(
+          (how != stepping::by_run && session.is_started() && !session.is_closed() && session.should_stop() && source.peek() != nullptr));
       if (!session.is_closed()) { rig.await(everything(session, source, how)); }
     }
     CHECK(session.is_closed());
@@ -171,12 +172,14 @@ TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goe
 
 TEST_CASE("a cancellation before the call does nothing at all", "[session][async][cancel]") {
   async_rig rig;
-  auto      session = rig.async(0);
+  auto session = rig.async(0);
   rig.await(session.async_start());
   asio::cancellation_signal cancel;
-  std::exception_ptr        failure;
-  ending_source             source;
-  session.async_next(source, asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; })));
+  std::exception_ptr failure;
+  ending_source source;
+  session.async_next(source,
+                     asio::bind_cancellation_slot(
+                         cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; })));
   cancel.emit(asio::cancellation_type::total);
   rig.io.restart(), rig.io.run();
   CHECK(was_aborted(failure));
@@ -185,9 +188,9 @@ TEST_CASE("a cancellation before the call does nothing at all", "[session][async
 }
 
 TEST_CASE("a step on another executor that is under way when it is cancelled is delivered", "[session][async][cancel]") {
-  async_rig         rig;
+  async_rig rig;
   asio::thread_pool pool(1);
-  gate              in_step;
+  gate in_step;
   rig.model.before = [&](std::int64_t batch) {
     if (batch == 2) { in_step.pass(); }
   };
@@ -197,8 +200,10 @@ TEST_CASE("a step on another executor that is under way when it is cancelled is 
   rig.await(session.async_next(source));
   in_step.close();
   asio::cancellation_signal cancel;
-  std::optional<test_step>  step;
-  session.async_next(source, asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr, auto made) { step = made; })));
+  std::optional<test_step> step;
+  session.async_next(source,
+                     asio::bind_cancellation_slot(
+                         cancel.slot(), asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr, auto made) { step = made; })));
   rig.io.restart();
   std::jthread waits([&] {
     in_step.wait_for_somebody();
@@ -216,8 +221,8 @@ TEST_CASE("abandoning asks no source anything: it may be gone before the session
 
     std::uint64_t position() const { return ++*asked, ending_source::position(); }
   };
-  async_rig      rig;
-  int            asked = 0;
+  async_rig rig;
+  int asked = 0;
   telling_source source;
   source.asked = &asked;
   {
@@ -230,13 +235,13 @@ TEST_CASE("abandoning asks no source anything: it may be gone before the session
 }
 
 TEST_CASE("abandoning waits for the step that is on another thread, and for no writing", "[session][async][abandon]") {
-  log_capture       log;
-  async_rig         rig;
+  log_capture log;
+  async_rig rig;
   asio::thread_pool pool(1);
-  gate              disk;
+  gate disk;
   std::atomic<bool> is_stepped = false;
-  gate              in_step;
-  ending_source     source;  // used by the step that the session's end waits for
+  gate in_step;
+  ending_source source;  // used by the step that the session's end waits for
   {
     auto session = rig.async(1, {}, sw::async_options().steps_on(pool.get_executor()));
     rig.await(session.async_start());
@@ -252,7 +257,8 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
       in_step.pass();
       is_stepped = true;
     };
-    session.async_next(source, asio::bind_executor(rig.io.get_executor(), [](const std::exception_ptr& failure, auto) { CHECK(was_aborted(failure)); }));
+    session.async_next(
+        source, asio::bind_executor(rig.io.get_executor(), [](const std::exception_ptr& failure, auto) { CHECK(was_aborted(failure)); }));
     rig.io.restart();
     rig.io.poll();
     in_step.wait_for_somebody();
@@ -267,13 +273,13 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
 
 TEST_CASE("an executor that ends before it has done a step fails the step", "[session][async]") {
   log_capture log;
-  async_rig   rig;
-  auto        pool = std::make_unique<asio::thread_pool>(1);
+  async_rig rig;
+  auto pool = std::make_unique<asio::thread_pool>(1);
   rig.settings.recover = false;
   auto session = rig.async(0, {}, sw::async_options().steps_on(pool->get_executor()));
   rig.await(session.async_start());
   pool->stop();
-  ending_source      source;
+  ending_source source;
   std::exception_ptr failure;
   session.async_next(source, asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, auto) { failure = how; }));
   rig.io.restart();

@@ -25,15 +25,15 @@ namespace {
 
 /// How an operation ended, if it has.
 struct outcome {
-  bool                     has_ended = false;
-  std::exception_ptr       failure;
+  bool has_ended = false;
+  std::exception_ptr failure;
   std::optional<test_step> step;
 };
 
 /// A session that waits 100 ms on a clock that stands still before it recovers, the first run of batch 2 having failed.
 struct waiting_rig : async_rig {
-  story_type                story;
-  ending_source             source;
+  story_type story;
+  ending_source source;
   std::shared_ptr<sw::held_clock> own = std::make_shared<sw::held_clock>();  // only the session waits on it, no writer
   asio::cancellation_signal cancel;
 
@@ -73,8 +73,8 @@ struct waiting_rig : async_rig {
 TEST_CASE("D-2 the wait before a recovery is awaited: the loop is free, and the clock says when it is over", "[session][async]") {
   log_capture log;
   waiting_rig rig;
-  auto        session = rig.started();
-  outcome     how;
+  auto session = rig.started();
+  outcome how;
   rig.fail(session, how);
   bool is_free = false;
   asio::post(rig.io, [&] { is_free = true; });
@@ -93,11 +93,11 @@ TEST_CASE("D-2 the wait before a recovery is awaited: the loop is free, and the 
 }
 
 TEST_CASE("a cancelled wait leaves the recovery due: the next operation waits for the rest of it", "[session][async][cancel]") {
-  const auto  kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+  const auto kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
   log_capture log;
   waiting_rig rig;
-  auto        session = rig.started();
-  outcome     how;
+  auto session = rig.started();
+  outcome how;
   rig.fail(session, how);
   rig.cancel.emit(kind);
   rig.run();
@@ -121,8 +121,8 @@ TEST_CASE("a cancelled wait leaves the recovery due: the next operation waits fo
 TEST_CASE("a stop ends the wait before a recovery, and the loop", "[session][async]") {
   log_capture log;
   waiting_rig rig;
-  auto        session = rig.started();
-  outcome     how;
+  auto session = rig.started();
+  outcome how;
   rig.fail(session, how);
   session.request_stop("that will do");
   rig.run();
@@ -136,7 +136,7 @@ TEST_CASE("a stop ends the wait before a recovery, and the loop", "[session][asy
 TEST_CASE("a session that is destroyed while it waits ends the wait with operation_aborted", "[session][async]") {
   log_capture log;
   waiting_rig rig;
-  outcome     how;
+  outcome how;
   {
     auto session = rig.started();
     rig.fail(session, how);
@@ -148,11 +148,11 @@ TEST_CASE("a session that is destroyed while it waits ends the wait with operati
 
 TEST_CASE("D-2 an awaited session gives up as a blocking one does", "[session][async]") {
   log_capture log;
-  async_rig   rig;
+  async_rig rig;
   rig.settings.retry = {.max_attempts = 3, .initial_backoff = 0};
   rig.model.before = [](std::int64_t) { throw sw::unavailable_error("still not"); };
   ending_source source;
-  auto          session = rig.async(0);
+  auto session = rig.async(0);
   CHECK_THROWS_WITH(rig.await(whole_life(session, source)), Catch::Contains("still not"));
   CHECK(session.metrics().recoveries == 3);
   CHECK(session.should_stop());
@@ -161,8 +161,8 @@ TEST_CASE("D-2 an awaited session gives up as a blocking one does", "[session][a
 }
 
 TEST_CASE("REC-2 an awaited run is repeated with the same arguments", "[session][async]") {
-  log_capture               log;
-  async_rig                 rig;
+  log_capture log;
+  async_rig rig;
   std::vector<std::int64_t> seen;
   rig.model.before = failing_batches{{7, 7}, &seen};
   auto session = rig.async(0);
@@ -172,8 +172,8 @@ TEST_CASE("REC-2 an awaited run is repeated with the same arguments", "[session]
 }
 
 TEST_CASE("a rollback asked for by a hook leaves the batch out and tells how far it went back", "[session][async]") {
-  log_capture   log;
-  async_rig     rig;
+  log_capture log;
+  async_rig rig;
   ending_source source;
   scripted_hook hook;
   hook.after = [times = 1](auto& context) mutable {
@@ -181,7 +181,7 @@ TEST_CASE("a rollback asked for by a hook leaves the batch out and tells how far
   };
   auto session = rig.async(2, hook);
   rig.await(session.async_start());
-  std::vector<std::int64_t>                batches;
+  std::vector<std::int64_t> batches;
   std::vector<std::optional<std::int64_t>> from;
   for (;;) {
     const auto step = rig.await(session.async_next(source));
@@ -195,10 +195,10 @@ TEST_CASE("a rollback asked for by a hook leaves the batch out and tells how far
 }
 
 TEST_CASE("a failed background save comes out of the awaited step at whose boundary it is delivered", "[session][async]") {
-  log_capture   log;
-  async_rig     rig;
+  log_capture log;
+  async_rig rig;
   ending_source source;
-  auto          session = rig.async(2);
+  auto session = rig.async(2);
   rig.await(session.async_start());
   wait_for_saves(session);
   rig.files->inject({.kind = operation::sync, .path_contains = "ckpt-2"});

@@ -30,10 +30,10 @@ namespace {
 
 /// The blocking session lives the same life; its story.
 story_type story_of_blocking_life(std::multiset<std::int64_t> failures, std::int64_t last, std::int64_t every) {
-  async_rig  rig;
+  async_rig rig;
   story_type story;
   rig.model.before = failing_batches{std::move(failures)};
-  auto          session = [&] {
+  auto session = [&] {
     auto saver = rig.saver_hook(every);
     auto with = rig.settings;
     with.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); };
@@ -48,7 +48,7 @@ story_type story_of_blocking_life(std::multiset<std::int64_t> failures, std::int
 asio::awaitable<void> start(async_test_session& session) { co_await session.async_start(); }
 asio::awaitable<std::int64_t> steps_of_sequence(async_test_session& session, ending_source& source, std::int64_t at_most) {
   std::int64_t taken = 0;
-  auto         steps = session.async_steps(source);
+  auto steps = session.async_steps(source);
   for (; taken < at_most; ++taken) {
     const auto step = co_await steps.next();
     if (!step) { break; }
@@ -59,13 +59,13 @@ asio::awaitable<std::int64_t> steps_of_sequence(async_test_session& session, end
 }  // namespace
 
 TEST_CASE("an awaited session does what a blocking one does, call by call", "[session][async]") {
-  const auto    failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});
-  log_capture   log;
-  async_rig     rig;
-  story_type    story;
+  const auto failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});
+  log_capture log;
+  async_rig rig;
+  story_type story;
   ending_source source;
   rig.model.before = failing_batches{failures};
-  auto       session = rig.async(2, {&story});
+  auto session = rig.async(2, {&story});
   const auto seen = rig.await(whole_life(session, source));
   CHECK(seen.back() == 5);
   CHECK(story == story_of_blocking_life(failures, 5, 2));
@@ -79,12 +79,12 @@ TEST_CASE("nothing begins before async_start, which restores; hooks and model ca
   async_rig rig;
   {
     ending_source source{3};
-    auto          first = rig.async(1);
+    auto first = rig.async(1);
     rig.await(whole_life(first, source));
   }
   rig.model = adding_model();
   story_type story;
-  auto       session = rig.async(1, {&story});
+  auto session = rig.async(1, {&story});
   CHECK(story.empty());
   CHECK_FALSE(session.is_started());
   CHECK_FALSE(session.should_stop());
@@ -103,13 +103,13 @@ TEST_CASE("nothing begins before async_start, which restores; hooks and model ca
 }
 
 TEST_CASE("each function takes callbacks and futures as well as use_awaitable", "[session][async]") {
-  async_rig     rig;
+  async_rig rig;
   ending_source source{2};
-  auto          session = rig.async(1);
-  const auto    on_io = [&](auto callback) { return asio::bind_executor(rig.io.get_executor(), std::move(callback)); };
-  const auto    thread = std::this_thread::get_id();
-  int           calls = 0;
-  const auto    note = [&](const std::exception_ptr& failure) {
+  auto session = rig.async(1);
+  const auto on_io = [&](auto callback) { return asio::bind_executor(rig.io.get_executor(), std::move(callback)); };
+  const auto thread = std::this_thread::get_id();
+  int calls = 0;
+  const auto note = [&](const std::exception_ptr& failure) {
     ++calls;
     CHECK_FALSE(failure);
     CHECK(std::this_thread::get_id() == thread);
@@ -123,7 +123,8 @@ TEST_CASE("each function takes callbacks and futures as well as use_awaitable", 
   rig.io.restart(), rig.io.run();
   CHECK(step->global_step == 1);
   float loss = 0;
-  session.async_run(std::int64_t{7}, on_io([&](const std::exception_ptr& failure, adding_model::result made) { note(failure), loss = made.loss; }));
+  session.async_run(std::int64_t{7},
+                    on_io([&](const std::exception_ptr& failure, adding_model::result made) { note(failure), loss = made.loss; }));
   rig.io.restart(), rig.io.run();
   CHECK(loss == 8);
   std::int64_t saved = 0;
@@ -165,18 +166,18 @@ asio::awaitable<void> run_all_ways(async_test_session& session) {
 }  // namespace
 
 TEST_CASE("async_run has the vocabulary of run: fetches, feeds, hooks chosen", "[session][async]") {
-  async_rig  rig;
+  async_rig rig;
   story_type story;
-  auto       session = rig.async(0, {&story});
+  auto session = rig.async(0, {&story});
   rig.await(run_all_ways(session));
   CHECK(story.back() == "after 4");
   CHECK(rig.model.weights == std::vector<float>{5, 6, 7});  // what was fed is taken back after the run
 }
 
 TEST_CASE("async_steps lets go of its source with the object, and a source given again goes on", "[session][async]") {
-  async_rig     rig;
+  async_rig rig;
   ending_source source;
-  auto          session = rig.async(0);
+  auto session = rig.async(0);
   rig.await(start(session));
   CHECK(rig.await(steps_of_sequence(session, source, 2)) == 2);
   CHECK(source.next == 3);
@@ -185,7 +186,7 @@ TEST_CASE("async_steps lets go of its source with the object, and a source given
 }
 
 TEST_CASE("a stop ends the awaited loop, whoever asks", "[session][async]") {
-  async_rig     rig;
+  async_rig rig;
   ending_source source{100};
   scripted_hook hook;
   hook.after = [](auto& context) {
@@ -203,10 +204,10 @@ TEST_CASE("a stop ends the awaited loop, whoever asks", "[session][async]") {
 }
 
 TEST_CASE("what fails is thrown where it is awaited, and a close throws the first failure of an end", "[session][async]") {
-  log_capture   log;
-  async_rig     rig;
+  log_capture log;
+  async_rig rig;
   ending_source source;
-  story_type    story;
+  story_type story;
   rig.model.before = [](std::int64_t batch) {
     if (batch == 2) { throw std::runtime_error("no such batch"); }
   };
@@ -224,18 +225,18 @@ TEST_CASE("what fails is thrown where it is awaited, and a close throws the firs
 
 TEST_CASE("a start that fails leaves a session of no further use", "[session][async]") {
   log_capture log;
-  async_rig   rig;
-  auto        session = rig.async(0, {nullptr, [](const std::string& point) {
-                               if (point == "begin") { throw std::runtime_error("cannot begin"); }
-                             }});
+  async_rig rig;
+  auto session = rig.async(0, {nullptr, [](const std::string& point) {
+                                 if (point == "begin") { throw std::runtime_error("cannot begin"); }
+                               }});
   CHECK_THROWS_WITH(rig.await(start(session)), "cannot begin");
   CHECK_THROWS_WITH(rig.await(start(session)), Catch::Contains("it failed before"));
 }
 
 TEST_CASE("async_checkpoint_now saves between two due checkpoints, and says when there is nobody to save", "[session][async]") {
-  async_rig     rig;
+  async_rig rig;
   ending_source source{3};
-  auto          session = rig.async(100);
+  auto session = rig.async(100);
   rig.await(start(session));
   rig.await(all_steps(session, source));
   CHECK(rig.await(session.async_checkpoint_now()) == 3);
@@ -250,8 +251,8 @@ TEST_CASE("async_checkpoint_now saves between two due checkpoints, and says when
 namespace {
 asio::awaitable<void> two_at_once(async_test_session& session, ending_source& source, gate& disk) {
   co_await session.async_start();
-  auto        executor = co_await asio::this_coro::executor;
-  auto        first = asio::co_spawn(executor, session.async_checkpoint_now(), asio::use_future);
+  auto executor = co_await asio::this_coro::executor;
+  auto first = asio::co_spawn(executor, session.async_checkpoint_now(), asio::use_future);
   co_await asio::post(asio::use_awaitable);
   CHECK_THROWS_WITH(co_await session.async_next(source), Catch::Contains("await one at a time"));
   disk.open();
@@ -261,9 +262,9 @@ asio::awaitable<void> two_at_once(async_test_session& session, ending_source& so
 }  // namespace
 
 TEST_CASE("a second operation while one is under way is refused, and the first is not harmed", "[session][async]") {
-  async_rig     rig;
+  async_rig rig;
   ending_source source;
-  gate          disk;
+  gate disk;
   disk.close();
   rig.files->before_each([&](const event& what) {
     if (what.kind == operation::write && what.path.find("ckpt-0") != std::string::npos) { disk.pass(); }
@@ -274,9 +275,9 @@ TEST_CASE("a second operation while one is under way is refused, and the first i
 
 TEST_CASE("a session can be moved between two awaited calls", "[session][async]") {
   static_assert(std::is_nothrow_move_constructible_v<async_test_session> && !std::is_copy_constructible_v<async_test_session>);
-  async_rig     rig;
+  async_rig rig;
   ending_source source;
-  auto          session = rig.async(0);
+  auto session = rig.async(0);
   rig.await(start(session));
   auto moved = std::move(session);
   CHECK(rig.await(all_steps(moved, source)).size() == 5);

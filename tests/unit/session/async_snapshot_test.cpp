@@ -29,10 +29,10 @@ namespace {
 
 /// Writes down who asks for its variables.
 struct noting_model {
-  int             count = 0;
+  int count = 0;
   std::thread::id asked_by = {};
 
-  void              step() { ++count; }
+  void step() { ++count; }
   sw::variable_list variables() {
     asked_by = std::this_thread::get_id();
     return sw::variables({{"count", count}});
@@ -40,7 +40,7 @@ struct noting_model {
 };
 
 asio::awaitable<adding_model> a_copy(async_test_session& session) {
-  const auto   taken = co_await session.async_snapshot();
+  const auto taken = co_await session.async_snapshot();
   adding_model copy;
   sw::restore(copy, taken);
   co_return copy;
@@ -64,7 +64,7 @@ asio::awaitable<void> snapshots_all_along(async_test_session& session, ending_so
   co_await session.async_close();
 }
 asio::awaitable<void> snapshots_within(async_rig& rig, sw::snapshot_pool pool) {
-  auto          session = rig.async(2);
+  auto session = rig.async(2);
   ending_source source{3};
   co_await snapshots_all_along(session, source, std::move(pool));
 }
@@ -72,16 +72,19 @@ asio::awaitable<void> snapshots_within(async_rig& rig, sw::snapshot_pool pool) {
 }  // namespace
 
 TEST_CASE("an awaited snapshot is copied on another thread, and later steps do not change it", "[session][async][snapshot]") {
-  asio::io_context                                          loop;
-  noting_model                                              model;
+  asio::io_context loop;
+  noting_model model;
   sw::async_monitored_session<sw::model_session<noting_model>> session(at_once(), model);
-  sw::snapshot                                              taken;
-  asio::co_spawn(loop, [](auto& all, auto& into) -> asio::awaitable<void> {
-    co_await all.async_start();
-    static_cast<void>(co_await all.async_next());
-    into = co_await all.async_snapshot();
-    static_cast<void>(co_await all.async_next());
-  }(session, taken), [](const std::exception_ptr& failure) { CHECK_FALSE(failure); });
+  sw::snapshot taken;
+  asio::co_spawn(
+      loop,
+      [](auto& all, auto& into) -> asio::awaitable<void> {
+        co_await all.async_start();
+        static_cast<void>(co_await all.async_next());
+        into = co_await all.async_snapshot();
+        static_cast<void>(co_await all.async_next());
+      }(session, taken),
+      [](const std::exception_ptr& failure) { CHECK_FALSE(failure); });
   loop.run();
   CHECK(model.asked_by != std::this_thread::get_id());
   CHECK(model.count == 2);
@@ -92,16 +95,17 @@ TEST_CASE("an awaited snapshot is copied on another thread, and later steps do n
 }
 
 TEST_CASE("an awaited snapshot is refused before the start, after the close, and beside another operation", "[session][async][snapshot]") {
-  log_capture   log;
-  async_rig     rig;
-  auto          session = rig.async(0);
+  log_capture log;
+  async_rig rig;
+  auto session = rig.async(0);
   ending_source source{2};
   CHECK_THROWS_WITH(rig.await(a_copy(session)), Catch::Contains("await async_start() first"));
   rig.await(session.async_start());
   rig.await(all_steps(session, source));
   CHECK(same(rig.await(a_copy(session)), model_after(2)));
   std::exception_ptr failure;
-  session.async_snapshot(asio::bind_executor(rig.io.get_executor(), [](const std::exception_ptr& how, const sw::snapshot&) { CHECK_FALSE(how); }));
+  session.async_snapshot(
+      asio::bind_executor(rig.io.get_executor(), [](const std::exception_ptr& how, const sw::snapshot&) { CHECK_FALSE(how); }));
   session.async_snapshot(asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, const sw::snapshot&) { failure = how; }));
   rig.io.restart(), rig.io.run();
   CHECK_THROWS_WITH(std::rethrow_exception(failure), Catch::Contains("another operation"));
@@ -111,17 +115,18 @@ TEST_CASE("an awaited snapshot is refused before the start, after the close, and
 }
 
 TEST_CASE("the wait for a buffer holds up nobody else, and ends when one comes back", "[session][async][snapshot]") {
-  async_rig         rig;
-  auto              session = rig.async(0);
+  async_rig rig;
+  auto session = rig.async(0);
   sw::snapshot_pool pool(256, 1);
-  auto              held = pool.try_acquire();
+  auto held = pool.try_acquire();
   rig.await(session.async_start());
   bool is_taken = false;
-  session.async_snapshot(pool, asio::bind_executor(rig.io.get_executor(), [&](const std::exception_ptr& failure, const sw::snapshot& taken) {
-    CHECK_FALSE(failure);
-    CHECK(taken.entries().size() == 4);
-    is_taken = true;
-  }));
+  session.async_snapshot(pool,
+                         asio::bind_executor(rig.io.get_executor(), [&](const std::exception_ptr& failure, const sw::snapshot& taken) {
+                           CHECK_FALSE(failure);
+                           CHECK(taken.entries().size() == 4);
+                           is_taken = true;
+                         }));
   rig.io.restart();
   bool is_heard = false;
   asio::post(rig.io, [&] { is_heard = true; });
@@ -135,15 +140,15 @@ TEST_CASE("the wait for a buffer holds up nobody else, and ends when one comes b
 }
 
 TEST_CASE("the wait for a buffer can be cancelled, and left", "[session][async][snapshot][cancel]") {
-  const auto        kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
-  async_rig         rig;
+  const auto kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+  async_rig rig;
   sw::snapshot_pool pool(256, 1);
-  auto              held = pool.try_acquire();
+  auto held = pool.try_acquire();
   {
     auto session = rig.async(0);
     rig.await(session.async_start());
     asio::cancellation_signal cancel;
-    std::exception_ptr        failure;
+    std::exception_ptr failure;
     const auto keep = [&] {
       return asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, const sw::snapshot&) { failure = how; });
     };
@@ -157,9 +162,7 @@ TEST_CASE("the wait for a buffer can be cancelled, and left", "[session][async][
     failure = nullptr;
     session.async_snapshot(pool, keep());
     rig.io.restart(), rig.io.poll();
-    {
-      auto left = std::move(session);
-    }
+    { auto left = std::move(session); }
     rig.io.run();
     CHECK(was_aborted(failure));
   }
@@ -169,9 +172,9 @@ TEST_CASE("the wait for a buffer can be cancelled, and left", "[session][async][
 
 TEST_CASE("a session that gives snapshots may be abandoned after any number of handlers", "[session][async][snapshot][abandon]") {
   log_capture log;
-  int         handlers = 0;
+  int handlers = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {
-    async_rig         rig;
+    async_rig rig;
     sw::snapshot_pool pool(256, 2);
     {
       asio::io_context loop;
@@ -187,18 +190,19 @@ TEST_CASE("a session that gives snapshots may be abandoned after any number of h
   CHECK(handlers > 10);
 }
 
-TEST_CASE("a session that gives snapshots may be cancelled after any number of handlers, and goes on", "[session][async][snapshot][cancel]") {
+TEST_CASE("a session that gives snapshots may be cancelled after any number of handlers, and goes on",
+          "[session][async][snapshot][cancel]") {
   log_capture log;
-  int         handlers = 0;
-  int         aborted = 0;
+  int handlers = 0;
+  int aborted = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {
-    async_rig                 rig;
-    sw::snapshot_pool         pool(256, 2);
-    auto                      session = rig.async(2);
-    ending_source             source{3};
+    async_rig rig;
+    sw::snapshot_pool pool(256, 2);
+    auto session = rig.async(2);
+    ending_source source{3};
     asio::cancellation_signal cancel;
-    std::exception_ptr        failure;
-    bool                      is_done = false;
+    std::exception_ptr failure;
+    bool is_done = false;
     asio::co_spawn(rig.io, snapshots_all_along(session, source, pool),
                    asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how) {
                      failure = how;

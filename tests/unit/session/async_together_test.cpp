@@ -50,12 +50,12 @@ void run_until_waiting(asio::io_context& loop, const sw::held_clock& clock, std:
 }  // namespace
 
 TEST_CASE("several sessions take turns in one event loop, and run side by side in one pool", "[session][async]") {
-  const int                        threads = GENERATE(0, 2);
-  asio::io_context                 loop;
-  asio::thread_pool                pool(2);
-  std::deque<async_rig>            rigs(6);
-  std::deque<async_test_session>   sessions;
-  std::deque<ending_source>        sources(6, ending_source{40});
+  const int threads = GENERATE(0, 2);
+  asio::io_context loop;
+  asio::thread_pool pool(2);
+  std::deque<async_rig> rigs(6);
+  std::deque<async_test_session> sessions;
+  std::deque<ending_source> sources(6, ending_source{40});
   std::vector<std::future<std::vector<std::int64_t>>> all;
   for (std::size_t i = 0; i < rigs.size(); ++i) {
     rigs[i].model.before = failing_batches{{static_cast<std::int64_t>(i) + 3}};
@@ -71,12 +71,12 @@ TEST_CASE("several sessions take turns in one event loop, and run side by side i
 }
 
 TEST_CASE("D-3 any number of workers that wait for their chief keep neither the loop nor the chief from going on", "[session][async]") {
-  log_capture                            log;
-  constexpr int                          count = 20;  // more than there are helpers
-  asio::io_context                       loop;
-  const auto                             clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
-  shared_model                           model;
-  std::deque<shared_session>             workers;
+  log_capture log;
+  constexpr int count = 20;  // more than there are helpers
+  asio::io_context loop;
+  const auto clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
+  shared_model model;
+  std::deque<shared_session> workers;
   std::vector<std::future<std::int64_t>> all;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back(settings_on(clock), worker_of(model, master));
@@ -92,15 +92,15 @@ TEST_CASE("D-3 any number of workers that wait for their chief keep neither the 
 }
 
 TEST_CASE("a worker that waits for its chief can be cancelled, started again, or destroyed", "[session][async][cancel]") {
-  const auto                kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
-  log_capture               log;
-  asio::io_context          loop;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  shared_model              model;
+  const auto kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
+  log_capture log;
+  asio::io_context loop;
+  const auto clock = std::make_shared<sw::held_clock>();
+  shared_model model;
   asio::cancellation_signal cancel;
-  std::exception_ptr        failure;
-  shared_session            worker(settings_on(clock), worker_of(model, master));
-  const auto                on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
+  std::exception_ptr failure;
+  shared_session worker(settings_on(clock), worker_of(model, master));
+  const auto on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
   worker.async_start(asio::bind_cancellation_slot(cancel.slot(), on_loop([&](const std::exception_ptr& how) { failure = how; })));
   run_until_waiting(loop, *clock, 1);
   cancel.emit(kind);
@@ -114,27 +114,28 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
     run_until_waiting(loop, *clock, 1);
   }  // does not wait for the chief
   shared_session chief(settings_on(clock), chief_of(model, master));
-  auto           second = asio::co_spawn(loop, ten_steps(worker), asio::use_future);
-  chief.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));  // and stays: a master lives while somebody sits at it
+  auto second = asio::co_spawn(loop, ten_steps(worker), asio::use_future);
+  chief.async_start(
+      on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));  // and stays: a master lives while somebody sits at it
   loop.restart(), loop.run();
   second.get();
   CHECK(model.count == 10);
 }
 
 TEST_CASE("at a master, a step that waits for its turn does not hold up the event loop", "[session][async][master]") {
-  log_capture      log;
+  log_capture log;
   asio::io_context loop;
-  const auto       clock = std::make_shared<sw::held_clock>();
-  shared_model     model;
-  shared_session   chief(settings_on(clock), chief_of(model, master));
-  const auto       on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
-  shared_session   worker(settings_on(clock), worker_of(model, master));
+  const auto clock = std::make_shared<sw::held_clock>();
+  shared_model model;
+  shared_session chief(settings_on(clock), chief_of(model, master));
+  const auto on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
+  shared_session worker(settings_on(clock), worker_of(model, master));
   chief.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
   worker.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
   loop.run();
   std::optional alone(worker.raw_session().exclusive());  // the worker's turn
-  bool          is_stepped = false;
-  bool          had_its_turn = false;
+  bool is_stepped = false;
+  bool had_its_turn = false;
   chief.async_next(on_loop([&](const std::exception_ptr&, auto) { is_stepped = true; }));
   asio::post(loop, [&] { had_its_turn = true; });
   loop.restart();

@@ -22,12 +22,13 @@ namespace {
 /// Writes down what it is asked; fails where it is told to.
 struct noting_work final : sw::boundary_work {
   std::string& story;
-  std::string  name;
-  std::string  fails_at;
-  int          busy = 0;
+  std::string name;
+  std::string fails_at;
+  int busy = 0;
   sw::held_clock* time = nullptr;
 
-  noting_work(std::string& into, std::string called, std::string fails) : story(into), name(std::move(called)), fails_at(std::move(fails)) {}
+  noting_work(std::string& into, std::string called, std::string fails)
+      : story(into), name(std::move(called)), fails_at(std::move(fails)) {}
 
   void note(const std::string& what) {
     story += (story.empty() ? "" : " ") + name + what;
@@ -50,7 +51,7 @@ struct noting_work final : sw::boundary_work {
 /// Has its work save after every run and at the end.
 struct saving_hook {
   std::shared_ptr<noting_work> work;
-  bool                         calls_attention = false;
+  bool calls_attention = false;
 
   void after_create_session(auto& session, auto&) { session.add_work(work); }
   void after_run(auto& context, const auto&) {
@@ -63,9 +64,7 @@ struct saving_hook {
 std::string failure_of(auto&& action) {
   try {
     action();
-  } catch (const std::exception& failure) {
-    return failure.what();
-  }
+  } catch (const std::exception& failure) { return failure.what(); }
   return "none";
 }
 
@@ -73,9 +72,9 @@ std::string failure_of(auto&& action) {
 
 TEST_CASE("a save that fails does not prevent another's", "[session][boundary]") {
   sw::test::log_capture log;
-  std::string           story;
-  counting_model        model;
-  const bool            both = GENERATE(false, true);
+  std::string story;
+  counting_model model;
+  const bool both = GENERATE(false, true);
   sw::monitored_session session(model, saving_hook{std::make_shared<noting_work>(story, "a-", "save1")},
                                 saving_hook{std::make_shared<noting_work>(story, "b-", both ? "save1" : "")});
   CHECK(failure_of([&] { session.run(); }) == "a-save1 fails");
@@ -84,8 +83,8 @@ TEST_CASE("a save that fails does not prevent another's", "[session][boundary]")
 }
 
 TEST_CASE("a failure of the background does not prevent the save that is due", "[session][boundary]") {
-  std::string           story;
-  counting_model        model;
+  std::string story;
+  counting_model model;
   sw::monitored_session session(model, saving_hook{std::make_shared<noting_work>(story, "", "attend"), true});
   CHECK(failure_of([&] { session.run(); }) == "attend fails");
   CHECK(story == "attend save1");
@@ -93,9 +92,9 @@ TEST_CASE("a failure of the background does not prevent the save that is due", "
 
 TEST_CASE("closing saves, drains, attends and flushes all, and throws the first failure", "[session][boundary]") {
   sw::test::log_capture log;
-  std::string           story;
-  counting_model        model;
-  const auto            at = GENERATE(std::string("save0"), std::string("drain"), std::string("attend"), std::string("flush"));
+  std::string story;
+  counting_model model;
+  const auto at = GENERATE(std::string("save0"), std::string("drain"), std::string("attend"), std::string("flush"));
   sw::monitored_session session(model, saving_hook{std::make_shared<noting_work>(story, "a-", at)},
                                 saving_hook{std::make_shared<noting_work>(story, "b-", at)});
   CHECK(failure_of([&] { session.close(); }) == "a-" + at + " fails");
@@ -105,9 +104,9 @@ TEST_CASE("closing saves, drains, attends and flushes all, and throws the first 
 
 TEST_CASE("what is thrown while leaving after an error is logged, of whatever type", "[session][boundary]") {
   sw::test::log_capture log;
-  std::string           story;
-  counting_model        model;
-  const auto            at = GENERATE(std::string("drain"), std::string("odd drain"));
+  std::string story;
+  counting_model model;
+  const auto at = GENERATE(std::string("drain"), std::string("odd drain"));
   sw::monitored_session session(model, saving_hook{std::make_shared<noting_work>(story, "", at)});
   session.abandon(std::make_exception_ptr(std::runtime_error("the body failed")));
   CHECK(story == "drain attend flush");
@@ -115,10 +114,10 @@ TEST_CASE("what is thrown while leaving after an error is logged, of whatever ty
 }
 
 TEST_CASE("only while closing there is a deadline to wait for room", "[session][boundary]") {
-  std::string           story;
-  counting_model        model;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  const auto            work = std::make_shared<noting_work>(story, "", "");
+  std::string story;
+  counting_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  const auto work = std::make_shared<noting_work>(story, "", "");
   sw::monitored_session session(sw::session_settings{.stop_grace_period = 30s, .clock = clock}, model, saving_hook{work});
   work->time = clock.get();
   work->busy = 2;
@@ -144,9 +143,9 @@ TEST_CASE("what a session starts from is found before hooks begin; where that fa
     std::string* story;
     void begin() { *story += "begin"; }
   };
-  std::string    story;
+  std::string story;
   counting_model model;
-  const auto     find = [&](bool fails) {
+  const auto find = [&](bool fails) {
     return [&story, fails]() -> std::optional<sw::checkpoint_reader> {
       story += "find ";
       if (fails) { throw sw::data_loss_error("none is whole"); }

@@ -46,10 +46,10 @@ private:
 
 /// Ends with a save, if it has work, and fails in `end` where it is told to.
 struct busy_hook {
-  story_type&                   story;
-  std::string                   name;
+  story_type& story;
+  std::string name;
   std::shared_ptr<telling_work> work = nullptr;
-  bool                          fails = false;
+  bool fails = false;
 
   void after_create_session(auto& session, auto&) {
     if (work) { session.add_work(work); }
@@ -67,7 +67,7 @@ struct thread_hook {
 
   void after_create_session(auto&, sw::coordinator& threads) {
     threads.start_thread("busy", [&ended = has_ended](std::stop_token stop) {
-      std::promise<void>       asked;
+      std::promise<void> asked;
       const std::stop_callback tell(stop, [&] { asked.set_value(); });
       asked.get_future().wait();
       ended = true;
@@ -75,9 +75,7 @@ struct thread_hook {
   }
 };
 
-void report(auto& session, const std::exception_ptr& failure) {
-  session.template hook<coordinator_hook>().threads->request_stop(failure);
-}
+void report(auto& session, const std::exception_ptr& failure) { session.template hook<coordinator_hook>().threads->request_stop(failure); }
 template<class Error>
 std::exception_ptr failed_with(const std::string& why) {
   return std::make_exception_ptr(Error(why));
@@ -90,11 +88,11 @@ static_assert(std::is_final_v<sw::out_of_range_error> && std::is_final_v<sw::sto
 
 TEST_CASE("CLOSE-1 close ends the hooks in order, saves, finishes I/O, joins threads, closes the raw session", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
-  const auto            fails_at = GENERATE(std::string(""), std::string("save"), std::string("drain"), std::string("flush"));
-  const auto            work = std::make_shared<telling_work>(story, fails_at);
-  std::atomic<bool>     has_ended = false;
+  adding_model model;
+  story_type story;
+  const auto fails_at = GENERATE(std::string(""), std::string("save"), std::string("drain"), std::string("flush"));
+  const auto work = std::make_shared<telling_work>(story, fails_at);
+  std::atomic<bool> has_ended = false;
   sw::monitored_session session(at_once(), closing_creator{model, &story, [&] { CHECK(has_ended); }}, busy_hook{story, "a", work},
                                 busy_hook{story, "b"}, thread_hook{has_ended});
   if (fails_at.empty()) {
@@ -107,9 +105,9 @@ TEST_CASE("CLOSE-1 close ends the hooks in order, saves, finishes I/O, joins thr
 
 TEST_CASE("CLOSE-2 CLOSE-8 D-20 an end that throws: the others are ended, all is closed, the first failure comes out", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
-  const auto            work = std::make_shared<telling_work>(story, "flush");
+  adding_model model;
+  story_type story;
+  const auto work = std::make_shared<telling_work>(story, "flush");
   sw::monitored_session session(at_once(), closing_creator{model, &story}, busy_hook{story, "a", nullptr, true},
                                 busy_hook{story, "b", nullptr, true}, busy_hook{story, "c", work}, coordinator_hook{});
   report(session, failed_with<std::runtime_error>("the thread's"));
@@ -122,8 +120,8 @@ TEST_CASE("CLOSE-2 CLOSE-8 D-20 an end that throws: the others are ended, all is
 
 TEST_CASE("CLOSE-3 D-15 a second close does nothing, also after one that threw, and inside a with-block", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   sw::monitored_session session(at_once(), model, recording_hook{&story}, coordinator_hook{});
   report(session, failed_with<std::runtime_error>("the thread's"));
   CHECK_THROWS(session.close());
@@ -136,9 +134,9 @@ TEST_CASE("CLOSE-3 D-15 a second close does nothing, also after one that threw, 
 }
 
 TEST_CASE("CLOSE-4 a with-block ends quietly by the end of the data and by stop_iteration: hooks are ended", "[session][with]") {
-  adding_model          model;
-  story_type            story;
-  const bool            is_data = GENERATE(true, false);
+  adding_model model;
+  story_type story;
+  const bool is_data = GENERATE(true, false);
   sw::monitored_session session(at_once(), model, recording_hook{&story});
   CHECK_NOTHROW(sw::with(session, [&](auto& inner) {
     inner.run(std::int64_t{1});
@@ -152,33 +150,35 @@ TEST_CASE("CLOSE-4 a with-block ends quietly by the end of the data and by stop_
 
 TEST_CASE("CLOSE-5 TL-7 a with-block left by any other exception ends no hook; the exception goes on", "[session][with]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   sw::monitored_session session(at_once(), closing_creator{model, &story}, recording_hook{&story});
-  CHECK_THROWS_WITH(sw::with(session, [](auto& inner) {
-                      inner.run(std::int64_t{1});
-                      throw std::runtime_error("the body's");
-                    }),
+  CHECK_THROWS_WITH(sw::with(session,
+                             [](auto& inner) {
+                               inner.run(std::int64_t{1});
+                               throw std::runtime_error("the body's");
+                             }),
                     "the body's");
   CHECK(story == story_type{"begin", "create 0", "before 0", "after 1", "error", "raw closed"});
 }
 
 TEST_CASE("CLOSE-5 a recoverable failure of the body is none of the session's", "[session][with]") {
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   sw::monitored_session session(at_once(), model, recording_hook{&story});
   CHECK_THROWS_AS(sw::with(session, [](auto&) { throw sw::aborted_error("the body's"); }), sw::aborted_error);
   CHECK(session.metrics().recoveries == 0);
   CHECK(std::ranges::count(story, "end 0") == 0);
 }
 
-TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, end of data too, after hooks were ended", "[session][with]") {
+TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, end of data too, after hooks were ended",
+          "[session][with]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
-  const bool            is_data = GENERATE(true, false);
+  adding_model model;
+  story_type story;
+  const bool is_data = GENERATE(true, false);
   sw::monitored_session session(at_once(), model, recording_hook{&story}, coordinator_hook{});
-  const auto            body = [&](auto& inner) {
+  const auto body = [&](auto& inner) {
     inner.run(std::int64_t{1});
     report(inner, is_data ? failed_with<sw::out_of_range_error>("the thread's") : failed_with<std::runtime_error>("the thread's"));
   };
@@ -189,9 +189,9 @@ TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, e
 
 TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and what closing throws after it is logged", "[session][with]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
-  const auto            work = std::make_shared<telling_work>(story, "drain");
+  adding_model model;
+  story_type story;
+  const auto work = std::make_shared<telling_work>(story, "drain");
   sw::monitored_session session(at_once(), model, busy_hook{story, "a", work}, coordinator_hook{});
   report(session, failed_with<std::runtime_error>("the thread's"));
   CHECK_THROWS_WITH(sw::with(session, [](auto&) { throw std::runtime_error("the body's"); }), "the body's");
@@ -202,15 +202,15 @@ TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and what closing 
 
 TEST_CASE("CLOSE-8 a quiet end of the body does not hide what closing throws", "[session][with]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   sw::monitored_session session(at_once(), model, busy_hook{story, "a", nullptr, true});
   CHECK_THROWS_WITH(sw::with(session, [](auto&) { throw sw::out_of_range_error("no more"); }), "end of a fails");
 }
 
 TEST_CASE("CLOSE-9 a plain close after a failed run ends the hooks", "[session][close]") {
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   model.before = failing<std::runtime_error>(1);
   sw::monitored_session session(at_once(), model, recording_hook{&story});
   CHECK_THROWS(session.run(std::int64_t{1}));
@@ -220,8 +220,8 @@ TEST_CASE("CLOSE-9 a plain close after a failed run ends the hooks", "[session][
 
 TEST_CASE("CLOSE-10 D-17 a session that is dropped is closed; what closing throws is logged", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   { sw::monitored_session session(at_once(), model, busy_hook{story, "a", nullptr, true}); }
   CHECK(story == story_type{"end a"});
   CHECK(log.contains(sw::log_level::error, "a session was left without close(), and closing it failed: end of a fails"));
@@ -229,11 +229,14 @@ TEST_CASE("CLOSE-10 D-17 a session that is dropped is closed; what closing throw
 
 TEST_CASE("CLOSE-11 after leaving there is no run, whichever way it was left", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model);
-  const bool            is_closed = GENERATE(true, false);
-  if (is_closed) { session.close(); }
-  else { session.abandon(failed_with<std::runtime_error>("the body's")); }
+  const bool is_closed = GENERATE(true, false);
+  if (is_closed) {
+    session.close();
+  } else {
+    session.abandon(failed_with<std::runtime_error>("the body's"));
+  }
   CHECK(session.should_stop());
   CHECK_THROWS_AS(session.run(std::int64_t{1}), sw::failed_precondition_error);
   CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("closed"));
@@ -243,9 +246,10 @@ TEST_CASE("CLOSE-11 after leaving there is no run, whichever way it was left", "
   CHECK(model.sum == 0);
 }
 
-TEST_CASE("CLOSE-1 REC-3 a failure that may pass is closed over: what a thread reported is logged, what end threw is thrown", "[session][close]") {
+TEST_CASE("CLOSE-1 REC-3 a failure that may pass is closed over: what a thread reported is logged, what end threw is thrown",
+          "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{});
   report(session, failed_with<sw::unavailable_error>("the server is gone"));
   CHECK_NOTHROW(session.close());

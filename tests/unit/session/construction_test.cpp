@@ -33,7 +33,7 @@ namespace {
 /// Writes every call into the story that the model tells too.
 struct telling_hook {
   std::string* story;
-  std::string  name;
+  std::string name;
 
   void begin() { tell("begin"); }
   void after_create_session(auto&, auto&) { tell("created"); }
@@ -65,14 +65,14 @@ struct aborts_once {
 /// A thread that does nothing but wait for the stop, and then tells or fails.
 struct waiting_thread_hook {
   std::shared_ptr<std::string> story = std::make_shared<std::string>();
-  std::exception_ptr           failure = nullptr;
-  int                          started = 0;
+  std::exception_ptr failure = nullptr;
+  int started = 0;
 
   void after_create_session(auto&, sw::coordinator& threads) {
     threads.start_thread("waits", [told = story, number = ++started, failed = failure](std::stop_token stop) {
-      std::mutex                  mutex;
+      std::mutex mutex;
       std::condition_variable_any never;
-      std::unique_lock            lock(mutex);
+      std::unique_lock lock(mutex);
       if (failed && number == 1) { std::rethrow_exception(failed); }
       never.wait(lock, stop, [] { return false; });
       *told += "thread" + std::to_string(number) + " ended ";
@@ -80,9 +80,7 @@ struct waiting_thread_hook {
   }
 };
 
-sw::session_settings quick(const std::shared_ptr<sw::clock>& time) {
-  return {.retry = {.initial_backoff = 0}, .clock = time};
-}
+sw::session_settings quick(const std::shared_ptr<sw::clock>& time) { return {.retry = {.initial_backoff = 0}, .clock = time}; }
 
 }  // namespace
 
@@ -90,25 +88,25 @@ TEST_CASE("MON-1 a session is made of a creator, or a model which then is its ow
           "[session][construction]") {
   CHECK(sw::session_settings{}.stop_grace_period == 120s);
   CHECK(sw::session_settings{}.recover);
-  two_part_model        model;
+  two_part_model model;
   sw::monitored_session by_creator(sw::chief_session_creator{model});
   CHECK(model.story == "init local_init");
   CHECK(by_creator.run() == 11);
-  counting_model        counting;
+  counting_model counting;
   sw::monitored_session by_model(counting);
   STATIC_REQUIRE(std::is_same_v<decltype(by_model), counting_session>);
   CHECK(by_model.run() == 1);
 }
 
 TEST_CASE("MON-2 hooks begin, the session is made ready, then hooks hear of it; in the order of the hooks", "[session][construction]") {
-  two_part_model        model;
+  two_part_model model;
   sw::monitored_session session(sw::chief_session_creator{model}, telling_hook{&model.story, "a"}, telling_hook{&model.story, "b"});
   CHECK(model.story == "a.begin b.begin init local_init a.created b.created");
 }
 
 TEST_CASE("MON-2 all but begin is repeated by a recovery", "[session][construction]") {
   sw::test::log_capture log;
-  two_part_model        model;
+  two_part_model model;
   sw::monitored_session session(quick(std::make_shared<sw::held_clock>()), sw::chief_session_creator{model},
                                 telling_hook{&model.story, "a"}, aborts_once{});
   model.story.clear();
@@ -118,7 +116,7 @@ TEST_CASE("MON-2 all but begin is repeated by a recovery", "[session][constructi
 
 TEST_CASE("MON-2 no exception is taken for a clean stop by the threads of a session", "[session][construction]") {
   sw::test::log_capture log;
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(
       model, waiting_thread_hook{.failure = std::make_exception_ptr(sw::out_of_range_error("a thread ran out of data"))});
   CHECK_THROWS_AS(session.close(), sw::out_of_range_error);
@@ -126,7 +124,7 @@ TEST_CASE("MON-2 no exception is taken for a clean stop by the threads of a sess
 
 TEST_CASE("MON-3 a begin that fails ends the construction, and no hook hears of anything more", "[session][construction]") {
   two_part_model model;
-  const auto     message = message_of<std::runtime_error>([&] {
+  const auto message = message_of<std::runtime_error>([&] {
     const sw::monitored_session session(sw::chief_session_creator{model}, telling_hook{&model.story, "a"}, failing_hook{"begin"},
                                         telling_hook{&model.story, "b"});
   });
@@ -135,18 +133,16 @@ TEST_CASE("MON-3 a begin that fails ends the construction, and no hook hears of 
 }
 
 TEST_CASE("MON-3 a creation that fails leaves no thread running", "[session][construction]") {
-  counting_model            model;
+  counting_model model;
   const waiting_thread_hook waits;
-  const auto                message = message_of<std::runtime_error>([&] {
-    const sw::monitored_session session(model, waits, failing_hook{"created"});
-  });
+  const auto message = message_of<std::runtime_error>([&] { const sw::monitored_session session(model, waits, failing_hook{"created"}); });
   CHECK(message == "fails at created");
   CHECK(*waits.story == "thread1 ended ");
 }
 
 TEST_CASE("MON-4 every hook has every point called, however often hooks are gone through", "[session][construction]") {
   counting_model model;
-  std::string    story;
+  std::string story;
   struct only_movable : telling_hook {
     explicit only_movable(std::string* to) : telling_hook{to, "m"} {}
     only_movable(only_movable&&) = default;
@@ -160,7 +156,7 @@ TEST_CASE("MON-4 every hook has every point called, however often hooks are gone
 }
 
 TEST_CASE("MON-6 a session gives its model, and after close it runs no more", "[session][construction]") {
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(model);
   CHECK(&session.model() == &model);
   session.close();
@@ -170,14 +166,14 @@ TEST_CASE("MON-6 a session gives its model, and after close it runs no more", "[
 TEST_CASE("MON-7 a monitored session is no raw session, and has started its queue runners itself", "[session][construction]") {
   STATIC_REQUIRE_FALSE(sw::raw_session<counting_session>);
   STATIC_REQUIRE_FALSE(std::is_constructible_v<sw::model_session<counting_model>, counting_session&>);
-  counting_model   model;
+  counting_model model;
   counting_session session(model);
-  sw::coordinator  threads;
+  sw::coordinator threads;
   CHECK(sw::start_queue_runners(session, threads, {}).empty());
 }
 
 TEST_CASE("MON-8 threads that a hook starts with the session's coordinator are joined at close", "[session][construction]") {
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(model, waiting_thread_hook{});
   session.run();
   CHECK(session.hook<waiting_thread_hook>().story->empty());
@@ -187,7 +183,7 @@ TEST_CASE("MON-8 threads that a hook starts with the session's coordinator are j
 
 TEST_CASE("MON-8 they are joined at a recovery too, and the hook may start them anew", "[session][construction]") {
   sw::test::log_capture log;
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(quick(std::make_shared<sw::held_clock>()), model, waiting_thread_hook{}, aborts_once{});
   session.run();
   CHECK(*session.hook<waiting_thread_hook>().story == "thread1 ended ");
@@ -198,7 +194,7 @@ TEST_CASE("MON-8 they are joined at a recovery too, and the hook may start them 
 
 TEST_CASE("MON-8 what they report comes out of the session", "[session][construction]") {
   sw::test::log_capture log;
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(model, waiting_thread_hook{.failure = std::make_exception_ptr(std::runtime_error("the disk is full"))});
   CHECK(message_of<std::runtime_error>([&] { session.close(); }) == "the disk is full");
 }

@@ -36,9 +36,9 @@ TEST_CASE("a thread that nobody holds any more runs to its end", "[session][coor
   sw::test::gate held_up;
   held_up.close();
   sw::thread_mark mark("done");
-  const auto      done = mark.thread();
+  const auto done = mark.thread();
   {
-    const auto             kept = std::make_shared<sw::thread_mark>(std::move(mark));
+    const auto kept = std::make_shared<sw::thread_mark>(std::move(mark));
     sw::coordinated_thread dropped("dropped", [&held_up, kept] { held_up.pass(); });
     dropped.start();
   }
@@ -48,7 +48,7 @@ TEST_CASE("a thread that nobody holds any more runs to its end", "[session][coor
 }
 
 TEST_CASE("a marked thread is alive as long as its mark", "[session][coordinated_thread]") {
-  auto       mark = std::make_unique<sw::thread_mark>("marked");
+  auto mark = std::make_unique<sw::thread_mark>("marked");
   const auto thread = mark->thread();
   CHECK(thread.is_alive());
   CHECK(thread == mark->thread());
@@ -72,8 +72,8 @@ TEST_CASE("a thread is started once, and has something to do", "[session][coordi
 }
 
 TEST_CASE("a thread of nobody's ends alone when it throws", "[session][coordinated_thread]") {
-  const log_capture      log;
-  bool                   is_told = false;
+  const log_capture log;
+  bool is_told = false;
   sw::coordinated_thread thread("alone", [] { throw std::runtime_error("lost"); });
   thread.on_end([&] { is_told = true; });
   thread.start();

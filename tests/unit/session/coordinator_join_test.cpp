@@ -19,10 +19,10 @@ using sw::test::log_capture;
 using rig = sw::test::coordinator_rig;
 
 TEST_CASE("COORD-5 a thread registered after the join began is left to the next one", "[session][coordinator]") {
-  rig             on;
+  rig on;
   sw::thread_mark late("late");
-  const auto      first = on.start_stubborn("first");
-  auto            joined = std::async(std::launch::async, [&] { on.threads.join(); });
+  const auto first = on.start_stubborn("first");
+  auto joined = std::async(std::launch::async, [&] { on.threads.join(); });
   REQUIRE(on.time->wait_for_pending(1));
   on.threads.register_thread(late.thread());
   on.held_up.open();
@@ -33,10 +33,10 @@ TEST_CASE("COORD-5 a thread registered after the join began is left to the next 
 }
 
 TEST_CASE("COORD-5 a thread that somebody else started is joined while its mark lives", "[session][coordinator]") {
-  rig             on;
-  int             done = 0;
+  rig on;
+  int done = 0;
   sw::thread_mark mark("reader");
-  const auto      seen = mark.thread();
+  const auto seen = mark.thread();
   on.threads.register_thread(seen);
   CHECK(seen.name() == "reader");
   CHECK(seen.is_alive());
@@ -55,7 +55,7 @@ TEST_CASE("COORD-5 a thread that somebody else started is joined while its mark 
 }
 
 TEST_CASE("COORD-6 join waits until its threads end, and asks nobody to stop", "[session][coordinator]") {
-  rig  on;
+  rig on;
   auto first = on.start_stubborn("first");
   auto second = on.start_stubborn("second");
   auto joined = std::async(std::launch::async, [&] { on.threads.join(); });
@@ -102,8 +102,8 @@ TEST_CASE("COORD-6 a thread that ends within the grace period is no straggler", 
 
 TEST_CASE("COORD-6 stragglers to be ignored are named in a log line only", "[session][coordinator]") {
   const log_capture log;
-  rig               on;
-  const auto        slow = on.start_stubborn("slow");
+  rig on;
+  const auto slow = on.start_stubborn("slow");
   on.threads.request_stop();
   CHECK_NOTHROW(on.threads.join({.stop_grace_period = 0s, .ignore_live_threads = true}));
   CHECK(log.contains(sw::log_level::warning, "Coordinator stopped with threads still running: slow"));
@@ -113,8 +113,8 @@ TEST_CASE("COORD-6 stragglers to be ignored are named in a log line only", "[ses
 
 TEST_CASE("COORD-6 the failure wins over stragglers, which are logged", "[session][coordinator]") {
   const log_capture log;
-  rig               on;
-  const auto        slow = on.start_stubborn("slow");
+  rig on;
+  const auto slow = on.start_stubborn("slow");
   on.threads.request_stop(failing("the cause"));
   CHECK_THROWS_WITH(on.threads.join({.stop_grace_period = 0s}), "the cause");
   CHECK(log.contains(sw::log_level::warning, "still running: slow"));
@@ -123,12 +123,10 @@ TEST_CASE("COORD-6 the failure wins over stragglers, which are logged", "[sessio
 }
 
 TEST_CASE("COORD-6 join takes further threads, also such as are registered", "[session][coordinator]") {
-  rig             on;
+  rig on;
   sw::thread_mark mine("mine");
-  const auto      registered = on.start_stubborn("registered");
-  auto            joined = std::async(std::launch::async, [&] {
-    on.threads.join({.threads = {registered, mine.thread(), mine.thread()}});
-  });
+  const auto registered = on.start_stubborn("registered");
+  auto joined = std::async(std::launch::async, [&] { on.threads.join({.threads = {registered, mine.thread(), mine.thread()}}); });
   REQUIRE(on.time->wait_for_pending(1));
   on.held_up.open();
   registered.join();
@@ -139,15 +137,15 @@ TEST_CASE("COORD-6 join takes further threads, also such as are registered", "[s
 
 TEST_CASE("COORD-6 a thread that was never started is not waited for", "[session][coordinator]") {
   sw::coordinator threads;
-  const auto      idle = threads.make_thread("idle", [](std::stop_token) {});
+  const auto idle = threads.make_thread("idle", [](std::stop_token) {});
   CHECK_FALSE(idle.is_alive());
   CHECK_NOTHROW(threads.join());
 }
 
 TEST_CASE("COORD-6 what a straggler throws is logged, and does not reach a stop that came after", "[session][coordinator]") {
   const log_capture log;
-  rig               on;
-  const auto        slow = on.threads.start_thread("slow", [&](std::stop_token stop) {
+  rig on;
+  const auto slow = on.threads.start_thread("slow", [&](std::stop_token stop) {
     on.held_up.pass();
     throw std::runtime_error(stop.stop_requested() ? "an old failure" : "not stopped?");
   });

@@ -29,8 +29,8 @@ struct coordinator_rig {
   }
 
   std::shared_ptr<held_clock> time = std::make_shared<held_clock>();
-  gate                        held_up;
-  coordinator                 threads{time};
+  gate held_up;
+  coordinator threads{time};
 };
 
 }  // namespace stepwell::test

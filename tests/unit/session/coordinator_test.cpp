@@ -51,9 +51,9 @@ TEST_CASE("COORD-1 which exceptions are clean stops can be chosen, by kind or by
 
 TEST_CASE("COORD-2 the first failure is the error, later ones are suppressed (D-16)", "[session][coordinator]") {
   const log_capture log;
-  sw::coordinator   threads;
-  const auto        second = failing("second");
-  const auto        third = failing("third");
+  sw::coordinator threads;
+  const auto second = failing("second");
+  const auto third = failing("third");
   CHECK_FALSE(threads.should_stop());
   threads.request_stop(failing("first"));
   threads.request_stop(second);
@@ -86,7 +86,7 @@ TEST_CASE("COORD-2 after the join a failure is thrown to who reports it, and not
 }
 
 TEST_CASE("COORD-3 waiting for a stop tells whether there was one in time", "[session][coordinator]") {
-  rig  on;
+  rig on;
   auto waited = std::async(std::launch::async, [&] { return on.threads.wait_for_stop(on.time->now() + 5s); });
   REQUIRE(on.time->wait_for_pending(1));
   on.time->advance(5s);
@@ -104,7 +104,7 @@ TEST_CASE("COORD-3 waiting for a stop tells whether there was one in time", "[se
 
 TEST_CASE("COORD-4 a cleared stop leaves a coordinator as new, at the same address", "[session][coordinator]") {
   sw::coordinator threads;
-  const auto      before = threads.get_token();
+  const auto before = threads.get_token();
   threads.request_stop(failing("first"));
   threads.request_stop(failing("second"));
   CHECK(before.stop_requested());
@@ -123,7 +123,7 @@ TEST_CASE("COORD-4 a cleared stop leaves a coordinator as new, at the same addre
 }
 
 TEST_CASE("COORD-4 threads stay registered when a stop is cleared", "[session][coordinator]") {
-  rig        on;
+  rig on;
   const auto thread = on.start_stubborn("stubborn");
   on.threads.request_stop();
   on.threads.clear_stop();
@@ -134,7 +134,7 @@ TEST_CASE("COORD-4 threads stay registered when a stop is cleared", "[session][c
 }
 
 TEST_CASE("COORD-4 who waits for a stop hears of it even if it is cleared at once", "[session][coordinator]") {
-  rig  on;
+  rig on;
   auto waited = std::async(std::launch::async, [&] { return on.threads.wait_for_stop(on.time->now() + 5s); });
   REQUIRE(on.time->wait_for_pending(1));
   on.threads.request_stop();
@@ -154,7 +154,7 @@ TEST_CASE("COORD-9 stop_on_exception reports what is thrown, and lets it go no f
 }
 
 TEST_CASE("COORD-9 what a thread of the coordinator throws stops the others", "[session][coordinator]") {
-  rig  on;
+  rig on;
   bool is_told = false;
   on.threads.start_thread("waits", [&](std::stop_token) {
     on.threads.wait_for_stop();
@@ -193,9 +193,9 @@ TEST_CASE("COORD-10 a report without an exception is a failure all the same", "[
 }
 
 TEST_CASE("a token's callback may use the coordinator", "[session][coordinator]") {
-  sw::coordinator    threads;
-  bool               is_stopped = false;
-  const auto         token = threads.get_token();
+  sw::coordinator threads;
+  bool is_stopped = false;
+  const auto token = threads.get_token();
   std::stop_callback watching(token, [&] {
     is_stopped = threads.should_stop();
     threads.request_stop(failing("from a callback"));

@@ -25,8 +25,8 @@ namespace {
 /// "old/kernel" [2], "old/bias", "head" and the step of a model that was trained before.
 std::string write_pretrained(const std::string& prefix, float bias = 3, std::int64_t step = 900) {
   const std::vector<float> kernel = {1, 2};
-  const float              head = 4;
-  sw::checkpoint_writer    writer(prefix);
+  const float head = 4;
+  sw::checkpoint_writer writer(prefix);
   writer.add("global_step", sw::view_of(step));
   writer.add("head", sw::view_of(head));
   writer.add("old/bias", sw::view_of(bias));
@@ -37,18 +37,18 @@ std::string write_pretrained(const std::string& prefix, float bias = 3, std::int
 
 struct new_model {
   std::vector<float> kernel = {0, 0};
-  float              bias = 0;
-  float              top = 0;
+  float bias = 0;
+  float top = 0;
 
   int step() { return 0; }
   sw::variable_list variables() { return sw::variables({{"new/kernel", kernel}, {"new/bias", bias}, {"top", top}}); }
 };
 
 struct pretrained {
-  sw::test::log_capture         log;
+  sw::test::log_capture log;
   sw::test::temporary_directory directory;
-  std::string                   prefix = write_pretrained(directory / "model.ckpt-900");
-  new_model                     model;
+  std::string prefix = write_pretrained(directory / "model.ckpt-900");
+  new_model model;
 };
 
 }  // namespace
@@ -78,8 +78,8 @@ TEST_CASE("a lone stroke is everything, on either side", "[session][warm_start]"
     CHECK(kernel == std::vector<float>{1, 2});
   }
   SECTION("all to all, but never the global step") {
-    float              head = 0;
-    std::int64_t       global_step = 7;
+    float head = 0;
+    std::int64_t global_step = 7;
     init_from_checkpoint(rig.prefix, {{"/", "/"}}).apply(sw::variables({{"head", head}, {"global_step", global_step}}));
     CHECK(head == 4);
     CHECK(global_step == 7);
@@ -98,17 +98,17 @@ TEST_CASE("a directory stands for its newest whole checkpoint", "[session][warm_
 
 TEST_CASE("where there is no checkpoint that is an error, when it is looked for", "[session][warm_start]") {
   const sw::test::temporary_directory empty;
-  new_model                           model;
-  const init_from_checkpoint          of_directory(empty.path(), {{"/", "/"}});
-  const init_from_checkpoint          of_file(empty / "model.ckpt-1", {{"/", "/"}});
+  new_model model;
+  const init_from_checkpoint of_directory(empty.path(), {{"/", "/"}});
+  const init_from_checkpoint of_file(empty / "model.ckpt-1", {{"/", "/"}});
   CHECK_THROWS_AS(of_directory.apply(model.variables()), sw::not_found_error);
   CHECK_THROWS_AS(of_file.apply(model.variables()), sw::not_found_error);
 }
 
 TEST_CASE("variables that the checkpoint lacks are an error unless that is allowed", "[session][warm_start]") {
-  pretrained       rig;
+  pretrained rig;
   const sw::checkpoint_name_map map = {{"old/", "new/"}, {"tail", "top"}};
-  const auto       message = message_of<sw::not_found_error>([&] { init_from_checkpoint(rig.prefix, map).apply(rig.model.variables()); });
+  const auto message = message_of<sw::not_found_error>([&] { init_from_checkpoint(rig.prefix, map).apply(rig.model.variables()); });
   CHECK(message.find("top (there \"tail\")") != std::string::npos);
   CHECK(rig.model.bias == 0);  // nothing was written
   const auto report = init_from_checkpoint(rig.prefix, map, {.allow_missing = true}).apply(rig.model.variables());
@@ -142,7 +142,7 @@ TEST_CASE("a scaffold starts warm where nothing is restored, and not where somet
   const auto warm = std::make_shared<sw::scaffold<new_model>>(
       sw::scaffold_options<new_model>{.init_fn = init_from_checkpoint(rig.prefix, {{"old/", "new/"}})});
   sw::test::creation_rig session;
-  auto                   creation = session.first();
+  auto creation = session.first();
   CHECK(sw::chief_session_creator(rig.model, warm).create_session(creation).global_step() == 0);
   CHECK(rig.model.bias == 3);
   CHECK_FALSE(session.control.restored_from());
@@ -150,8 +150,8 @@ TEST_CASE("a scaffold starts warm where nothing is restored, and not where somet
   const sw::test::temporary_directory own;
   {
     const std::vector<float> kernel = {7, 7};
-    const float              other = 8;
-    sw::checkpoint_writer    writer(own / "model.ckpt-5");
+    const float other = 8;
+    sw::checkpoint_writer writer(own / "model.ckpt-5");
     writer.add("global_step", sw::view_of(std::int64_t{5}));
     writer.add("new/bias", sw::view_of(other));
     writer.add("new/kernel", sw::view_of(kernel));

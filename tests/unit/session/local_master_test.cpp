@@ -85,7 +85,7 @@ TEST_CASE("all sessions at a master are over one model", "[session][master]") {
 
 TEST_CASE("there is one chief at a time, and another may come once it has left", "[session][master]") {
   std::optional<seat> chief;
-  const seat          worker = worker_at();
+  const seat worker = worker_at();
   chief.emplace(true);
   CHECK(message_of<sw::failed_precondition_error>([] { chief_at(); }).find("has a chief already") != std::string::npos);
   chief.reset();
@@ -162,8 +162,8 @@ TEST_CASE("who is inside may go in again, but not alone where others may share",
   }
   CHECK_FALSE(chief.is_inside());
   const sw::master_subject shared = subject_of(another_model, true);
-  seat                     one(true, "local:shared", shared);
-  seat                     other(false, "local:shared", shared);
+  seat one(true, "local:shared", shared);
+  seat other(false, "local:shared", shared);
   one.make_ready();
   other.join_now();
   const auto step = one.enter();
@@ -173,12 +173,12 @@ TEST_CASE("who is inside may go in again, but not alone where others may share",
 }
 
 TEST_CASE("who waits for the chief is woken when it is ready", "[session][master]") {
-  seat                  chief = chief_at();
-  seat                  worker = worker_at();
-  sw::held_clock        clock;
-  sw::session_signals   signals;
-  bool                  is_ready = false;
-  std::jthread          waiting([&] { is_ready = worker.wait_for_chief(signals, clock, clock.now() + 1h); });
+  seat chief = chief_at();
+  seat worker = worker_at();
+  sw::held_clock clock;
+  sw::session_signals signals;
+  bool is_ready = false;
+  std::jthread waiting([&] { is_ready = worker.wait_for_chief(signals, clock, clock.now() + 1h); });
   REQUIRE(clock.wait_for_pending(1));
   chief.make_ready();
   waiting.join();
@@ -187,11 +187,11 @@ TEST_CASE("who waits for the chief is woken when it is ready", "[session][master
 }
 
 TEST_CASE("waiting for the chief ends with a stop, or in time", "[session][master]") {
-  seat                worker = worker_at();
-  sw::held_clock      clock;
+  seat worker = worker_at();
+  sw::held_clock clock;
   sw::session_signals signals;
-  bool                is_ready = true;
-  std::jthread        waiting([&] { is_ready = worker.wait_for_chief(signals, clock, clock.now() + 1h); });
+  bool is_ready = true;
+  std::jthread waiting([&] { is_ready = worker.wait_for_chief(signals, clock, clock.now() + 1h); });
   REQUIRE(clock.wait_for_pending(1));
   SECTION("a stop") { signals.request_stop({}); }
   SECTION("time") { clock.advance(1h); }

@@ -17,10 +17,10 @@ namespace {
 
 struct loop_rig {
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
-  sw::clock::time_point           start = time->now();
+  sw::clock::time_point start = time->now();
   /// The looper's own until `threads.join()`.
   std::vector<std::chrono::seconds> calls;
-  sw::coordinator                   threads{time};
+  sw::coordinator threads{time};
 
   void note() { calls.push_back(std::chrono::duration_cast<std::chrono::seconds>(time->now() - start)); }
 };
@@ -68,7 +68,7 @@ TEST_CASE("LOOP-1 without an interval a looper calls back to back", "[session][l
 }
 
 TEST_CASE("LOOP-1 start_loop comes before the first call, stop_loop after the last", "[session][looper_thread]") {
-  loop_rig    on;
+  loop_rig on;
   std::string story;
   sw::looper_thread looper(on.threads, 1s,
                            [&] {
@@ -86,9 +86,9 @@ TEST_CASE("LOOP-1 start_loop comes before the first call, stop_loop after the la
 
 TEST_CASE("LOOP-1 a call that throws asks for a stop, and stop_loop is left out", "[session][looper_thread]") {
   loop_rig on;
-  bool     is_told = false;
-  const auto looper = sw::looper_thread::loop(on.threads, 1s, [] { throw std::runtime_error("broken"); },
-                                              {.stop_loop = [&] { is_told = true; }});
+  bool is_told = false;
+  const auto looper =
+      sw::looper_thread::loop(on.threads, 1s, [] { throw std::runtime_error("broken"); }, {.stop_loop = [&] { is_told = true; }});
   CHECK_THROWS_WITH(on.threads.join(), "broken");
   CHECK(on.threads.should_stop());
   CHECK_FALSE(is_told);

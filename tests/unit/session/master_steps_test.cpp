@@ -47,7 +47,7 @@ struct step_owner {
 
 struct crowd_model {
   static constexpr bool concurrent_steps = true;
-  std::atomic<int>      inside = 0;
+  std::atomic<int> inside = 0;
   int step() {
     ++inside;
     while (inside < 2) { std::this_thread::yield(); }  // for ever, if steps took turns
@@ -57,13 +57,13 @@ struct crowd_model {
 };
 
 struct batch_source {
-  std::int64_t        next = 1;
+  std::int64_t next = 1;
   const std::int64_t* peek() { return &next; }
-  void                advance() { ++next; }
+  void advance() { ++next; }
 };
 struct seekable_batch_source : batch_source {
   std::uint64_t position() const { return static_cast<std::uint64_t>(next); }
-  void          seek(std::uint64_t to) { next = static_cast<std::int64_t>(to); }
+  void seek(std::uint64_t to) { next = static_cast<std::int64_t>(to); }
 };
 
 auto held() { return std::make_shared<sw::held_clock>(); }
@@ -71,7 +71,7 @@ auto held() { return std::make_shared<sw::held_clock>(); }
 }  // namespace
 
 TEST_CASE("without a master a session is alone, and costs and waits for nothing", "[session][master]") {
-  counting_model                    model;
+  counting_model model;
   sw::model_session<counting_model> raw(model, {});
   CHECK(raw.is_chief_ready());
   CHECK(raw.run() == 1);
@@ -86,7 +86,7 @@ TEST_CASE("a master that is none is refused when the session is made", "[session
 }
 
 TEST_CASE("the global step is shared by all sessions at a master", "[session][master]") {
-  shared_model          model;
+  shared_model model;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master));
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));
   chief.run();
@@ -104,7 +104,7 @@ TEST_CASE("the global step is shared by all sessions at a master", "[session][ma
 }
 
 TEST_CASE("a model that owns the global step keeps owning it", "[session][master]") {
-  step_owner            model;
+  step_owner model;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master));
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));
   worker.run();
@@ -125,9 +125,9 @@ TEST_CASE("two chiefs at a master are an error, a chief after another is not", "
 
 TEST_CASE("SM-8 a chief that recovers takes back what all have done since; a worker's next step is refused and done again",
           "[session][master]") {
-  sw::test::log_capture    log;
-  shared_model             model;
-  bool                     fails = false;
+  sw::test::log_capture log;
+  shared_model model;
+  bool fails = false;
   std::vector<std::int64_t> batches;
   model.before = [&](std::int64_t batch) { batches.push_back(batch); };
   sw::monitored_session chief(settings_on(held()), chief_of(model, master), aborting_hook{&fails});
@@ -148,7 +148,7 @@ TEST_CASE("SM-8 a chief that recovers takes back what all have done since; a wor
 
 TEST_CASE("a worker's recovery does not restore: the chief's steps stay, and its own source stays where it is", "[session][master]") {
   sw::test::log_capture log;
-  shared_model          model;
+  shared_model model;
   std::vector<std::int64_t> batches;
   model.before = [&](std::int64_t batch) { batches.push_back(batch); };
   bool chief_fails = false;
@@ -179,15 +179,15 @@ TEST_CASE("a worker's recovery does not restore: the chief's steps stay, and its
 
 TEST_CASE("the chief's own source goes back with the model", "[session][master]") {
   sw::test::log_capture log;
-  shared_model          model;
-  bool                  fails = false;
+  shared_model model;
+  bool fails = false;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master), aborting_hook{&fails});
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));
   std::vector<std::int64_t> batches;
   model.before = [&](std::int64_t batch) { batches.push_back(batch); };
   seekable_batch_source source;
-  auto                  steps = chief.steps(source);
-  auto                  step = steps.begin();
+  auto steps = chief.steps(source);
+  auto step = steps.begin();
   CHECK((*step).global_step == 1);
   ++step;
   CHECK((*step).global_step == 2);
@@ -201,7 +201,7 @@ TEST_CASE("the chief's own source goes back with the model", "[session][master]"
 
 TEST_CASE("a chief that is closed leaves the model to its workers, and a new one takes it up", "[session][master]") {
   sw::test::log_capture log;
-  shared_model          model;
+  shared_model model;
   std::optional<sw::monitored_session<sw::model_session<shared_model>>> chief;
   chief.emplace(settings_on(held()), chief_of(model, master));
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));
@@ -217,9 +217,9 @@ TEST_CASE("a chief that is closed leaves the model to its workers, and a new one
 }
 
 TEST_CASE("sessions over other models cannot sit at one master", "[session][master]") {
-  shared_model          model;
-  shared_model          other;
-  counting_model        of_another_type;
+  shared_model model;
+  shared_model other;
+  counting_model of_another_type;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master));
   CHECK_THROWS_AS(sw::monitored_session(settings_on(held()), worker_of(other, master)), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::monitored_session(settings_on(held()), worker_of(of_another_type, master)), sw::invalid_argument_error);
@@ -227,10 +227,10 @@ TEST_CASE("sessions over other models cannot sit at one master", "[session][mast
 }
 
 TEST_CASE("steps take turns, and each session sees the values of its own step", "[session][master][threads]") {
-  shared_model              model;
-  sw::monitored_session     chief(settings_on(held()), chief_of(model, master), looking_hook{});
-  constexpr int             steps = 300;
-  std::atomic<int>          messes = 0;
+  shared_model model;
+  sw::monitored_session chief(settings_on(held()), chief_of(model, master), looking_hook{});
+  constexpr int steps = 300;
+  std::atomic<int> messes = 0;
   std::vector<std::jthread> workers;
   for (int i = 0; i < 3; ++i) {
     workers.emplace_back([&] {
@@ -249,7 +249,7 @@ TEST_CASE("steps take turns, and each session sees the values of its own step", 
 }
 
 TEST_CASE("steps of a model that says so are done together", "[session][master][threads]") {
-  crowd_model           model;
+  crowd_model model;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master));
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));
   {
@@ -261,10 +261,10 @@ TEST_CASE("steps of a model that says so are done together", "[session][master][
 }
 
 TEST_CASE("while the state is copied nobody steps", "[session][master][threads]") {
-  shared_model          model;
+  shared_model model;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master));
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));
-  std::jthread          beside;
+  std::jthread beside;
   {
     const auto alone = chief.raw_session().exclusive();
     beside = std::jthread([&] { worker.run(); });

@@ -47,7 +47,7 @@ template<sw::hook_phase Phase>
 struct phase_hook {
   static constexpr auto phase = Phase;
   std::vector<std::string>* story;
-  std::string               name;
+  std::string name;
   void after_run(auto&, const auto&) { story->push_back(name); }
   void end(auto&) { story->push_back("end " + name); }
 };
@@ -86,11 +86,11 @@ TEST_CASE("a session steps over a source until its end and counts the steps", "[
 
 TEST_CASE("a source given as an rvalue lives in its range of steps", "[session]") {
   struct three {
-    std::int64_t        next = 1;
+    std::int64_t next = 1;
     const std::int64_t* peek() { return next <= 3 ? &next : nullptr; }
-    void                advance() { ++next; }
+    void advance() { ++next; }
   };
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model);
   for ([[maybe_unused]] const auto& step : session.steps(three{})) {}
   CHECK(model.sum == 6);
@@ -111,8 +111,8 @@ TEST_CASE("steps pipe through std::views and run no further than they are looked
   adding_model model;
   sw::monitored_session session(model);
   std::vector<float> losses;
-  for (const float loss : session.steps(one_to_five) | std::views::take(2) |
-                              std::views::transform([](const auto& step) { return step.value.loss; })) {
+  for (const float loss :
+       session.steps(one_to_five) | std::views::take(2) | std::views::transform([](const auto& step) { return step.value.loss; })) {
     losses.push_back(loss);
   }
   CHECK(losses == std::vector<float>{1, 3});
@@ -120,7 +120,7 @@ TEST_CASE("steps pipe through std::views and run no further than they are looked
 }
 
 TEST_CASE("HOOK-1 CLOSE-1 CLOSE-3 D-15 hooks are called in the order given: begin, create, before, after, end", "[session][hook_set]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
   {
     sw::monitored_session session(model, recording_hook{&story, "a "}, recording_hook{&story, "b "});
@@ -128,19 +128,17 @@ TEST_CASE("HOOK-1 CLOSE-1 CLOSE-3 D-15 hooks are called in the order given: begi
     session.close();
     session.close();  // harmless
   }
-  CHECK(story == std::vector<std::string>{"a begin", "b begin", "a create 0", "b create 0", "a before 0", "b before 0",
-                                          "a after 1", "b after 1", "a end 1", "b end 1"});
+  CHECK(story == std::vector<std::string>{"a begin", "b begin", "a create 0", "b create 0", "a before 0", "b before 0", "a after 1",
+                                          "b after 1", "a end 1", "b end 1"});
 }
 
 TEST_CASE("D-1 hooks are sorted by phase and keep their order within one", "[session][hook_set]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
-  sw::monitored_session    session(model, phase_hook<sw::hook_phase::persist>{&story, "persist"},
-                                   phase_hook<sw::hook_phase::user>{&story, "user 1"},
-                                   phase_hook<sw::hook_phase::guard>{&story, "guard"},
-                                   phase_hook<sw::hook_phase::observe>{&story, "observe"},
-                                   phase_hook<sw::hook_phase::average>{&story, "average"},
-                                   phase_hook<sw::hook_phase::user>{&story, "user 2"});
+  sw::monitored_session session(model, phase_hook<sw::hook_phase::persist>{&story, "persist"},
+                                phase_hook<sw::hook_phase::user>{&story, "user 1"}, phase_hook<sw::hook_phase::guard>{&story, "guard"},
+                                phase_hook<sw::hook_phase::observe>{&story, "observe"},
+                                phase_hook<sw::hook_phase::average>{&story, "average"}, phase_hook<sw::hook_phase::user>{&story, "user 2"});
   session.run(std::int64_t{1});
   CHECK(story == std::vector<std::string>{"observe", "user 1", "user 2", "guard", "average", "persist"});
   story.clear();
@@ -149,7 +147,7 @@ TEST_CASE("D-1 hooks are sorted by phase and keep their order within one", "[ses
 }
 
 TEST_CASE("HOOK-3 each hook sees exactly the values it asked for, and none when it asked for none", "[session][fetch]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, loss_hook{}, every_other_hook{});
   for ([[maybe_unused]] const auto& step : session.steps(one_to_five)) {}
   CHECK(session.hook<loss_hook>().seen == std::vector<float>{3, 6, 10, 15, 21});
@@ -158,8 +156,8 @@ TEST_CASE("HOOK-3 each hook sees exactly the values it asked for, and none when 
 }
 
 TEST_CASE("a hook given by reference stays the caller's", "[session][hook_set]") {
-  adding_model          model;
-  loss_hook             mine;
+  adding_model model;
+  loss_hook mine;
   sw::monitored_session session(model, std::ref(mine));
   session.run(std::int64_t{1});
   CHECK(mine.seen.size() == 1);
@@ -167,19 +165,18 @@ TEST_CASE("a hook given by reference stays the caller's", "[session][hook_set]")
 }
 
 TEST_CASE("run returns what step returned, and the values fetched", "[session][fetch]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model);
   CHECK(session.run(std::int64_t{4}).loss == 4);
   const auto [loss, weights, twice] = session.run(
-      sw::fetch(&adding_model::result::loss, &adding_model::weights, [](const adding_model& m) { return 2 * m.sum; }),
-      std::int64_t{2});
+      sw::fetch(&adding_model::result::loss, &adding_model::weights, [](const adding_model& m) { return 2 * m.sum; }), std::int64_t{2});
   CHECK(loss == 6);
   CHECK(weights == std::vector<float>{3, 4, 5});
   CHECK(twice == 12);
 }
 
 TEST_CASE("a later hook still sees the run at which an earlier hook asks to stop", "[session][hook_set]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
   sw::monitored_session session(model, sw::stop_at_step_hook{{.last_step = 2}}, recording_hook{&story});
   for ([[maybe_unused]] const auto& step : session.steps(one_to_five)) {}
@@ -190,11 +187,11 @@ TEST_CASE("a later hook still sees the run at which an earlier hook asks to stop
 
 TEST_CASE("a step that throws adds nothing to the global step, and the source keeps the batch", "[session]") {
   adding_model model;
-  bool         broken = true;
+  bool broken = true;
   model.before = [&](std::int64_t batch) {
     if (batch == 2 && broken) { throw std::runtime_error("a bad day"); }
   };
-  auto                  source = sw::data::source(one_to_five);
+  auto source = sw::data::source(one_to_five);
   sw::monitored_session session(model);
   const auto drain = [&] {
     for ([[maybe_unused]] const auto& step : session.steps(source)) {}
@@ -208,7 +205,7 @@ TEST_CASE("a step that throws adds nothing to the global step, and the source ke
 }
 
 TEST_CASE("CLOSE-9 hooks hear of a failed run, and end all the same at a plain close", "[session][close]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
   model.before = [](std::int64_t) { throw std::runtime_error("no"); };
   sw::monitored_session session(model, recording_hook{&story});
@@ -218,7 +215,7 @@ TEST_CASE("CLOSE-9 hooks hear of a failed run, and end all the same at a plain c
 }
 
 TEST_CASE("CLOSE-5 D-17 a session left by an exception ends no hook but tells each", "[session][close]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
   try {
     sw::monitored_session session(model, recording_hook{&story});
@@ -228,18 +225,18 @@ TEST_CASE("CLOSE-5 D-17 a session left by an exception ends no hook but tells ea
 }
 
 TEST_CASE("D-17 CLOSE-10 a session dropped without close ends its hooks", "[session][close]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
   { sw::monitored_session session(model, recording_hook{&story}); }
   CHECK(story == std::vector<std::string>{"begin", "create 0", "end 0"});
 }
 
 TEST_CASE("a moved session goes on, and so do its steps", "[session]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
-  sw::monitored_session    first(model, recording_hook{&story});
-  auto                     steps = first.steps(one_to_five);
-  auto                     next = steps.begin();
+  sw::monitored_session first(model, recording_hook{&story});
+  auto steps = first.steps(one_to_five);
+  auto next = steps.begin();
   CHECK((*next).global_step == 1);
   auto second = std::move(first);
   ++next;
@@ -258,15 +255,19 @@ TEST_CASE("D-18 CLOSE-4 out of range from the step ends the loop quietly; from a
   CHECK(session.global_step() == 2);
   CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);
 
-  adding_model          other;
+  adding_model other;
   sw::monitored_session hooked(other, throwing_hook{2});
-  CHECK_THROWS_AS([&] { for ([[maybe_unused]] const auto& step : hooked.steps(one_to_five)) {} }(), sw::out_of_range_error);
+  CHECK_THROWS_AS(
+      [&] {
+        for ([[maybe_unused]] const auto& step : hooked.steps(one_to_five)) {}
+      }(),
+      sw::out_of_range_error);
 }
 
 TEST_CASE("CLOSE-4 a with-block ends quietly by stop_iteration or the end of the data", "[session][with]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
-  sw::monitored_session    session(model, recording_hook{&story});
+  sw::monitored_session session(model, recording_hook{&story});
   sw::with(session, [](auto& inner) {
     inner.run(std::int64_t{1});
     throw sw::stop_iteration("done");
@@ -276,14 +277,14 @@ TEST_CASE("CLOSE-4 a with-block ends quietly by stop_iteration or the end of the
 }
 
 TEST_CASE("CLOSE-5 D-18 a with-block left by another error ends no hook, and the error goes on", "[session][with]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
-  sw::monitored_session    session(model, recording_hook{&story});
+  sw::monitored_session session(model, recording_hook{&story});
   CHECK_THROWS_WITH(sw::with(session, [](auto&) { throw std::runtime_error("mine"); }), "mine");
   CHECK(story.back() == "error");
   CHECK(session.should_stop());
 
-  adding_model          other;
+  adding_model other;
   sw::monitored_session hooked(other, throwing_hook{1});
   CHECK_THROWS_AS(sw::with(hooked, [](auto& inner) { inner.run(std::int64_t{1}); }), sw::out_of_range_error);
 }
@@ -294,7 +295,7 @@ TEST_CASE("an exception of on_error is logged, not thrown", "[session][hook_set]
   };
   adding_model model;
   model.before = [](std::int64_t) { throw std::runtime_error("first"); };
-  sw::test::log_capture  log;
+  sw::test::log_capture log;
   sw::monitored_session session(model, bad_observer{});
   CHECK_THROWS_WITH(session.run(std::int64_t{1}), "first");
   CHECK(log.contains(sw::log_level::error, "worse"));
@@ -308,15 +309,14 @@ TEST_CASE("names that are reserved or used twice are refused at construction", "
     void step() {}
     sw::variable_list variables() { return {sw::variable_ref(names[0], a), sw::variable_ref(names[1], b)}; }
   };
-  for (const auto& names : std::vector<std::vector<std::string>>{
-           {"a", "a"}, {"a", "global_step"}, {"a", "stepwell/version"}, {"a", ""}}) {
+  for (const auto& names : std::vector<std::vector<std::string>>{{"a", "a"}, {"a", "global_step"}, {"a", "stepwell/version"}, {"a", ""}}) {
     clash model{.names = names};
     CHECK_THROWS_AS(sw::monitored_session(model), sw::invalid_argument_error);
   }
 }
 
 TEST_CASE("a stop token of the application stops the loop", "[session]") {
-  counting_model  model;
+  counting_model model;
   std::stop_source source;
   sw::monitored_session session(sw::session_settings{.stop_token = source.get_token()}, model);
   for (const auto& step : session.steps()) {
@@ -328,23 +328,25 @@ TEST_CASE("a stop token of the application stops the loop", "[session]") {
 TEST_CASE("a stop that comes from elsewhere while a batch is made ends the loop, and is no error", "[session]") {
   struct slow_source {
     std::function<void()> meanwhile;
-    std::int64_t          batch = 1;
+    std::int64_t batch = 1;
     const std::int64_t* peek() {
       if (batch == 3) { meanwhile(); }
       return &batch;
     }
     void advance() { ++batch; }
   };
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model);
-  slow_source           source{.meanwhile = [&] { session.request_stop("somebody else"); }};
-  CHECK_NOTHROW([&] { for ([[maybe_unused]] const auto& step : session.steps(source)) {} }());
+  slow_source source{.meanwhile = [&] { session.request_stop("somebody else"); }};
+  CHECK_NOTHROW([&] {
+    for ([[maybe_unused]] const auto& step : session.steps(source)) {}
+  }());
   CHECK(session.global_step() == 3);
   CHECK(session.stop_reason().text == "somebody else");
 }
 
 TEST_CASE("RUN-1 only a hook's stop refuses a run: the caller may not have seen another's yet", "[session]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(model, sw::stop_at_step_hook{{.last_step = 2}});
   session.request_stop();
   CHECK(session.should_stop());
@@ -355,7 +357,7 @@ TEST_CASE("RUN-1 only a hook's stop refuses a run: the caller may not have seen 
 
 TEST_CASE("the reason for the end is the error, unless the loop went on after it", "[session][close]") {
   adding_model model;
-  bool         broken = true;
+  bool broken = true;
   model.before = [&](std::int64_t) {
     if (broken) { throw std::runtime_error("a bad day"); }
   };
@@ -369,7 +371,7 @@ TEST_CASE("the reason for the end is the error, unless the loop went on after it
   session.close();
   CHECK(session.stop_reason().cause == sw::stop_cause::closed);
 
-  adding_model          other;
+  adding_model other;
   sw::monitored_session ended(other);
   other.before = [](std::int64_t) { throw sw::out_of_range_error("no more"); };
   sw::with(ended, [](auto& inner) { inner.run(std::int64_t{1}); });
@@ -377,7 +379,7 @@ TEST_CASE("the reason for the end is the error, unless the loop went on after it
 }
 
 TEST_CASE("hooks hear of an error after the data has ended in the step", "[session][close]") {
-  adding_model             model;
+  adding_model model;
   std::vector<std::string> story;
   model.before = [](std::int64_t) { throw sw::out_of_range_error("no more"); };
   try {

@@ -53,7 +53,7 @@ TEST_CASE("D-2 waits double up to a limit, and each is shortened by a random sha
 TEST_CASE("D-2 a policy that makes no sense is refused, naming what", "[session][retry]") {
   const auto refusal = [](const sw::retry_policy& policy) {
     adding_model model;
-    auto         settings = at_once();
+    auto settings = at_once();
     settings.retry = policy;
     try {
       sw::monitored_session session(settings, model);
@@ -68,18 +68,18 @@ TEST_CASE("D-2 a policy that makes no sense is refused, naming what", "[session]
 }
 
 TEST_CASE("D-2 REC-5 the session waits as long as the policy says, on its own clock", "[session][retry]") {
-  sw::test::log_capture  log;
-  adding_model           model;
-  std::atomic<int>       calls = 0;
-  const auto             clock = std::make_shared<sw::held_clock>();
+  sw::test::log_capture log;
+  adding_model model;
+  std::atomic<int> calls = 0;
+  const auto clock = std::make_shared<sw::held_clock>();
   const sw::retry_policy policy{.initial_backoff = 4, .max_backoff = 10, .seed = 3};
   model.before = [&, fails = failing<sw::unavailable_error>(3)](std::int64_t) mutable {
     ++calls;
     fails();
   };
   sw::monitored_session session({.retry = policy, .clock = clock}, model);
-  std::vector<bool>     held_back;
-  std::thread           mover([&] {
+  std::vector<bool> held_back;
+  std::thread mover([&] {
     for (int attempt = 1; attempt <= 3; ++attempt) {
       const auto wait = sw::backoff_of(policy, attempt, static_cast<std::uint64_t>(attempt - 1));
       while (!clock->wait_for_pending(1)) {}
@@ -99,8 +99,8 @@ TEST_CASE("D-2 REC-5 the session waits as long as the policy says, on its own cl
 
 TEST_CASE("D-2 after the last attempt the last failure is thrown; all were told and counted", "[session][retry]") {
   sw::test::log_capture log;
-  adding_model          model;
-  std::atomic<int>      calls = 0;
+  adding_model model;
+  std::atomic<int> calls = 0;
   model.before = always_failing{&calls};
   auto settings = at_once();
   settings.retry.max_attempts = 3;
@@ -123,10 +123,10 @@ TEST_CASE("D-2 after the last attempt the last failure is thrown; all were told 
 
 TEST_CASE("D-2 a first creation gives up, too, and throws the last failure", "[session][retry]") {
   sw::test::log_capture log;
-  adding_model          model;
-  int                   tries = 0;
-  const auto            never_ready = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{
-      .init_op = [&](adding_model&) { throw sw::unavailable_error("try " + std::to_string(++tries)); }});
+  adding_model model;
+  int tries = 0;
+  const auto never_ready = std::make_shared<sw::scaffold<adding_model>>(
+      sw::scaffold_options<adding_model>{.init_op = [&](adding_model&) { throw sw::unavailable_error("try " + std::to_string(++tries)); }});
   auto settings = at_once();
   settings.retry.max_attempts = 4;
   CHECK_THROWS_WITH(sw::monitored_session(settings, sw::chief_session_creator(model, never_ready)), Catch::Contains("try 5"));
@@ -134,11 +134,11 @@ TEST_CASE("D-2 a first creation gives up, too, and throws the last failure", "[s
 
 TEST_CASE("D-2 only a step that was not done before is progress", "[session][retry]") {
   sw::test::log_capture log;
-  adding_model          model;
-  auto                  settings = at_once();
+  adding_model model;
+  auto settings = at_once();
   settings.retry.max_attempts = 2;
   std::vector<std::int64_t> seen;
-  counting_source           source;
+  counting_source source;
 
   model.before = failing_batches{{1, 2, 3, 4, 5, 5}, &seen};  // more failures than attempts, but new steps between them
   {
@@ -152,17 +152,21 @@ TEST_CASE("D-2 only a step that was not done before is progress", "[session][ret
   adding_model other;  // steps 1 and 2 are done again and again, but never step 3
   seen.clear();
   other.before = failing_batches{{3, 3, 3, 3, 3}, &seen};
-  counting_source       again;
+  counting_source again;
   sw::monitored_session session(settings, other);
-  CHECK_THROWS_AS([&] { for ([[maybe_unused]] const auto& step : session.steps(again)) {} }(), sw::aborted_error);
+  CHECK_THROWS_AS(
+      [&] {
+        for ([[maybe_unused]] const auto& step : session.steps(again)) {}
+      }(),
+      sw::aborted_error);
   CHECK(seen == std::vector<std::int64_t>{1, 2, 3, 1, 2, 3, 1, 2, 3});
 }
 
 TEST_CASE("D-2 D-12 a stop during the wait ends the wait: the call is done, the loop is over", "[session][retry]") {
   sw::test::log_capture log;
-  adding_model          model;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  const bool            is_loop = GENERATE(false, true);
+  adding_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  const bool is_loop = GENERATE(false, true);
   model.before = failing_batches{{2}};
   sw::monitored_session session({.retry = {.initial_backoff = 3600, .max_backoff = 3600}, .clock = clock}, model);
   session.run(std::int64_t{1});
@@ -184,8 +188,8 @@ TEST_CASE("D-2 D-12 a stop during the wait ends the wait: the call is done, the 
 
 TEST_CASE("D-2 while a stop is asked for, a second failure is thrown: nobody waits for a session that is to end", "[session][retry]") {
   sw::test::log_capture log;
-  adding_model          model;
-  std::atomic<int>      calls = 0;
+  adding_model model;
+  std::atomic<int> calls = 0;
   model.before = always_failing{&calls};
   sw::monitored_session session({.clock = std::make_shared<sw::held_clock>()}, model);
   session.request_stop();

@@ -54,7 +54,7 @@ struct run_counter {
 
 TEST_CASE("REC-10 a save under way is finished before the session is restored, and is what it is restored from", "[session][recovery]") {
   gated_rig rig;
-  auto      session = rig.start_saving_every(1, run_counter{});
+  auto session = rig.start_saving_every(1, run_counter{});
   wait_for_saves(session);
   rig.gate->close();
   session.run(std::int64_t{1});  // its save waits at the gate
@@ -73,7 +73,7 @@ TEST_CASE("REC-10 a save under way is finished before the session is restored, a
 
 TEST_CASE("a save that does not end in the grace period ends the call; the next one recovers", "[session][recovery]") {
   sw::test::log_capture log;
-  gated_rig             rig;
+  gated_rig rig;
   rig.settings.stop_grace_period = 30s;
   auto session = rig.start_saving_every(1);
   wait_for_saves(session);
@@ -94,8 +94,8 @@ TEST_CASE("a save that does not end in the grace period ends the call; the next 
 
 TEST_CASE("a save under way that fails for good ends the call: there is nothing newer to go back to", "[session][recovery]") {
   sw::test::log_capture log;
-  gated_rig             rig;
-  auto                  session = rig.start_saving_every(1, attempts_hook{});
+  gated_rig rig;
+  auto session = rig.start_saving_every(1, attempts_hook{});
   wait_for_saves(session);
   rig.gate->close();
   session.run(std::int64_t{1});
@@ -114,8 +114,8 @@ TEST_CASE("a save under way that fails for good ends the call: there is nothing 
 
 TEST_CASE("D-4 damage met in a recovery means the checkpoint before it", "[session][recovery]") {
   sw::test::log_capture log;
-  recovery_rig          rig;
-  auto                  session = rig.start_saving_every(1);
+  recovery_rig rig;
+  auto session = rig.start_saving_every(1);
   run_until(session, 3);
   wait_for_saves(session);
   std::filesystem::resize_file(rig.directory.path() + "/model.ckpt-3.data-00000-of-00001", 3);
@@ -127,7 +127,7 @@ TEST_CASE("D-4 damage met in a recovery means the checkpoint before it", "[sessi
 
 TEST_CASE("the copy of the start is let go once a checkpoint takes its place", "[session][recovery]") {
   sw::test::log_capture log;
-  recovery_rig          rig;
+  recovery_rig rig;
   rig.settings.restores_what_it_saves = GENERATE(true, false);
   bool is_hidden = false;
   auto saver = rig.saver_hook(1);
@@ -146,9 +146,10 @@ TEST_CASE("the copy of the start is let go once a checkpoint takes its place", "
   }
 }
 
-TEST_CASE("a session that cannot be made anew is closed like any other: its directory is free, its event file whole", "[session][recovery]") {
+TEST_CASE("a session that cannot be made anew is closed like any other: its directory is free, its event file whole",
+          "[session][recovery]") {
   sw::test::log_capture log;
-  recovery_rig          rig;
+  recovery_rig rig;
   rig.settings.retry.max_attempts = 2;
   auto saver = rig.saver_hook(2);
   bool is_away = false;
@@ -167,7 +168,7 @@ TEST_CASE("a session that cannot be made anew is closed like any other: its dire
   CHECK(log.contains(sw::log_level::warning, "recovery has not succeeded"));  // why step 3 is not saved
   CHECK(rig.steps() == "0 2");
   adding_model other;
-  auto         next = sw::monitored_training_session(other, {.checkpoint_dir = rig.directory.path()});  // while that one lives on
+  auto next = sw::monitored_training_session(other, {.checkpoint_dir = rig.directory.path()});  // while that one lives on
   CHECK(next.global_step() == 2);
   CHECK(same(other, model_after(2)));
 }

@@ -22,17 +22,17 @@ struct blind_source {
   std::int64_t next = 1;
 
   const std::int64_t* peek() { return &next; }
-  void                advance() { ++next; }
+  void advance() { ++next; }
 };
 
 /// Can seek, and fails once where it is told to.
 struct failing_source : counting_source {
-  std::string          fails_at;
-  std::int64_t         at = 0;
+  std::string fails_at;
+  std::int64_t at = 0;
 
   const std::int64_t* peek() { return trip("peek"), counting_source::peek(); }
-  void                advance() { trip("advance"), counting_source::advance(); }
-  void                seek(std::uint64_t position) { trip("seek"), counting_source::seek(position); }
+  void advance() { trip("advance"), counting_source::advance(); }
+  void seek(std::uint64_t position) { trip("seek"), counting_source::seek(position); }
 
   void trip(const std::string& here) {
     if (here != fails_at || (here != "seek" && next != at)) { return; }
@@ -43,9 +43,9 @@ struct failing_source : counting_source {
 
 /// Asks to roll back at a batch, the first so many times it sees it.
 struct rollback_hook {
-  std::int64_t         at;
+  std::int64_t at;
   sw::rollback_request asked;
-  int                  times = 1;
+  int times = 1;
 
   auto before_run(auto&) { return sw::fetch(&adding_model::result::batch); }
   void after_run(auto& context, const auto& values) {
@@ -58,7 +58,7 @@ struct rollback_hook {
 /// Asks to leave a batch out after a step, so many times.
 struct picky_hook {
   std::int64_t step;
-  int          times;
+  int times;
 
   void after_run(auto& context, const auto&) {
     if (context.global_step() == step && times-- > 0) { context.request_rollback({.why = "nothing is good enough", .skip_batch = true}); }
@@ -67,8 +67,8 @@ struct picky_hook {
 
 /// What a loop saw, until step `last`.
 struct travelled {
-  numbers                                  batches, steps;
-  std::vector<int>                         attempts;
+  numbers batches, steps;
+  std::vector<int> attempts;
   std::vector<std::optional<std::int64_t>> from;
 };
 travelled travel(auto& session, auto& source, std::int64_t last) {
@@ -90,10 +90,14 @@ TEST_CASE("a source that fails after a step loses no step, even if it says that 
   struct ends_late : counting_source {
     void advance() { throw sw::out_of_range_error("this should have been said by peek"); }
   };
-  adding_model              model;
-  sw::monitored_session     session(at_once(), model);
-  ends_late                 source;
-  CHECK_THROWS_AS([&] { for ([[maybe_unused]] const auto& step : session.steps(source)) {} }(), sw::out_of_range_error);
+  adding_model model;
+  sw::monitored_session session(at_once(), model);
+  ends_late source;
+  CHECK_THROWS_AS(
+      [&] {
+        for ([[maybe_unused]] const auto& step : session.steps(source)) {}
+      }(),
+      sw::out_of_range_error);
   CHECK(session.global_step() == 1);
   CHECK(session.stop_reason().cause == sw::stop_cause::error);
 }
@@ -101,9 +105,9 @@ TEST_CASE("a source that fails after a step loses no step, even if it says that 
 TEST_CASE("REC-2 in a loop the batch is dropped, and the source goes back with the state", "[session][recovery]") {
   recovery_rig rig;
   rig.model.before = failing_batches{{4}};
-  auto            session = rig.start_saving_every(2);
+  auto session = rig.start_saving_every(2);
   counting_source source;
-  const auto      seen = travel(session, source, 5);
+  const auto seen = travel(session, source, 5);
   CHECK(seen.batches == numbers{1, 2, 3, 3, 4, 5});
   CHECK(seen.steps == numbers{1, 2, 3, 3, 4, 5});
   CHECK(seen.attempts == std::vector<int>{1, 1, 1, 2, 1, 1});
@@ -115,8 +119,8 @@ TEST_CASE("REC-9 without a checkpoint a source goes back to where it stood when 
   adding_model model;
   model.before = failing_batches{{13}};
   sw::monitored_session session(at_once(), model);
-  counting_source       source{.next = 11};
-  const auto            seen = travel(session, source, 4);
+  counting_source source{.next = 11};
+  const auto seen = travel(session, source, 4);
   CHECK(seen.batches == numbers{11, 12, 11, 12, 13, 14});
   CHECK(seen.from[2] == 2);
 }
@@ -127,7 +131,7 @@ TEST_CASE("a source that came into use after the restored checkpoint goes to whe
   auto session = rig.start_saving_every(3);
   run_until(session, 3);
   counting_source source{.next = 101};
-  const auto      seen = travel(session, source, 5);
+  const auto seen = travel(session, source, 5);
   CHECK(seen.batches == numbers{101, 101, 102});
   CHECK(seen.steps == numbers{4, 4, 5});
 }
@@ -135,9 +139,9 @@ TEST_CASE("a source that came into use after the restored checkpoint goes to whe
 TEST_CASE("REC-10 a loop that loses no step repeats only the batch that failed", "[session][recovery]") {
   recovery_rig rig;
   rig.model.before = failing_batches{{3, 3}};
-  auto       session = rig.start_saving_every(1);
+  auto session = rig.start_saving_every(1);
   const bool is_seekable = GENERATE(true, false);
-  travelled  seen;
+  travelled seen;
   if (is_seekable) {
     counting_source source;
     seen = travel(session, source, 4);
@@ -152,14 +156,14 @@ TEST_CASE("REC-10 a loop that loses no step repeats only the batch that failed",
 
 TEST_CASE("a source that cannot seek is an error after a step was lost, or goes on where it is if told to", "[session][recovery]") {
   sw::test::log_capture log;
-  recovery_rig          rig;
+  recovery_rig rig;
   rig.model.before = failing_batches{{4}};
   const bool skips = GENERATE(false, true);
   if (skips) { rig.settings.on_unseekable = sw::unseekable_policy::skip; }
-  auto         session = rig.start_saving_every(2);
+  auto session = rig.start_saving_every(2);
   blind_source source;
-  travelled    seen;
-  const auto   loop = [&] { seen = travel(session, source, 5); };
+  travelled seen;
+  const auto loop = [&] { seen = travel(session, source, 5); };
   if (!skips) {
     CHECK_THROWS_WITH(loop(), Catch::Contains("cannot rewind") && Catch::Contains("from step 3 to 2") && Catch::Contains("on_unseekable"));
     CHECK(session.global_step() == 2);  // the state is restored all the same
@@ -177,10 +181,10 @@ TEST_CASE("a source that cannot seek is an error after a step was lost, or goes 
 }
 
 TEST_CASE("a source may fail in a way that may pass, wherever it is asked", "[session][recovery]") {
-  const auto   where = GENERATE(std::string("peek"), std::string("advance"), std::string("seek"));
+  const auto where = GENERATE(std::string("peek"), std::string("advance"), std::string("seek"));
   recovery_rig rig;
   if (where == "seek") { rig.model.before = failing_batches{{3}}; }  // it is sought after a recovery
-  auto           session = rig.start_saving_every(2);
+  auto session = rig.start_saving_every(2);
   failing_source source;
   source.fails_at = where;
   source.at = 3;
@@ -194,9 +198,9 @@ TEST_CASE("a source may fail in a way that may pass, wherever it is asked", "[se
 TEST_CASE("a single run that recovers inside a loop takes the source of the loop back, too", "[session][recovery]") {
   recovery_rig rig;
   rig.model.before = failing_batches{{1000}};
-  auto            session = rig.start_saving_every(2);
+  auto session = rig.start_saving_every(2);
   counting_source source;
-  numbers         batches;
+  numbers batches;
   for (const auto& step : session.steps(source)) {
     batches.push_back(step.value.batch);
     if (step.value.batch == 3 && batches.size() == 3) {
@@ -219,10 +223,10 @@ TEST_CASE("a recovery in an inner loop takes the source of the outer one back, t
   };
   recovery_rig rig;
   rig.model.before = failing_batches{{101}};
-  auto         session = rig.start_saving_every(2);
+  auto session = rig.start_saving_every(2);
   named_source outer{{}, "outer"};
   named_source inner{{.next = 101}, "inner"};
-  numbers      outside, inside;
+  numbers outside, inside;
   for (const auto& step : session.steps(outer)) {
     outside.push_back(step.value.batch);
     if (step.global_step == 3) {
@@ -238,16 +242,16 @@ TEST_CASE("a recovery in an inner loop takes the source of the outer one back, t
 }
 
 TEST_CASE("a hook that asks to roll back: the state and the source go back, then the answer is called", "[session][rollback]") {
-  recovery_rig          rig;
+  recovery_rig rig;
   sw::test::log_capture log;
-  int                   answers = 0;
-  float                 sum_then = 0;
+  int answers = 0;
+  float sum_then = 0;
   auto session = rig.start_saving_every(2, rollback_hook{.at = 4, .asked = {.why = "it tastes bad", .answer = [&] {
-                                                           ++answers;
-                                                           sum_then = rig.model.sum;
-                                                         }}});
+                                                                              ++answers;
+                                                                              sum_then = rig.model.sum;
+                                                                            }}});
   counting_source source;
-  const auto      seen = travel(session, source, 5);
+  const auto seen = travel(session, source, 5);
   CHECK(seen.batches == numbers{1, 2, 3, 3, 4, 5});
   CHECK(answers == 1);
   CHECK(sum_then == 3);  // of step 2: it is called after the restore
@@ -262,11 +266,11 @@ TEST_CASE("a hook that asks to roll back: the state and the source go back, then
 
 TEST_CASE("a hook that asks to leave a batch out: the loop goes on without it, for good", "[session][rollback]") {
   sw::test::log_capture log;
-  recovery_rig          rig;
+  recovery_rig rig;
   rig.model.before = failing_batches{{5}};  // a later recovery passes the batch over again
-  auto            session = rig.start_saving_every(2, rollback_hook{.at = 3, .asked = {.why = "bad", .skip_batch = true}, .times = 9});
+  auto session = rig.start_saving_every(2, rollback_hook{.at = 3, .asked = {.why = "bad", .skip_batch = true}, .times = 9});
   counting_source source;
-  const auto      seen = travel(session, source, 5);
+  const auto seen = travel(session, source, 5);
   CHECK(seen.batches == numbers{1, 2, 4, 4, 5, 6});
   CHECK(rig.model.sum == 18);
   CHECK(session.metrics().rollbacks == 1);
@@ -276,11 +280,11 @@ TEST_CASE("a hook that asks to leave a batch out: the loop goes on without it, f
 
 TEST_CASE("a batch after the other is left out, as often as the policy has attempts", "[session][rollback]") {
   sw::test::log_capture log;
-  recovery_rig          rig;
+  recovery_rig rig;
   std::vector<std::int64_t> tried;
   rig.model.before = failing_batches{{}, &tried};
   rig.settings.retry.max_attempts = 3;
-  auto            session = rig.start_saving_every(1, picky_hook{3, 99});
+  auto session = rig.start_saving_every(1, picky_hook{3, 99});
   counting_source source;
   CHECK_THROWS_WITH(travel(session, source, 9), Catch::Contains("nothing is good enough"));
   CHECK(tried == numbers{1, 2, 3, 4, 5, 6});
@@ -288,13 +292,11 @@ TEST_CASE("a batch after the other is left out, as often as the policy has attem
 }
 
 TEST_CASE("where there is no batch to leave out, the failure is thrown once the state is restored", "[session][rollback]") {
-  recovery_rig          rig;
+  recovery_rig rig;
   sw::test::log_capture log;
   auto session = rig.start_saving_every(1, rollback_hook{.at = 3, .asked = {.why = "bad", .skip_batch = true}});
   run_until(session, 2);
-  SECTION("in a single run") {
-    CHECK_THROWS_WITH(session.run(std::int64_t{3}), Catch::Contains("rolling back: bad"));
-  }
+  SECTION("in a single run") { CHECK_THROWS_WITH(session.run(std::int64_t{3}), Catch::Contains("rolling back: bad")); }
   SECTION("in a loop over a source that cannot seek") {
     blind_source source{.next = 3};
     CHECK_THROWS_WITH(travel(session, source, 9), Catch::Contains("rolling back: bad"));
@@ -307,9 +309,9 @@ TEST_CASE("where there is no batch to leave out, the failure is thrown once the 
 }
 
 TEST_CASE("where there is no source at all, a batch cannot be left out", "[session][rollback]") {
-  counting_model        model;
+  counting_model model;
   sw::monitored_session session(at_once(), model, picky_hook{2, 1});
-  const auto            loop = [&] {
+  const auto loop = [&] {
     for (const auto& step : session.steps()) {
       if (step.global_step == 3) { break; }
     }
@@ -322,7 +324,7 @@ TEST_CASE("where there is no source at all, a batch cannot be left out", "[sessi
 
 TEST_CASE("a single run asked to roll back is repeated, after the answer", "[session][rollback]") {
   recovery_rig rig;
-  auto         session = rig.start_saving_every(1, rollback_hook{.at = 3, .asked = {.why = "bad", .answer = [&] { rig.model.weights[0] = -1; }}});
+  auto session = rig.start_saving_every(1, rollback_hook{.at = 3, .asked = {.why = "bad", .answer = [&] { rig.model.weights[0] = -1; }}});
   run_until(session, 3);
   CHECK(session.global_step() == 3);
   CHECK(rig.model.sum == 6);
@@ -330,11 +332,11 @@ TEST_CASE("a single run asked to roll back is repeated, after the answer", "[ses
 }
 
 TEST_CASE("an answer that fails is a failure of the recovery; one that may pass is called again", "[session][rollback]") {
-  recovery_rig          rig;
+  recovery_rig rig;
   sw::test::log_capture log;
-  const bool            may_pass = GENERATE(true, false);
-  int                   answers = 0;
-  const auto            answer = [&] {
+  const bool may_pass = GENERATE(true, false);
+  int answers = 0;
+  const auto answer = [&] {
     if (++answers > 1) { return; }
     if (may_pass) { throw sw::unavailable_error("not now"); }
     throw sw::unknown_error("never");
@@ -354,7 +356,7 @@ TEST_CASE("an answer that fails is a failure of the recovery; one that may pass 
 }
 
 TEST_CASE("a session that does not recover throws what a hook asked to roll back for", "[session][rollback]") {
-  recovery_rig          rig;
+  recovery_rig rig;
   sw::test::log_capture log;
   rig.settings.recover = false;
   auto session = rig.start_saving_every(1, rollback_hook{.at = 2, .asked = {.why = "bad"}});

@@ -28,7 +28,7 @@ namespace {
 /// Throws where it is told to, once.
 struct tripping_hook {
   std::string point;
-  int         times = 1;
+  int times = 1;
 
   void begin() { trip("begin"); }
   void after_create_session(auto&, auto&) { trip("after_create_session"); }
@@ -62,7 +62,7 @@ struct telling_scaffold {
 
 /// Counts runs; the second kind as state.
 struct plain_counter {
-  int  runs = 0;
+  int runs = 0;
   void after_run(auto&, const auto&) { ++runs; }
 };
 struct saved_counter : plain_counter {
@@ -108,9 +108,9 @@ TEST_CASE("REC-1 exactly aborted_error and unavailable_error are recovered from"
 }
 
 TEST_CASE("REC-2 the whole call is repeated with the same arguments, hooks and all", "[session][recovery]") {
-  sw::test::log_capture     log;
-  adding_model              model;
-  story_type                story;
+  sw::test::log_capture log;
+  adding_model model;
+  story_type story;
   std::vector<std::int64_t> seen;
   fail_at(model, {7, 7}, &seen);
   sw::monitored_session session(at_once(), model, recording_hook{&story}, attempts_hook{});
@@ -133,15 +133,15 @@ TEST_CASE("REC-2 a fetch is repeated with its run", "[session][recovery]") {
 
 TEST_CASE("REC-2 arguments that a step uses up are given once, and their failure is the caller's", "[session][recovery]") {
   struct eating_model {
-    int  eaten = 0;
-    int  failures = 1;
+    int eaten = 0;
+    int failures = 1;
     void step(std::unique_ptr<int> batch) {
       if (failures-- > 0) { throw sw::aborted_error("choked"); }
       eaten += *batch;
     }
     sw::variable_list variables() { return sw::variables({{"eaten", eaten}}); }
   };
-  eating_model          model;
+  eating_model model;
   sw::monitored_session session(at_once(), model);
   CHECK_THROWS_AS(session.run(std::make_unique<int>(5)), sw::aborted_error);
   CHECK(session.metrics().recoveries == 0);
@@ -150,10 +150,10 @@ TEST_CASE("REC-2 arguments that a step uses up are given once, and their failure
 }
 
 TEST_CASE("REC-3 hooks may fail in a way that may pass: before and after a run, and when a session is created", "[session][recovery]") {
-  const auto            point = GENERATE(std::string("before_run"), std::string("after_run"), std::string("after_create_session"));
+  const auto point = GENERATE(std::string("before_run"), std::string("after_run"), std::string("after_create_session"));
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   sw::monitored_session session(at_once(), model, recording_hook{&story}, tripping_hook{point});
   CHECK(session.run(std::int64_t{5}).loss == 5);
   CHECK(session.global_step() == 1);
@@ -166,7 +166,7 @@ TEST_CASE("REC-3 hooks may fail in a way that may pass: before and after a run, 
 
 TEST_CASE("REC-3 what begin or end throw is not recovered from", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   CHECK_THROWS_AS(sw::monitored_session(at_once(), model, tripping_hook{"begin"}), sw::unavailable_error);
   sw::monitored_session session(at_once(), model, tripping_hook{"end"});
   CHECK_THROWS_AS(session.close(), sw::unavailable_error);
@@ -174,11 +174,11 @@ TEST_CASE("REC-3 what begin or end throw is not recovered from", "[session][reco
 }
 
 TEST_CASE("REC-3 REC-5 a creation that fails in a way that may pass is tried again, from its beginning", "[session][recovery]") {
-  const auto            stage = GENERATE(std::string("init_op"), std::string("init_fn"), std::string("local_init_op"), std::string("ready_op"));
+  const auto stage = GENERATE(std::string("init_op"), std::string("init_fn"), std::string("local_init_op"), std::string("ready_op"));
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
-  telling_scaffold      scaffold{story, stage};
+  adding_model model;
+  story_type story;
+  telling_scaffold scaffold{story, stage};
   sw::monitored_session session(at_once(), sw::chief_session_creator(model, scaffold.make()));
   CHECK(model.sum == 100);  // initialised once, not on top of the try that failed
   CHECK(session.run(std::int64_t{1}).loss == 101);
@@ -187,12 +187,13 @@ TEST_CASE("REC-3 REC-5 a creation that fails in a way that may pass is tried aga
   CHECK(std::ranges::count(story, "init_op") == 2);
 }
 
-TEST_CASE("REC-3 a first creation that is tried again begins with what the model held, and what it tried is undone", "[session][recovery]") {
+TEST_CASE("REC-3 a first creation that is tried again begins with what the model held, and what it tried is undone",
+          "[session][recovery]") {
   adding_model model;
   model.sum = 7;
-  int        tries = 0;
-  const auto adds_to_it = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{
-      .init_fn = [&](const auto&, adding_model& subject) {
+  int tries = 0;
+  const auto adds_to_it =
+      std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{.init_fn = [&](const auto&, adding_model& subject) {
         subject.sum += 1;
         if (++tries < 3) { throw sw::unavailable_error("half done"); }
       }});
@@ -204,12 +205,12 @@ TEST_CASE("REC-3 a first creation that is tried again begins with what the model
 TEST_CASE("REC-3 REC-5 a first creation that is tried again starts from the checkpoint all the same", "[session][recovery]") {
   recovery_rig rig;
   { rig.start_saving_every(1).run(std::int64_t{5}); }
-  const auto            where = GENERATE(std::string("find"), std::string("local_init_op"), std::string("after_create_session"));
+  const auto where = GENERATE(std::string("find"), std::string("local_init_op"), std::string("after_create_session"));
   sw::test::log_capture log;
-  adding_model          again;
-  story_type            story;
-  telling_scaffold      scaffold{story, where};
-  auto                  settings = rig.settings;
+  adding_model again;
+  story_type story;
+  telling_scaffold scaffold{story, where};
+  auto settings = rig.settings;
   settings.find_checkpoint = [&, fails = where == "find"]() mutable {
     if (std::exchange(fails, false)) { throw sw::unavailable_error("the directory is not mounted yet"); }
     return sw::find_newest_whole(rig.directory.path());
@@ -225,15 +226,15 @@ TEST_CASE("REC-3 REC-5 a first creation that is tried again starts from the chec
 
 TEST_CASE("REC-6 REC-7 what a recovery does again, and what it does not", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   fail_at(model, {2});
-  telling_scaffold      scaffold{story};
-  const auto            finalized = scaffold.make();
-  std::atomic<int>      enqueued = 0;
+  telling_scaffold scaffold{story};
+  const auto finalized = scaffold.make();
+  std::atomic<int> enqueued = 0;
   struct bottomless {
     std::string name() const { return "well"; }
-    void        close(bool) {}
+    void close(bool) {}
   } queue;
   const auto fill = [&](const std::stop_token&) {
     ++enqueued;
@@ -243,10 +244,10 @@ TEST_CASE("REC-6 REC-7 what a recovery does again, and what it does not", "[sess
   const auto runner = std::make_shared<sw::queue_runner>(queue, std::vector{sw::enqueue_op{"fill", fill}});
   auto settings = at_once();
   settings.queue_runners = {runner};
-  sw::monitored_session session(settings, sw::chief_session_creator(model, finalized), recording_hook{&story, "a "}, recording_hook{&story, "b "},
-                                coordinator_hook{});
+  sw::monitored_session session(settings, sw::chief_session_creator(model, finalized), recording_hook{&story, "a "},
+                                recording_hook{&story, "b "}, coordinator_hook{});
   const story_type creation = {"init_op", "init_fn", "local_init_op", "ready_op", "a create 0", "b create 0"};
-  auto             expected = creation;
+  auto expected = creation;
   expected.insert(expected.begin(), {"a begin", "b begin"});
   CHECK(story == expected);
   story.clear();
@@ -275,7 +276,7 @@ TEST_CASE("REC-7 a hook's own counters go on, unless they are its saved state", 
 
 TEST_CASE("REC-9 without a checkpoint the session goes back to what the model held at the start", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   model.sum = 40;
   fail_at(model, {3});
   sw::monitored_session session(at_once(), model);
@@ -287,8 +288,8 @@ TEST_CASE("REC-9 without a checkpoint the session goes back to what the model he
 }
 
 TEST_CASE("REC-9 without a checkpoint a scaffold initialises anew", "[session][recovery]") {
-  adding_model     model;
-  story_type       story;
+  adding_model model;
+  story_type story;
   telling_scaffold scaffold{story};
   fail_at(model, {3});
   sw::monitored_session session(at_once(), sw::chief_session_creator(model, scaffold.make(), {.keep_initial_state = false}));
@@ -299,12 +300,13 @@ TEST_CASE("REC-9 without a checkpoint a scaffold initialises anew", "[session][r
 
 TEST_CASE("REC-9 where nothing was kept and nothing initialises, recovery says so and names what to give", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   fail_at(model, {1});
   auto settings = at_once();
   settings.keep_initial_state = false;
   sw::monitored_session session(settings, model);
-  CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("Model is not initialized and no init_op or init_fn or local_init_op was given"));
+  CHECK_THROWS_WITH(session.run(std::int64_t{1}),
+                    Catch::Contains("Model is not initialized and no init_op or init_fn or local_init_op was given"));
   CHECK(session.should_stop());
   CHECK(log.contains(sw::log_level::warning, "batch 1 is lost on the way"));  // what it wanted to recover from
 }
@@ -323,8 +325,8 @@ TEST_CASE("REC-10 with a checkpoint at every step the same call does the step it
 
 TEST_CASE("REC-11 hooks see what is repeated; the state does not have it twice", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
+  adding_model model;
+  story_type story;
   sw::monitored_session session(at_once(), model, recording_hook{&story, "a "}, tripping_hook{"after_run"}, recording_hook{&story, "b "});
   story.clear();
   session.run(std::int64_t{5});
@@ -338,7 +340,7 @@ TEST_CASE("recovery can be switched off: failures are the caller's, and the sess
   adding_model model;
   fail_at(model, {2});
   const bool has_attempts = GENERATE(false, true);
-  auto       settings = at_once();
+  auto settings = at_once();
   settings.recover = has_attempts;
   if (has_attempts) { settings.retry.max_attempts = 0; }
   sw::monitored_session session(settings, model);

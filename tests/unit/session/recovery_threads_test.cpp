@@ -77,9 +77,10 @@ TEST_CASE("WRAP-2 WRAP-3 should_stop is true once closed, or once somebody asked
   CHECK(session.should_stop());
 }
 
-TEST_CASE("WRAP-4 TL-5 REC-3 D-22 a thread's failure that may pass is no stop: the next run is one of a new session", "[session][recovery]") {
+TEST_CASE("WRAP-4 TL-5 REC-3 D-22 a thread's failure that may pass is no stop: the next run is one of a new session",
+          "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{}, attempts_hook{});
   report(session, failed_with<sw::aborted_error>(gone));
   CHECK(session.run(std::int64_t{1}).loss == 1);  // REC-3: a run that succeeds does not look
@@ -97,8 +98,8 @@ TEST_CASE("WRAP-4 TL-5 REC-3 D-22 a thread's failure that may pass is no stop: t
 }
 
 TEST_CASE("WRAP-4 a loop recovers from a thread's failure, and takes its source along", "[session][recovery]") {
-  recovery_rig    rig;
-  auto            session = rig.start_saving_every(2, coordinator_hook{});
+  recovery_rig rig;
+  auto session = rig.start_saving_every(2, coordinator_hook{});
   counting_source source;
   std::vector<std::int64_t> batches;
   for (const auto& step : session.steps(source)) {
@@ -111,7 +112,7 @@ TEST_CASE("WRAP-4 a loop recovers from a thread's failure, and takes its source 
 
 TEST_CASE("WRAP-4 another failure of a thread ends the loop, and comes out of close", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{});
   report(session, failed_with<std::runtime_error>("the reader is out of memory"));
   CHECK(session.run(std::int64_t{1}).loss == 1);
@@ -124,7 +125,7 @@ TEST_CASE("WRAP-4 another failure of a thread ends the loop, and comes out of cl
 
 TEST_CASE("WRAP-5 when a run fails, a thread's failure that may pass is the root, and is recovered from", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{});
   fail_with_thread<sw::out_of_range_error>(model, session, "the queue is closed", failed_with<sw::unavailable_error>(gone));
   const bool is_loop = GENERATE(false, true);
@@ -140,8 +141,8 @@ TEST_CASE("WRAP-5 when a run fails, a thread's failure that may pass is the root
 
 TEST_CASE("WRAP-5 without recovery that root is what is thrown", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
-  auto                  settings = at_once();
+  adding_model model;
+  auto settings = at_once();
   settings.recover = false;
   model.before = failing<sw::out_of_range_error>(1, "the queue is closed");
   sw::monitored_session session(settings, model, coordinator_hook{});
@@ -152,12 +153,12 @@ TEST_CASE("WRAP-5 without recovery that root is what is thrown", "[session][reco
 
 TEST_CASE("WRAP-5 the root is thrown, too, where the arguments of a run are used up", "[session][recovery]") {
   struct eating_model {
-    void              step(std::unique_ptr<int>) { throw sw::out_of_range_error("the queue is closed"); }
+    void step(std::unique_ptr<int>) { throw sw::out_of_range_error("the queue is closed"); }
     sw::variable_list variables() { return {}; }
   };
   sw::test::log_capture log;
-  eating_model          model;
-  auto                  settings = at_once();
+  eating_model model;
+  auto settings = at_once();
   settings.recover = GENERATE(true, false);
   sw::monitored_session session(settings, model, coordinator_hook{});
   report(session, failed_with<sw::unavailable_error>(gone));
@@ -166,10 +167,10 @@ TEST_CASE("WRAP-5 the root is thrown, too, where the arguments of a run are used
 
 TEST_CASE("WRAP-5 any other failure of a thread leaves the run its own", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   model.before = failing<sw::unknown_error>(1, "the run's own");
   sw::monitored_session session(at_once(), model, coordinator_hook{});
-  const bool            is_reported = GENERATE(true, false);
+  const bool is_reported = GENERATE(true, false);
   if (is_reported) { report(session, failed_with<std::runtime_error>("the thread's")); }
   CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("the run's own"));
   if (is_reported) { CHECK_THROWS_WITH(session.close(), "the thread's"); }
@@ -187,10 +188,10 @@ TEST_CASE("WRAP-6 a run that fails asks nobody to stop", "[session][recovery]") 
 
 TEST_CASE("WRAP-1 WRAP-7 REC-3 the raw session is closed whatever happens, and what that throws is logged", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
-  story_type            story;
-  const auto            fails = GENERATE(std::function<void()>{}, [] { throw sw::aborted_error("cannot let go"); },
-                                         [] { throw std::runtime_error("cannot let go"); });
+  adding_model model;
+  story_type story;
+  const auto fails = GENERATE(
+      std::function<void()>{}, [] { throw sw::aborted_error("cannot let go"); }, [] { throw std::runtime_error("cannot let go"); });
   const bool is_reported = GENERATE(false, true);
   {
     sw::monitored_session session(at_once(), closing_creator{model, &story, fails}, coordinator_hook{});
@@ -216,8 +217,8 @@ TEST_CASE("WRAP-1 WRAP-7 REC-3 the raw session is closed whatever happens, and w
 
 TEST_CASE("a raw session that was given is closed once, by whoever closes the session", "[session][close]") {
   adding_model model;
-  story_type   story;
-  closing_raw  raw(model);
+  story_type story;
+  closing_raw raw(model);
   raw.story = &story;
   model.before = failing<sw::aborted_error>(1);
   sw::monitored_session session(at_once(), std::move(raw));
@@ -229,12 +230,12 @@ TEST_CASE("a raw session that was given is closed once, by whoever closes the se
 
 TEST_CASE("WRAP-7 CLOSE-12 close asks threads to stop and waits; one that does not come is only logged", "[session][close]") {
   sw::test::log_capture log;
-  adding_model          model;
-  const auto            clock = std::make_shared<sw::held_clock>();
-  const auto            may_end = std::make_shared<std::promise<void>>();
-  const auto            ended = std::make_shared<std::promise<void>>();
+  adding_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  const auto may_end = std::make_shared<std::promise<void>>();
+  const auto ended = std::make_shared<std::promise<void>>();
   sw::monitored_session session({.stop_grace_period = 30s, .clock = clock}, model, coordinator_hook{});
-  auto&                 threads = *session.hook<coordinator_hook>().threads;
+  auto& threads = *session.hook<coordinator_hook>().threads;
   threads.start_thread("laggard", [may_end, ended](std::stop_token) {
     may_end->get_future().wait();
     ended->set_value();
@@ -252,10 +253,10 @@ TEST_CASE("WRAP-7 CLOSE-12 close asks threads to stop and waits; one that does n
 }
 
 TEST_CASE("WRAP-8 threads are not joined after a run, and a stop they ask for throws nothing out of it", "[session][recovery]") {
-  adding_model          model;
-  std::promise<void>    may_end;
+  adding_model model;
+  std::promise<void> may_end;
   sw::monitored_session session(at_once(), model, coordinator_hook{});
-  auto&                 threads = *session.hook<coordinator_hook>().threads;
+  auto& threads = *session.hook<coordinator_hook>().threads;
   threads.start_thread("busy", [&](std::stop_token) { may_end.get_future().wait(); });
   CHECK_NOTHROW(session.run(std::int64_t{1}));
   threads.request_stop();
@@ -266,8 +267,8 @@ TEST_CASE("WRAP-8 threads are not joined after a run, and a stop they ask for th
 
 TEST_CASE("WRAP-9 the exception that comes out is the very object that was thrown", "[session][recovery]") {
   sw::test::log_capture log;
-  const auto            thrown = failed_with<sw::aborted_error>("the one and only");
-  const auto            same_comes_out = [&](sw::session_settings settings, bool is_loop) {
+  const auto thrown = failed_with<sw::aborted_error>("the one and only");
+  const auto same_comes_out = [&](sw::session_settings settings, bool is_loop) {
     adding_model model;
     model.before = [&](std::int64_t) { std::rethrow_exception(thrown); };
     sw::monitored_session session(std::move(settings), model);
@@ -290,12 +291,16 @@ TEST_CASE("WRAP-9 the exception that comes out is the very object that was throw
 
 TEST_CASE("REC-4 a thread's failure that will not pass ends the call instead of a retry", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{}, attempts_hook{});
   fail_with_thread<sw::aborted_error>(model, session, "the run's own", failed_with<std::runtime_error>("the thread's"));
   const bool is_loop = GENERATE(false, true);
   if (is_loop) {
-    CHECK_THROWS_WITH([&] { for ([[maybe_unused]] const auto& step : session.steps(std::vector<std::int64_t>{1})) {} }(), "the thread's");
+    CHECK_THROWS_WITH(
+        [&] {
+          for ([[maybe_unused]] const auto& step : session.steps(std::vector<std::int64_t>{1})) {}
+        }(),
+        "the thread's");
   } else {
     CHECK_THROWS_WITH(session.run(std::int64_t{1}), "the thread's");
   }
@@ -312,8 +317,8 @@ TEST_CASE("REC-4 a thread's failure that will not pass ends the call instead of 
 
 TEST_CASE("REC-8 D-12 a stop asked for just before a recovery is kept", "[session][recovery]") {
   sw::test::log_capture log;
-  adding_model          model;
-  const auto            by = GENERATE(std::string("hook"), std::string("thread"), std::string("caller"));
+  adding_model model;
+  const auto by = GENERATE(std::string("hook"), std::string("thread"), std::string("caller"));
   sw::monitored_session session(at_once(), model, stopping_hook{by == "hook" ? 2 : -1}, coordinator_hook{});
   model.before = [&, fails = failing_batches{{2}}](std::int64_t batch) mutable {
     if (batch == 2 && by == "thread") { report(session, nullptr); }
@@ -322,7 +327,7 @@ TEST_CASE("REC-8 D-12 a stop asked for just before a recovery is kept", "[sessio
   };
   SECTION("in a loop no step comes after the recovery") {
     counting_source source;
-    int             steps = 0;
+    int steps = 0;
     for ([[maybe_unused]] const auto& step : session.steps(source)) { ++steps; }
     CHECK(steps == 1);
     CHECK(session.global_step() == 0);

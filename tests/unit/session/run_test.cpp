@@ -22,7 +22,7 @@ namespace {
 struct rated_model {
   struct batch {
     float value = 1;
-    int   weight = 1;
+    int weight = 1;
   };
   struct result {
     float loss;
@@ -31,7 +31,7 @@ struct rated_model {
 
   float sum = 0;
   float rate = 1;
-  int   steps = 0;
+  int steps = 0;
 
   result step(const batch& given) {
     ++steps;
@@ -46,8 +46,8 @@ using batch = rated_model::batch;
 
 struct log_of_calls {
   std::vector<std::string>* log;
-  std::string               name;
-  bool                      stops = false;
+  std::string name;
+  bool stops = false;
 
   void before_run(auto& context) {
     log->push_back(name + ".before");
@@ -58,10 +58,12 @@ struct log_of_calls {
 
 /// Feeds the model's rate.
 struct feeds_rate {
-  float                     rate;
+  float rate;
   std::vector<std::string>* log = nullptr;
 
-  auto before_run(auto&) { return sw::run_args{.fetch = sw::fetch(&rated_model::result::rate_seen), .feed = sw::feed(&rated_model::rate, rate)}; }
+  auto before_run(auto&) {
+    return sw::run_args{.fetch = sw::fetch(&rated_model::result::rate_seen), .feed = sw::feed(&rated_model::rate, rate)};
+  }
   void after_run(auto&, const auto& values) {
     if (log != nullptr) { log->push_back(std::to_string(values.value())); }
   }
@@ -70,9 +72,9 @@ struct feeds_rate_too : feeds_rate {};
 
 /// Asks for options, remembers what the run was done with.
 struct asks_options {
-  sw::run_options      wanted;
-  sw::run_options*     seen;
-  sw::run_metadata**   place = nullptr;
+  sw::run_options wanted;
+  sw::run_options* seen;
+  sw::run_metadata** place = nullptr;
 
   auto before_run(auto&) { return sw::run_args{.options = wanted}; }
   void after_run(auto&, const auto& values) {
@@ -94,9 +96,9 @@ struct listening_session {
   using result_type = int;
   using outcome_type = sw::run_outcome<int>;
 
-  std::int64_t     step;
+  std::int64_t step;
   sw::run_options* options;
-  int*             fed_value;
+  int* fed_value;
 
   outcome_type run(const auto& order) {
     *options = order.options();
@@ -105,26 +107,28 @@ struct listening_session {
     return {7, step - 1, step};
   }
   template<class Projection>
-  int read(const outcome_type& outcome, const Projection&) const { return outcome.result; }
-  std::int64_t      global_step() const { return step; }
+  int read(const outcome_type& outcome, const Projection&) const {
+    return outcome.result;
+  }
+  std::int64_t global_step() const { return step; }
   sw::variable_list variables() { return sw::variables({{"global_step", step}}); }
 };
 
 }  // namespace
 
 TEST_CASE("RUN-2 RUN-3 RUN-10 one context a call; before_run and after_run of every hook, in order", "[session][run]") {
-  rated_model              model;
+  rated_model model;
   std::vector<const void*> seen;
-  sw::monitored_session    session(model, sees_context{&seen}, sees_context_too{{&seen}});
+  sw::monitored_session session(model, sees_context{&seen}, sees_context_too{{&seen}});
   session.run(batch{});
   REQUIRE(seen.size() == 4);
   CHECK(seen == std::vector<const void*>(4, seen[0]));
 }
 
 TEST_CASE("RUN-4 RUN-12 hooks and caller fetch in one run, and each gets its own", "[session][run]") {
-  rated_model              model;
+  rated_model model;
   std::vector<std::string> log;
-  sw::monitored_session    session(model, feeds_rate{0.5f, &log});
+  sw::monitored_session session(model, feeds_rate{0.5f, &log});
   const auto [loss, sum] = session.run(sw::fetch(&rated_model::result::loss, &rated_model::sum), batch{4});
   CHECK(loss == 2);
   CHECK(sum == 2);
@@ -133,8 +137,8 @@ TEST_CASE("RUN-4 RUN-12 hooks and caller fetch in one run, and each gets its own
 }
 
 TEST_CASE("RUN-5 HOOK-FEED-1 a fed member of the model gets its own value back, also after a run that fails", "[session][run]") {
-  rated_model           model;
-  float                 next = 10;
+  rated_model model;
+  float next = 10;
   sw::monitored_session session(model, sw::feed_fn_hook{[&] { return sw::feed(&rated_model::rate, next++); }});
   CHECK(session.run(batch{}).rate_seen == 10);
   CHECK(session.run(batch{}).rate_seen == 11);
@@ -144,15 +148,16 @@ TEST_CASE("RUN-5 HOOK-FEED-1 a fed member of the model gets its own value back, 
 }
 
 TEST_CASE("RUN-5 a fed member of the batch is fed in a copy", "[session][run]") {
-  rated_model           model;
-  sw::monitored_session session(model, sw::feed_fn_hook{[] { return sw::feeds(sw::feed(&batch::weight, 3), sw::feed(&rated_model::rate, 2.0)); }});
-  const batch           given{5, 1};
+  rated_model model;
+  sw::monitored_session session(model,
+                                sw::feed_fn_hook{[] { return sw::feeds(sw::feed(&batch::weight, 3), sw::feed(&rated_model::rate, 2.0)); }});
+  const batch given{5, 1};
   CHECK(session.run(given).loss == 30);
   CHECK(given.weight == 1);
 }
 
 TEST_CASE("RUN-4 what the caller fetches is read while what was fed still stands", "[session][run]") {
-  rated_model           model;
+  rated_model model;
   sw::monitored_session session(model);
   const auto [rate] = session.run(sw::fetch(&rated_model::rate), sw::feed(&rated_model::rate, 5.0f), batch{1});
   CHECK(rate == 5);
@@ -160,23 +165,23 @@ TEST_CASE("RUN-4 what the caller fetches is read while what was fed still stands
 }
 
 TEST_CASE("RUN-5 two hooks feeding one fetch is an error", "[session][run]") {
-  rated_model           model;
+  rated_model model;
   sw::monitored_session session(model, feeds_rate{1}, feeds_rate_too{{2}});
   CHECK_THROWS_WITH(session.run(batch{}), Contains("Same tensor is fed by two hooks.") && Contains("Conflict(s): ["));
   CHECK_THROWS_AS(session.run(batch{}), sw::failed_precondition_error);
 }
 
 TEST_CASE("RUN-5 a hook and the caller feeding one fetch is an error, and else both feed", "[session][run]") {
-  rated_model           model;
+  rated_model model;
   sw::monitored_session session(model, feeds_rate{3});
   CHECK_THROWS_WITH(session.run(sw::feed(&rated_model::rate, 1.0f), batch{}), Contains("Same tensor is fed by a SessionRunHook and user."));
   CHECK(session.run(sw::feed(&batch::weight, 2), batch{5}).loss == 30);
 }
 
 TEST_CASE("RUN-6 RUN-13 where feeds clash nothing runs, and no hook sees an end", "[session][run]") {
-  rated_model              model;
+  rated_model model;
   std::vector<std::string> log;
-  sw::monitored_session    session(model, log_of_calls{&log, "first"}, feeds_rate{1}, feeds_rate_too{{2}});
+  sw::monitored_session session(model, log_of_calls{&log, "first"}, feeds_rate{1}, feeds_rate_too{{2}});
   CHECK_THROWS_AS(session.run(batch{}), sw::failed_precondition_error);
   CHECK(log == std::vector<std::string>{"first.before"});
   CHECK(model.steps == 0);
@@ -187,11 +192,12 @@ TEST_CASE("RUN-6 RUN-13 where feeds clash nothing runs, and no hook sees an end"
 }
 
 TEST_CASE("RUN-7 options are merged: the greater, either, and watches one after the other", "[session][run]") {
-  rated_model     model;
+  rated_model model;
   sw::run_options seen;
   sw::run_options first{.trace_level = sw::trace_level::software, .timeout_in_ms = 100, .output_partition_graphs = true};
   first.debug_options.debug_tensor_watch_opts = {"first"};
-  sw::run_options second{.trace_level = sw::trace_level::full, .timeout_in_ms = 50, .inter_op_thread_pool = 2, .output_partition_graphs = false};
+  sw::run_options second{
+      .trace_level = sw::trace_level::full, .timeout_in_ms = 50, .inter_op_thread_pool = 2, .output_partition_graphs = false};
   second.debug_options = {{"second"}, true};
   sw::run_options callers{.inter_op_thread_pool = 1, .report_tensor_allocations_upon_oom = true};
   callers.debug_options.debug_tensor_watch_opts = {"caller"};
@@ -208,7 +214,7 @@ TEST_CASE("RUN-7 options are merged: the greater, either, and watches one after 
 }
 
 TEST_CASE("D-10 the caller's options stay as they are, what nobody says stays unsaid, and no time-out outlasts any", "[session][run]") {
-  rated_model     model;
+  rated_model model;
   sw::run_options seen;
   const sw::run_options callers{.timeout_in_ms = 0, .inter_op_thread_pool = -1};
   sw::monitored_session session(model, asks_options{{.timeout_in_ms = 10}, &seen});
@@ -221,10 +227,10 @@ TEST_CASE("D-10 the caller's options stay as they are, what nobody says stays un
 }
 
 TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where there is one", "[session][run]") {
-  rated_model           model;
-  sw::run_options       seen;
-  sw::run_metadata*     first = nullptr;
-  sw::run_metadata*     second = nullptr;
+  rated_model model;
+  sw::run_options seen;
+  sw::run_metadata* first = nullptr;
+  sw::run_metadata* second = nullptr;
   sw::monitored_session session(model, asks_options{{}, &seen, &first}, asks_options_too{{{}, &seen, &second}});
   session.run(batch{});
   CHECK(first != nullptr);
@@ -236,8 +242,8 @@ TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where ther
 }
 
 TEST_CASE("RUN-9 without hooks feeds and options reach the raw session unchanged", "[session][run]") {
-  sw::run_options       options;
-  int                   fed_value = 0;
+  sw::run_options options;
+  int fed_value = 0;
   sw::monitored_session session(listening_session{0, &options, &fed_value});
   CHECK(session.run(sw::run_options{.timeout_in_ms = 5}, sw::feed(std::string("x"), 42)) == 7);
   CHECK(options.timeout_in_ms == 5);
@@ -245,9 +251,9 @@ TEST_CASE("RUN-9 without hooks feeds and options reach the raw session unchanged
 }
 
 TEST_CASE("RUN-11 RUN-14 a stop asked for in before_run lets this run complete", "[session][run]") {
-  rated_model              model;
+  rated_model model;
   std::vector<std::string> log;
-  sw::monitored_session    session(model, log_of_calls{&log, "stopper", true}, log_of_calls{&log, "later"});
+  sw::monitored_session session(model, log_of_calls{&log, "stopper", true}, log_of_calls{&log, "later"});
   CHECK_FALSE(session.should_stop());
   session.run(batch{});
   CHECK(log == std::vector<std::string>{"stopper.before", "later.before", "stopper.after", "later.after"});
@@ -260,9 +266,9 @@ TEST_CASE("RUN-11 RUN-14 a stop asked for in before_run lets this run complete",
 TEST_CASE("only the hooks chosen by type see a run made with them, and only<> is none", "[session][run]") {
   struct one : log_of_calls {};
   struct two : log_of_calls {};
-  rated_model              model;
+  rated_model model;
   std::vector<std::string> log;
-  sw::monitored_session    session(model, one{{&log, "one"}}, two{{&log, "two"}}, feeds_rate{8});
+  sw::monitored_session session(model, one{{&log, "one"}}, two{{&log, "two"}}, feeds_rate{8});
   CHECK(session.run_with<sw::only<two>>(batch{}).rate_seen == 1);
   CHECK(log == std::vector<std::string>{"two.before", "two.after"});
   CHECK(session.run_with<sw::only<>>(batch{}).rate_seen == 1);

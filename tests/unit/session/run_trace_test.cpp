@@ -31,7 +31,7 @@ namespace {
 
 /// A model with a part worth seeing.
 struct parted_model {
-  int  count = 0;
+  int count = 0;
   bool fails = false;
   void step() {
     const sw::trace_span part("part");
@@ -55,8 +55,8 @@ struct later_watcher : watcher {};
 /// Asks for a trace, and brings a recorder if it has one.
 struct tracer {
   std::shared_ptr<sw::trace_recorder> recorder = nullptr;
-  bool                                is_asking = true;
-  bool                                traces_end = false;
+  bool is_asking = true;
+  bool traces_end = false;
 
   auto before_run(auto& context) {
     using wanted = sw::run_args<sw::fetch_pack<>, sw::feed_pack<>, sw::run_options>;
@@ -77,7 +77,7 @@ std::string point(const std::string& which) {
 /// Writes down what it is told, as a span and in a story.
 struct storied_work final : sw::boundary_work {
   std::string story;
-  bool        fails = false;
+  bool fails = false;
 
   bool try_save(const sw::boundary_state&) override {
     const sw::trace_span span("copy");
@@ -106,10 +106,10 @@ static_assert(!sw::hook_set<raw, watcher, sw::stop_at_step_hook>::may_trace() &&
 }  // namespace
 
 TEST_CASE("RUN-8 a caller who asks for a trace finds the points of hooks and the run in the metadata", "[session][trace]") {
-  parted_model          model;
-  std::optional<texts>  seen;
+  parted_model model;
+  std::optional<texts> seen;
   sw::monitored_session session(model, watcher{&seen});
-  sw::run_metadata      mine;
+  sw::run_metadata mine;
   session.run(sw::run_options{.trace_level = sw::trace_level::full}, mine);
   CHECK(names_of(mine) == of_a_run);
   CHECK(seen == texts(of_a_run.begin(), of_a_run.begin() + 3));  // so far
@@ -119,9 +119,9 @@ TEST_CASE("RUN-8 a caller who asks for a trace finds the points of hooks and the
 }
 
 TEST_CASE("RUN-8 without a trace level the metadata stay as they are", "[session][trace]") {
-  parted_model          model;
+  parted_model model;
   sw::monitored_session session(model, watcher{});
-  sw::run_metadata      mine;
+  sw::run_metadata mine;
   mine.lost = 7;
   session.run(sw::run_options{.timeout_in_ms = 5}, mine);
   session.run(sw::run_options{.trace_level = sw::trace_level::none}, mine);
@@ -131,9 +131,9 @@ TEST_CASE("RUN-8 without a trace level the metadata stay as they are", "[session
 }
 
 TEST_CASE("RUN-8 a run that no hook sees is traced for its caller all the same", "[session][trace]") {
-  parted_model          model;
+  parted_model model;
   sw::monitored_session session(model, watcher{}, tracer{});
-  sw::run_metadata      mine;
+  sw::run_metadata mine;
   session.run_with<sw::only<>>(sw::run_options{.trace_level = sw::trace_level::full}, mine);
   CHECK(names_of(mine) == texts{"part", "run"});
   session.run_with<sw::only<>>(mine);
@@ -141,8 +141,8 @@ TEST_CASE("RUN-8 a run that no hook sees is traced for its caller all the same",
 }
 
 TEST_CASE("RUN-8 a hook that only asks for a trace finds it in the metadata, from the run on", "[session][trace]") {
-  parted_model          model;
-  std::optional<texts>  seen;
+  parted_model model;
+  std::optional<texts> seen;
   sw::monitored_session session(model, tracer{}, watcher{&seen});
   for (int i = 0; i < 2; ++i) {
     session.run();
@@ -154,9 +154,9 @@ TEST_CASE("RUN-8 a hook that only asks for a trace finds it in the metadata, fro
 }
 
 TEST_CASE("a hook that brings a recorder sees what comes after it asked, and the boundary", "[session][trace]") {
-  parted_model          model;
-  const test::traced    with;
-  const auto            work = std::make_shared<storied_work>();
+  parted_model model;
+  const test::traced with;
+  const auto work = std::make_shared<storied_work>();
   sw::monitored_session session(model, watcher{}, tracer{with.recorder}, later_watcher{}, working_hook{work});
   session.run();
   CHECK(names_of(with.recorder->take()) == texts{point<later_watcher>("before_run"), "part", "run", point<watcher>("after_run"),
@@ -169,22 +169,23 @@ TEST_CASE("a hook that brings a recorder sees what comes after it asked, and the
 }
 
 TEST_CASE("RUN-8 where the caller asks and a hook brings a recorder, both have the whole run", "[session][trace]") {
-  parted_model          model;
-  const test::traced    with;
+  parted_model model;
+  const test::traced with;
   sw::monitored_session session(model, watcher{}, tracer{with.recorder});
   { const sw::trace_span earlier(with.recorder, "earlier"); }
   sw::run_metadata mine;
   session.run(sw::run_options{.trace_level = sw::trace_level::full}, mine);
-  CHECK(test::kinds_of(mine) == std::set<std::string>{point<watcher>("before_run"), point<tracer>("before_run"), "part", "run", point<watcher>("after_run")});
+  CHECK(test::kinds_of(mine) ==
+        std::set<std::string>{point<watcher>("before_run"), point<tracer>("before_run"), "part", "run", point<watcher>("after_run")});
   const auto theirs = names_of(with.recorder->take());
   CHECK(theirs.front() == "earlier");
   CHECK(texts(theirs.begin() + 1, theirs.end()) == names_of(mine));
 }
 
 TEST_CASE("a traced run that fails ends its trace, and the works are told", "[session][trace]") {
-  parted_model          model;
-  const test::traced    with;
-  const auto            work = std::make_shared<storied_work>();
+  parted_model model;
+  const test::traced with;
+  const auto work = std::make_shared<storied_work>();
   sw::monitored_session session(model, tracer{with.recorder}, working_hook{work});
   model.fails = true;
   CHECK_THROWS_AS(session.run(), std::runtime_error);
@@ -197,10 +198,10 @@ TEST_CASE("a traced run that fails ends its trace, and the works are told", "[se
 }
 
 TEST_CASE("what a work throws at the end of a trace is a warning", "[session][trace]") {
-  test::log_capture     log;
-  counting_model        model;
-  const test::traced    with;
-  const auto            work = std::make_shared<storied_work>();
+  test::log_capture log;
+  counting_model model;
+  const test::traced with;
+  const auto work = std::make_shared<storied_work>();
   work->fails = true;
   sw::monitored_session session(model, tracer{with.recorder}, working_hook{work});
   CHECK_NOTHROW(session.run());
@@ -208,9 +209,9 @@ TEST_CASE("what a work throws at the end of a trace is a warning", "[session][tr
 }
 
 TEST_CASE("a hook may have the end of a session traced", "[session][trace]") {
-  counting_model        model;
-  const test::traced    with;
-  const auto            work = std::make_shared<storied_work>();
+  counting_model model;
+  const test::traced with;
+  const auto work = std::make_shared<storied_work>();
   sw::monitored_session session(model, tracer{with.recorder, false, true}, watcher{}, working_hook{work});
   session.run();
   CHECK(with.recorder->take().spans.empty());
@@ -220,8 +221,8 @@ TEST_CASE("a hook may have the end of a session traced", "[session][trace]") {
 }
 
 TEST_CASE("a loop of steps is traced step by step, and never between two", "[session][trace]") {
-  counting_model        model;
-  const test::traced    with;
+  counting_model model;
+  const test::traced with;
   sw::monitored_session session(model, tracer{with.recorder}, sw::stop_at_step_hook{{.last_step = 3}});
   for ([[maybe_unused]] const auto& step : session.steps()) { CHECK_FALSE(sw::is_tracing()); }
   CHECK(test::spans_named(with.recorder->take(), "run").size() == 3);

@@ -54,11 +54,11 @@ TEST_CASE("SCAF-2 a scaffold that is not finalized has nothing, and has asked th
 
 TEST_CASE("SCAF-3 SCAF-5 what was given is used as it is, and finalize returns the scaffold itself", "[session][scaffold]") {
   two_part_model model;
-  two_parts      made({.init_op = tells("my init"),
-                       .ready_op = [](const two_part_model&) { return names{"never"}; },
-                       .ready_for_local_init_op = [](const two_part_model&) { return names{"local never"}; },
-                       .local_init_op = tells("my local init"),
-                       .saver = sw::saver_options{.basename = "mine"}});
+  two_parts made({.init_op = tells("my init"),
+                  .ready_op = [](const two_part_model&) { return names{"never"}; },
+                  .ready_for_local_init_op = [](const two_part_model&) { return names{"local never"}; },
+                  .local_init_op = tells("my local init"),
+                  .saver = sw::saver_options{.basename = "mine"}});
   CHECK(&made.finalize() == &made);
   made.init_op()(model);
   made.local_init_op()(model);
@@ -70,8 +70,8 @@ TEST_CASE("SCAF-3 SCAF-5 what was given is used as it is, and finalize returns t
 
 TEST_CASE("SCAF-4 two default scaffolds of one model mean the same by everything", "[session][scaffold]") {
   two_part_model model;
-  two_parts      one;
-  two_parts      other;
+  two_parts one;
+  two_parts other;
   one.finalize();
   other.finalize();
   CHECK(one.ready_op()(model) == other.ready_op()(model));
@@ -86,7 +86,7 @@ TEST_CASE("SCAF-4 two default scaffolds of one model mean the same by everything
 
 TEST_CASE("SCAF-6 finalizing again changes nothing", "[session][scaffold]") {
   two_part_model model;
-  two_parts      made({.init_op = tells("my init")});
+  two_parts made({.init_op = tells("my init")});
   made.finalize();
   made.finalize();
   CHECK(made.is_finalized());
@@ -95,9 +95,9 @@ TEST_CASE("SCAF-6 finalizing again changes nothing", "[session][scaffold]") {
 }
 
 TEST_CASE("SCAF-8 D-21 init_fn is given by the user with two arguments and called with one: its scaffold is bound", "[session][scaffold]") {
-  two_part_model   model;
+  two_part_model model;
   const two_parts* owner = nullptr;
-  const two_parts  made({.init_fn = [&](const two_parts& mine, two_part_model& given) {
+  const two_parts made({.init_fn = [&](const two_parts& mine, two_part_model& given) {
     owner = &mine;
     given.tell("init_fn");
   }});
@@ -107,12 +107,12 @@ TEST_CASE("SCAF-8 D-21 init_fn is given by the user with two arguments and calle
 }
 
 TEST_CASE("SCAF-9 a scaffold takes from another what it was not given itself, as it is at that moment", "[session][scaffold]") {
-  two_part_model   model;
+  two_part_model model;
   const two_parts* owner = nullptr;
-  two_parts        other({.init_op = tells("other init"),
-                          .init_fn = [&](const two_parts& mine, two_part_model&) { owner = &mine; },
-                          .local_init_op = tells("other local init"),
-                          .saver = sw::saver_options{.basename = "other"}});
+  two_parts other({.init_op = tells("other init"),
+                   .init_fn = [&](const two_parts& mine, two_part_model&) { owner = &mine; },
+                   .local_init_op = tells("other local init"),
+                   .saver = sw::saver_options{.basename = "other"}});
   SECTION("what was given wins; the user's init_fn is copied and gets the new scaffold") {
     const two_parts made({.init_op = tells("my init"), .copy_from_scaffold = &other});
     made.init_op()(model);
@@ -145,7 +145,7 @@ TEST_CASE("SCAF-9 nothing but a scaffold of the same model can be copied from", 
 
 TEST_CASE("SCAF-10 the ready operations name what is not initialised, and are empty once the init operations ran", "[session][scaffold]") {
   two_part_model model;
-  two_parts      made;
+  two_parts made;
   made.finalize();
   CHECK(made.ready_op()(model) == names{"my_var", "my_local_var"});
   CHECK(made.ready_for_local_init_op()(model) == names{"my_var"});
@@ -167,7 +167,7 @@ TEST_CASE("SCAF-10 a model that says nothing of initialisation is what it holds,
 
 TEST_CASE("SCAF-11 the default local initialisation can be grouped with one's own, which else takes its place", "[session][scaffold]") {
   two_part_model model;
-  two_parts      alone({.local_init_op = tells("mine")});
+  two_parts alone({.local_init_op = tells("mine")});
   alone.finalize().local_init_op()(model);
   CHECK(model.story == "mine");
   two_parts grouped({.local_init_op = [](two_part_model& given) {

@@ -30,7 +30,7 @@ namespace {
 
 struct plain_creator {
   counting_model* model;
-  int*            calls;
+  int* calls;
   sw::model_session<counting_model> create_session() {
     ++*calls;
     return sw::model_session<counting_model>(*model);
@@ -55,8 +55,8 @@ static_assert(sw::session_creator<sw::worker_session_creator<counting_model>>);
 static_assert(!sw::session_creator<creates_a_number> && !sw::session_creator<counting_model> && !sw::session_creator<int>);
 
 TEST_CASE("CREATOR-1 whatever has create_session creates sessions", "[session][creator]") {
-  counting_model        model;
-  int                   calls = 0;
+  counting_model model;
+  int calls = 0;
   sw::monitored_session session(plain_creator{&model, &calls});
   CHECK(calls == 1);
   CHECK(session.run() == 1);
@@ -67,8 +67,8 @@ TEST_CASE("CREATOR-1 whatever has create_session creates sessions", "[session][c
 TEST_CASE("CREATOR-1 which creator it is can be chosen at run time", "[session][creator]") {
   using any_creator = sw::any_session_creator<sw::model_session<counting_model>>;
   counting_model model;
-  int            calls = 0;
-  const bool     plain = GENERATE(true, false);
+  int calls = 0;
+  const bool plain = GENERATE(true, false);
   sw::monitored_session session(plain ? any_creator(plain_creator{&model, &calls}) : any_creator(lending_creator{&model}));
   CHECK(session.run() == 1);
   CHECK(calls == (plain ? 1 : 0));
@@ -76,10 +76,10 @@ TEST_CASE("CREATOR-1 which creator it is can be chosen at run time", "[session][
 }
 
 TEST_CASE("CREATOR-2 a chief finalizes its scaffold and makes the session ready with it", "[session][creator]") {
-  creation_rig   rig;
-  auto           creation = rig.first();
+  creation_rig rig;
+  auto creation = rig.first();
   two_part_model model;
-  const auto     with = std::make_shared<two_parts>(
+  const auto with = std::make_shared<two_parts>(
       sw::scaffold_options<two_part_model>{.init_fn = [](const two_parts&, two_part_model& given) { given.tell("init_fn"); }});
   sw::chief_session_creator creator(model, with);
   CHECK_FALSE(with->is_finalized());
@@ -91,11 +91,11 @@ TEST_CASE("CREATOR-2 a chief finalizes its scaffold and makes the session ready 
 
 TEST_CASE("CREATOR-2 a chief restores from a directory or a file, anew at each creation", "[session][creator]") {
   const sw::test::temporary_directory directory;
-  creation_rig                        rig;
-  auto                                first = rig.first();
-  auto                                again = rig.again();
-  two_part_model                      model;
-  const auto                          older = write_two_part_checkpoint(directory / "model.ckpt-3", 30, 3);
+  creation_rig rig;
+  auto first = rig.first();
+  auto again = rig.again();
+  two_part_model model;
+  const auto older = write_two_part_checkpoint(directory / "model.ckpt-3", 30, 3);
   sw::chief_session_creator from_directory(model, nullptr, {.restore = {.checkpoint_dir = directory.path()}});
   CHECK(from_directory.create_session(first).global_step() == 3);
   write_two_part_checkpoint(directory / "model.ckpt-5", 50, 5);
@@ -108,10 +108,10 @@ TEST_CASE("CREATOR-2 a chief restores from a directory or a file, anew at each c
 
 TEST_CASE("CREATOR-3 a worker finalizes its scaffold and waits for a ready session", "[session][creator]") {
   sw::test::log_capture log;
-  creation_rig          rig;
-  auto                  creation = rig.first();
-  two_part_model        model;
-  const auto            with = std::make_shared<two_parts>();
+  creation_rig rig;
+  auto creation = rig.first();
+  two_part_model model;
+  const auto with = std::make_shared<two_parts>();
   std::thread worker([&] { static_cast<void>(sw::worker_session_creator(model, with).create_session(creation)); });
   REQUIRE(rig.clock->wait_for_pending(1));
   CHECK(with->is_finalized());
@@ -125,11 +125,11 @@ TEST_CASE("CREATOR-3 a worker finalizes its scaffold and waits for a ready sessi
 TEST_CASE("CREATOR-3 a worker waits for half an hour unless told otherwise", "[session][creator]") {
   sw::test::log_capture log;
   CHECK(sw::worker_session_options{}.max_wait_secs.count() == 1800);
-  creation_rig   rig;
-  auto           creation = rig.first();
+  creation_rig rig;
+  auto creation = rig.first();
   two_part_model model;
-  std::string    message;
-  std::thread    worker([&] {
+  std::string message;
+  std::thread worker([&] {
     sw::worker_session_creator creator(model, nullptr, {.recovery_wait = 1000});
     message = message_of<sw::deadline_exceeded_error>([&] { static_cast<void>(creator.create_session(creation)); });
   });
@@ -144,12 +144,10 @@ TEST_CASE("CREATOR-4 D-3 how often a worker looks can be said, and is a second u
   CHECK(sw::chief_session_options{}.recovery_wait.count() == 1);
   CHECK(sw::session_manager_options<two_part_model>{}.recovery_wait.count() == 1);
   sw::test::log_capture log;
-  creation_rig          rig;
-  auto                  creation = rig.first();
-  two_part_model        model;
-  std::thread           worker([&] {
-    static_cast<void>(sw::worker_session_creator(model, nullptr, {.recovery_wait = 5}).create_session(creation));
-  });
+  creation_rig rig;
+  auto creation = rig.first();
+  two_part_model model;
+  std::thread worker([&] { static_cast<void>(sw::worker_session_creator(model, nullptr, {.recovery_wait = 5}).create_session(creation)); });
   REQUIRE(rig.clock->wait_for_pending(1));
   model.init_variables();
   rig.clock->advance(4s);

@@ -47,8 +47,8 @@ manager whole_manager(sw::seconds_value recovery_wait = 1) {
 }
 
 struct manager_rig : creation_rig {
-  two_part_model               model;
-  raw                          session{model};
+  two_part_model model;
+  raw session{model};
   sw::test::temporary_directory directory;
 };
 
@@ -56,41 +56,42 @@ struct manager_rig : creation_rig {
 
 TEST_CASE("SM-1 asking whether local initialisation may begin makes no sense without one", "[session][manager]") {
   CHECK_THROWS_AS(manager({.ready_for_local_init_op = global_names}), sw::invalid_argument_error);
-  CHECK(message_of<sw::invalid_argument_error>([] { const manager made({.ready_for_local_init_op = global_names}); })
-            .find("If you pass a ready_for_local_init_op you must also pass a local_init_op") != std::string::npos);
+  CHECK(message_of<sw::invalid_argument_error>([] {
+          const manager made({.ready_for_local_init_op = global_names});
+        }).find("If you pass a ready_for_local_init_op you must also pass a local_init_op") != std::string::npos);
   CHECK_NOTHROW(manager({.local_init_op = tells("local")}));
 }
 
 TEST_CASE("SM-2 a session is ready if nobody asks, or nothing is named; else the names are the reason", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
+  auto creation = rig.first();
   SECTION("no operation") { CHECK_NOTHROW(manager().prepare_session(rig.session, creation)); }
   SECTION("no name") {
     rig.model.my_var = 1;
     CHECK_NOTHROW(manager({.ready_op = global_names}).prepare_session(rig.session, creation));
   }
   SECTION("names") {
-    const auto message = message_of<sw::failed_precondition_error>(
-        [&] { manager({.ready_op = all_names}).prepare_session(rig.session, creation); });
+    const auto message =
+        message_of<sw::failed_precondition_error>([&] { manager({.ready_op = all_names}).prepare_session(rig.session, creation); });
     CHECK(message.find("Variables not initialized: my_var, my_local_var") != std::string::npos);
   }
 }
 
 TEST_CASE("SM-2 a ready operation that fails for something uninitialized says not ready; any other failure goes on", "[session][manager]") {
   sw::test::log_capture log;
-  manager_rig           rig;
-  auto                  creation = rig.first();
-  const auto            failing_with = [](std::string why) {
+  manager_rig rig;
+  auto creation = rig.first();
+  const auto failing_with = [](std::string why) {
     return manager({.ready_op = [why](const two_part_model&) -> names { throw sw::failed_precondition_error(why); }});
   };
-  const auto uninitialized = message_of<sw::failed_precondition_error>(
-      [&] { failing_with("the table is uninitialized").prepare_session(rig.session, creation); });
+  const auto uninitialized =
+      message_of<sw::failed_precondition_error>([&] { failing_with("the table is uninitialized").prepare_session(rig.session, creation); });
   CHECK(uninitialized.find("Init operations did not make model ready") != std::string::npos);
   CHECK(uninitialized.find("the table is uninitialized") != std::string::npos);
   CHECK(log.count(sw::log_level::warning) == 0);
 
-  const auto other = message_of<sw::failed_precondition_error>(
-      [&] { failing_with("the door is locked").prepare_session(rig.session, creation); });
+  const auto other =
+      message_of<sw::failed_precondition_error>([&] { failing_with("the door is locked").prepare_session(rig.session, creation); });
   CHECK(other.find("Init operations") == std::string::npos);
   CHECK(other.find("the door is locked") != std::string::npos);
   CHECK(log.contains(sw::log_level::warning, "the door is locked"));
@@ -101,7 +102,7 @@ TEST_CASE("SM-2 a ready operation that fails for something uninitialized says no
 
 TEST_CASE("SM-3 local initialisation waits until what it needs is initialised", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
+  auto creation = rig.first();
   SECTION("ready for it") {
     rig.model.my_var = 1;
     whole_manager().prepare_session(rig.session, creation);
@@ -119,14 +120,13 @@ TEST_CASE("SM-3 local initialisation waits until what it needs is initialised", 
 
 TEST_CASE("SM-4 a checkpoint is restored from a directory or a file; both make no sense, neither is no restore", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
-  const auto  older = write_two_part_checkpoint(rig.directory / "model.ckpt-3", 30, 3);
+  auto creation = rig.first();
+  const auto older = write_two_part_checkpoint(rig.directory / "model.ckpt-3", 30, 3);
   write_two_part_checkpoint(rig.directory / "model.ckpt-5", 50, 5);
   SECTION("both") {
-    CHECK_THROWS_AS(manager().prepare_session(
-                        rig.session, creation,
-                        {.checkpoint_dir = rig.directory.path(), .checkpoint_filename_with_path = older}),
-                    sw::invalid_argument_error);
+    CHECK_THROWS_AS(
+        manager().prepare_session(rig.session, creation, {.checkpoint_dir = rig.directory.path(), .checkpoint_filename_with_path = older}),
+        sw::invalid_argument_error);
   }
   SECTION("the directory: its newest") {
     manager().prepare_session(rig.session, creation, {.checkpoint_dir = rig.directory.path()});
@@ -147,8 +147,8 @@ TEST_CASE("SM-4 a checkpoint is restored from a directory or a file; both make n
 }
 
 TEST_CASE("SM-4 a session that waits for a checkpoint looks again and again, and takes it when it comes", "[session][manager]") {
-  manager_rig       rig;
-  auto              creation = rig.first();
+  manager_rig rig;
+  auto creation = rig.first();
   std::thread waiting([&] {
     whole_manager(30).prepare_session(rig.session, creation, {.checkpoint_dir = rig.directory.path(), .wait_for_checkpoint = true});
   });
@@ -163,11 +163,11 @@ TEST_CASE("SM-4 a session that waits for a checkpoint looks again and again, and
 
 TEST_CASE("SM-4 waiting for a checkpoint ends in time, without one, and does not overshoot", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
+  auto creation = rig.first();
   std::thread waiting([&] {
-    manager({.recovery_wait = 30}).prepare_session(rig.session, creation,
-                                                   {.checkpoint_dir = rig.directory.path(), .wait_for_checkpoint = true, .max_wait_secs = 40},
-                                                   {.init_op = tells("init")});
+    manager({.recovery_wait = 30})
+        .prepare_session(rig.session, creation, {.checkpoint_dir = rig.directory.path(), .wait_for_checkpoint = true, .max_wait_secs = 40},
+                         {.init_op = tells("init")});
   });
   REQUIRE(rig.clock->wait_for_pending(1));
   rig.clock->advance(30s);
@@ -179,8 +179,8 @@ TEST_CASE("SM-4 waiting for a checkpoint ends in time, without one, and does not
 
 TEST_CASE("SM-5 D-4 a damaged checkpoint means the one before it, and where none is whole nothing is initialised", "[session][manager]") {
   sw::test::log_capture log;
-  manager_rig           rig;
-  auto                  creation = rig.first();
+  manager_rig rig;
+  auto creation = rig.first();
   write_two_part_checkpoint(rig.directory / "model.ckpt-3", 30, 3);
   write_two_part_checkpoint(rig.directory / "model.ckpt-5", 50, 5);
   sw::test::write_file_text(rig.directory / "model.ckpt-5.index", "damaged");
@@ -195,7 +195,7 @@ TEST_CASE("SM-5 D-4 a damaged checkpoint means the one before it, and where none
 
 TEST_CASE("SM-6 a chief initialises what was not restored, then what is local, and then it must be ready", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
+  auto creation = rig.first();
   const sw::init_with<two_part_model> init{.init_op = [](two_part_model& model) { model.init_variables(); }, .init_fn = tells("init_fn")};
   SECTION("nothing to restore: init_op, init_fn, local_init_op") {
     whole_manager().prepare_session(rig.session, creation, {}, init);
@@ -216,8 +216,7 @@ TEST_CASE("SM-6 a chief initialises what was not restored, then what is local, a
   }
   SECTION("not ready") {
     const manager without_local({.local_init_op = tells("my local init"), .ready_op = all_names, .ready_for_local_init_op = global_names});
-    const auto message = message_of<sw::failed_precondition_error>(
-        [&] { without_local.prepare_session(rig.session, creation, {}, init); });
+    const auto message = message_of<sw::failed_precondition_error>([&] { without_local.prepare_session(rig.session, creation, {}, init); });
     CHECK(message.find("Init operations did not make model ready. ") != std::string::npos);
     CHECK(message.find("Variables not initialized: my_local_var") != std::string::npos);
   }
@@ -225,11 +224,11 @@ TEST_CASE("SM-6 a chief initialises what was not restored, then what is local, a
 
 TEST_CASE("SM-6 a recovery that has nothing to go back to, and no way to initialise, fails", "[session][manager]") {
   manager_rig rig;
-  auto        first = rig.first();
-  auto        again = rig.again();
+  auto first = rig.first();
+  auto again = rig.again();
   manager().prepare_session(rig.session, first, {}, {.keep_initial_state = false});  // it is what it holds
-  const auto message = message_of<sw::failed_precondition_error>(
-      [&] { manager().prepare_session(rig.session, again, {}, {.keep_initial_state = false}); });
+  const auto message =
+      message_of<sw::failed_precondition_error>([&] { manager().prepare_session(rig.session, again, {}, {.keep_initial_state = false}); });
   CHECK(message.find("Model is not initialized and no init_op or init_fn or local_init_op was given") != std::string::npos);
   CHECK_NOTHROW(manager().prepare_session(rig.session, again, {}, {.init_fn = tells("init_fn")}));
   CHECK_NOTHROW(manager({.local_init_op = tells("local")}).prepare_session(rig.session, again));
@@ -238,9 +237,9 @@ TEST_CASE("SM-6 a recovery that has nothing to go back to, and no way to initial
 
 TEST_CASE("SM-6 a recovery without a checkpoint goes back to what the model held at first", "[session][manager]") {
   sw::test::log_capture log;
-  manager_rig           rig;
-  auto                  first = rig.first();
-  auto                  again = rig.again();
+  manager_rig rig;
+  auto first = rig.first();
+  auto again = rig.again();
   rig.model.my_var = 7;
   manager().prepare_session(rig.session, first);
   rig.session.run();
@@ -257,7 +256,7 @@ TEST_CASE("SM-7 nobody waits for a checkpoint unless asked to, and then two hour
 
 TEST_CASE("SM-9 a variable that the checkpoint lacks is an error, and nothing is restored in part", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
+  auto creation = rig.first();
   {
     sw::checkpoint_writer writer(rig.directory / "model.ckpt-5");
     writer.add("global_step", sw::view_of(std::int64_t{5}));
@@ -273,9 +272,9 @@ TEST_CASE("SM-9 a variable that the checkpoint lacks is an error, and nothing is
 
 TEST_CASE("SM-10 a worker looks again until somebody else has made the model ready", "[session][manager]") {
   sw::test::log_capture log;
-  manager_rig           rig;
-  auto                  creation = rig.first();
-  std::thread           worker([&] { whole_manager(30).wait_for_session(rig.session, creation); });
+  manager_rig rig;
+  auto creation = rig.first();
+  std::thread worker([&] { whole_manager(30).wait_for_session(rig.session, creation); });
   REQUIRE(rig.clock->wait_for_pending(1));
   rig.clock->advance(24h);  // no limit means none
   REQUIRE(rig.clock->wait_for_pending(1));
@@ -288,11 +287,11 @@ TEST_CASE("SM-10 a worker looks again until somebody else has made the model rea
 
 TEST_CASE("SM-10 a worker gives up in time, saying how long it waited and for what", "[session][manager]") {
   sw::test::log_capture log;
-  manager_rig           rig;
-  auto                  creation = rig.first();
+  manager_rig rig;
+  auto creation = rig.first();
   SECTION("less time than one wait: one look, no wait") {
-    const auto message = message_of<sw::deadline_exceeded_error>(
-        [&] { whole_manager(30).wait_for_session(rig.session, creation, sw::seconds_value(3)); });
+    const auto message =
+        message_of<sw::deadline_exceeded_error>([&] { whole_manager(30).wait_for_session(rig.session, creation, sw::seconds_value(3)); });
     CHECK(message.find("Session was not ready after waiting 3 secs.") != std::string::npos);
     CHECK(message.find("Variables not initialized: my_var") != std::string::npos);
     CHECK(rig.clock->pending() == 0);
@@ -314,12 +313,10 @@ TEST_CASE("SM-10 a worker gives up in time, saying how long it waited and for wh
 
 TEST_CASE("SM-10 a stop of the session ends the waiting", "[session][manager]") {
   sw::test::log_capture log;
-  manager_rig           rig;
-  auto                  creation = rig.first();
-  std::string           message;
-  std::thread           worker([&] {
-    message = message_of<sw::cancelled_error>([&] { whole_manager().wait_for_session(rig.session, creation); });
-  });
+  manager_rig rig;
+  auto creation = rig.first();
+  std::string message;
+  std::thread worker([&] { message = message_of<sw::cancelled_error>([&] { whole_manager().wait_for_session(rig.session, creation); }); });
   REQUIRE(rig.clock->wait_for_pending(1));
   rig.control.signals()->request_stop({sw::stop_cause::requested, "enough"});
   worker.join();
@@ -328,7 +325,7 @@ TEST_CASE("SM-10 a stop of the session ends the waiting", "[session][manager]") 
 
 TEST_CASE("SM-11 a worker initialises what is local itself, as soon as the rest is ready", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.first();
+  auto creation = rig.first();
   rig.model.my_var = 1;  // by somebody else
   whole_manager().wait_for_session(rig.session, creation, sw::seconds_value(3));
   CHECK(rig.model.my_var == 1);
@@ -337,15 +334,15 @@ TEST_CASE("SM-11 a worker initialises what is local itself, as soon as the rest 
 }
 
 TEST_CASE("SM-12 what an operation throws while a worker looks is not caught there", "[session][manager]") {
-  manager_rig   rig;
-  auto          creation = rig.first();
+  manager_rig rig;
+  auto creation = rig.first();
   const manager failing({.local_init_op = [](two_part_model&) { throw sw::unavailable_error("the server is away"); }});
   CHECK_THROWS_AS(failing.wait_for_session(rig.session, creation), sw::unavailable_error);
 }
 
 TEST_CASE("SM-13 recovering a session tells whether it was restored and is ready, and does not throw for less", "[session][manager]") {
   manager_rig rig;
-  auto        creation = rig.again();
+  auto creation = rig.again();
   const sw::restore_from from{.checkpoint_dir = rig.directory.path()};
   SECTION("nothing to restore; local initialisation is tried all the same") {
     rig.model.my_var = 1;

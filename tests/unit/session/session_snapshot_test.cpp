@@ -39,25 +39,25 @@ std::set<std::string> names_in(const sw::checkpoint_reader& reader) {
 /// Counts its steps itself.
 struct own_count_model {
   std::int64_t count = 0;
-  float        weight = 0;
+  float weight = 0;
 
-  void              step() { ++count, weight += 2; }
-  std::int64_t&     global_step() { return count; }
+  void step() { ++count, weight += 2; }
+  std::int64_t& global_step() { return count; }
   sw::variable_list variables() { return sw::variables({{"weight", weight}}); }
 };
 struct other_shape_model {
   std::vector<float> weights = {7, 7};
-  float              sum = 7;
-  sw::variable_list  variables() { return sw::variables({{"sum", sum}, {"weights", weights}}); }
+  float sum = 7;
+  sw::variable_list variables() { return sw::variables({{"sum", sum}, {"weights", weights}}); }
 };
 struct other_names_model {
-  float             total = 7;
+  float total = 7;
   sw::variable_list variables() { return sw::variables({{"total", total}}); }
 };
 
 struct rejects_hook {
   bool* is_bad;
-  void  after_run(auto& context, const auto&) const {
+  void after_run(auto& context, const auto&) const {
     if (*is_bad) { context.reject_state("it looks wrong"); }
   }
 };
@@ -68,8 +68,8 @@ static_assert(!sw::restorable_model<int> && !sw::restorable_model<sw::variable_l
 }  // namespace
 
 TEST_CASE("a snapshot of a session holds what a checkpoint of that step would, whatever comes later", "[session][snapshot]") {
-  recovery_rig    rig;
-  auto            session = rig.start_saving_every(2);
+  recovery_rig rig;
+  auto session = rig.start_saving_every(2);
   counting_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 4) { break; }
@@ -86,23 +86,23 @@ TEST_CASE("a snapshot of a session holds what a checkpoint of that step would, w
 }
 
 TEST_CASE("snapshots of a pool use its buffers again, and wait until one is free", "[session][snapshot]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model);
-  sw::snapshot_pool     pool(256, 1);
-  const auto            address_of = [](const sw::snapshot& taken) { return taken.entries().front().bytes.data(); };
-  auto                  first = std::optional(session.snapshot(pool));
-  const auto*           memory = address_of(*first);
+  sw::snapshot_pool pool(256, 1);
+  const auto address_of = [](const sw::snapshot& taken) { return taken.entries().front().bytes.data(); };
+  auto first = std::optional(session.snapshot(pool));
+  const auto* memory = address_of(*first);
   CHECK(pool.available() == 0);
   std::thread returns([&] { first.reset(); });
-  const auto  second = session.snapshot(pool);
+  const auto second = session.snapshot(pool);
   returns.join();
   CHECK(address_of(second) == memory);
 }
 
 TEST_CASE("a state that is bad, or half a step, is not given as a snapshot", "[session][snapshot]") {
-  log_capture           log;
-  adding_model          model;
-  bool                  is_bad = false;
+  log_capture log;
+  adding_model model;
+  bool is_bad = false;
   sw::monitored_session session(at_once(), model, rejects_hook{&is_bad});
   session.run(std::int64_t{1});
   model.before = failing<sw::internal_error>(1);
@@ -122,9 +122,9 @@ TEST_CASE("a state that is bad, or half a step, is not given as a snapshot", "[s
 }
 
 TEST_CASE("after a recovery, a failed source, a stop, or the end of the data there is a snapshot as before", "[session][snapshot]") {
-  log_capture  log;
+  log_capture log;
   recovery_rig rig;
-  auto         session = rig.start_saving_every(2);
+  auto session = rig.start_saving_every(2);
   run_until(session, 3);
   rig.model.before = failing<sw::aborted_error>(1);
   session.run(std::int64_t{4});
@@ -134,7 +134,11 @@ TEST_CASE("after a recovery, a failed source, a stop, or the end of the data the
   struct failing_source : counting_source {
     const std::int64_t* peek() { throw sw::internal_error("the source is broken"); }
   } broken;
-  CHECK_THROWS_AS([&] { for ([[maybe_unused]] const auto& step : session.steps(broken)) {} }(), sw::internal_error);
+  CHECK_THROWS_AS(
+      [&] {
+        for ([[maybe_unused]] const auto& step : session.steps(broken)) {}
+      }(),
+      sw::internal_error);
   CHECK(session.snapshot().step() == 3);
   for ([[maybe_unused]] const auto& step : session.steps(std::vector<std::int64_t>{1, 2})) {}
   CHECK(session.snapshot().step() == 5);
@@ -143,35 +147,36 @@ TEST_CASE("after a recovery, a failed source, a stop, or the end of the data the
 }
 
 TEST_CASE("a session that never recovers gives snapshots, too", "[session][snapshot]") {
-  adding_model                   model;
+  adding_model model;
   sw::singular_monitored_session session(at_once(), model);
   session.run(std::int64_t{1});
   CHECK(session.snapshot().step() == 1);
 }
 
 TEST_CASE("a snapshot at a master is taken between the steps of all who sit there", "[session][snapshot]") {
-  log_capture           log;
-  shared_model          model;
-  const auto            clock = std::make_shared<sw::held_clock>();
+  log_capture log;
+  shared_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
   sw::monitored_session chief(settings_on(clock), chief_of(model, "local:snapshots"));
   sw::monitored_session worker(settings_on(clock), worker_of(model, "local:snapshots"));
-  std::jthread          steps([&] {
+  std::jthread steps([&] {
     for (int i = 0; i < 300; ++i) { worker.run(); }
   });
   for (int i = 0; i < 30; ++i) {
     shared_model seen;
-    const auto   taken = chief.snapshot();
+    const auto taken = chief.snapshot();
     sw::restore(seen, taken);
     CHECK(seen.is_whole());
     CHECK(taken.step() == seen.count);
   }
 }
 
-TEST_CASE("CKPT-9 a snapshot that does not fit a model is refused by name, shape and dtype, and nothing is written", "[session][snapshot]") {
-  adding_model          model;
+TEST_CASE("CKPT-9 a snapshot that does not fit a model is refused by name, shape and dtype, and nothing is written",
+          "[session][snapshot]") {
+  adding_model model;
   sw::monitored_session session(at_once(), model);
   session.run(std::int64_t{1});
-  const auto        taken = session.snapshot();
+  const auto taken = session.snapshot();
   other_shape_model shapes;
   CHECK_THROWS_AS(sw::restore(shapes, taken), sw::invalid_argument_error);
   CHECK_THROWS_WITH(sw::restore(shapes, taken), Catch::Contains("weights: checkpoint has DT_FLOAT [3], model has DT_FLOAT [2]"));
@@ -184,7 +189,7 @@ TEST_CASE("CKPT-9 a snapshot that does not fit a model is refused by name, shape
 }
 
 TEST_CASE("a model that counts its steps itself has the count of the snapshot once it is restored", "[session][snapshot]") {
-  own_count_model       model;
+  own_count_model model;
   sw::monitored_session session(at_once(), model);
   for (int i = 0; i < 3; ++i) { session.run(); }
   own_count_model another;

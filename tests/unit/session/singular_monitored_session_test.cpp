@@ -18,15 +18,15 @@ namespace {
 /// Gives the test the session's coordinator, and tells of its end.
 struct coordinator_hook {
   sw::coordinator** threads;
-  int*              ends;
+  int* ends;
   void after_create_session(auto&, sw::coordinator& given) { *threads = &given; }
   void end(auto&) { ++*ends; }
 };
 
 struct rig {
-  adding_model     model;
+  adding_model model;
   sw::coordinator* threads = nullptr;
-  int              ends = 0;
+  int ends = 0;
   sw::singular_monitored_session<sw::model_session<adding_model>, coordinator_hook> session{model, coordinator_hook{&threads, &ends}};
 };
 

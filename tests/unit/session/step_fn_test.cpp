@@ -34,7 +34,7 @@ struct fails_once {
 
 struct aborting_hook {
   fails_once* fault;
-  void        before_run(auto&) { fault->check(); }
+  void before_run(auto&) { fault->check(); }
 };
 
 sw::session_settings at_once() { return {.retry = {.initial_backoff = 0}}; }
@@ -42,11 +42,11 @@ sw::session_settings at_once() { return {.retry = {.initial_backoff = 0}}; }
 }  // namespace
 
 TEST_CASE("STEP-1 STEP-2 STEP-3 a step function gets a context, and what it returns is returned", "[session][step_fn]") {
-  adding_model          model;
-  int                   before = 0;
-  int                   after = 0;
+  adding_model model;
+  int before = 0;
+  int after = 0;
   sw::monitored_session session(model, counting_hook{&before, &after});
-  const auto            sum = session.run_step_fn([](auto& context) {
+  const auto sum = session.run_step_fn([](auto& context) {
     const auto first = context.run_with_hooks(1).loss;
     return first + context.run_with_hooks(2).loss;
   });
@@ -56,9 +56,9 @@ TEST_CASE("STEP-1 STEP-2 STEP-3 a step function gets a context, and what it retu
 }
 
 TEST_CASE("STEP-4 runs on the raw session of the context trigger no hook", "[session][step_fn]") {
-  adding_model          model;
-  int                   before = 0;
-  int                   after = 0;
+  adding_model model;
+  int before = 0;
+  int after = 0;
   sw::monitored_session session(model, counting_hook{&before, &after});
   session.run_step_fn([](auto& context) { context.session().run(5); });
   CHECK(before == 0);
@@ -67,11 +67,11 @@ TEST_CASE("STEP-4 runs on the raw session of the context trigger no hook", "[ses
 }
 
 TEST_CASE("STEP-5 request_stop leaves the step function by stop_iteration; in a with-block that is a clean end", "[session][step_fn]") {
-  adding_model          model;
-  int                   before = 0;
-  int                   after = 0;
+  adding_model model;
+  int before = 0;
+  int after = 0;
   sw::monitored_session session(model, counting_hook{&before, &after});
-  const auto            stopping = [](auto& context) { context.request_stop(); };
+  const auto stopping = [](auto& context) { context.request_stop(); };
   CHECK_THROWS_AS(session.run_step_fn(stopping), sw::stop_iteration);
   CHECK_FALSE(session.should_stop());
   CHECK(before == 0);
@@ -81,10 +81,10 @@ TEST_CASE("STEP-5 request_stop leaves the step function by stop_iteration; in a 
 }
 
 TEST_CASE("STEP-6 REC-3 after a failure that may pass the whole step function is repeated, raw runs and all", "[session][step_fn]") {
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), model);
-  fails_once            fault;
-  int                   calls = 0;
+  fails_once fault;
+  int calls = 0;
   session.run_step_fn([&](auto& context) {
     ++calls;
     context.session().run(3);
@@ -97,10 +97,10 @@ TEST_CASE("STEP-6 REC-3 after a failure that may pass the whole step function is
 }
 
 TEST_CASE("STEP-7 a run with hooks that fails repeats the step function, not itself", "[session][step_fn]") {
-  adding_model          model;
-  fails_once            fault;
+  adding_model model;
+  fails_once fault;
   sw::monitored_session session(at_once(), model, aborting_hook{&fault});
-  int                   calls = 0;
+  int calls = 0;
   session.run_step_fn([&](auto& context) {
     ++calls;
     context.run_with_hooks(1);
@@ -115,14 +115,14 @@ TEST_CASE("STEP-8 D-11 a repeated step function gets the raw session of now", "[
     numbered_session(adding_model& model, int n) : sw::model_session<adding_model>(model), number(n) {}
   };
   struct numbering_creator {
-    adding_model*    model;
-    int              made = 0;
+    adding_model* model;
+    int made = 0;
     numbered_session create_session() { return {*model, ++made}; }
   };
-  adding_model          model;
+  adding_model model;
   sw::monitored_session session(at_once(), numbering_creator{&model});
-  fails_once            fault;
-  std::vector<int>      seen;
+  fails_once fault;
+  std::vector<int> seen;
   session.run_step_fn([&](auto& context) {
     seen.push_back(context.session().number);
     fault.check();
@@ -131,9 +131,9 @@ TEST_CASE("STEP-8 D-11 a repeated step function gets the raw session of now", "[
 }
 
 TEST_CASE("STEP-9 a singular session does not repeat it", "[session][step_fn]") {
-  adding_model                   model;
+  adding_model model;
   sw::singular_monitored_session session(model);
-  fails_once                     fault;
+  fails_once fault;
   CHECK_THROWS_AS(session.run_step_fn([&](auto&) { fault.check(); }), sw::aborted_error);
   CHECK(session.run_step_fn([](auto& context) { return context.run_with_hooks(2).loss; }) == 2);
 }

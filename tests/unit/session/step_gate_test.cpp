@@ -31,7 +31,7 @@ std::jthread visitor(sw::step_gate& gate, entry as, std::string& story, char nam
 
 TEST_CASE("who is alone keeps all others out, and they come in the order of their arrival", "[session][gate]") {
   sw::step_gate gate;
-  std::string   story;
+  std::string story;
   gate.enter(entry::alone);
   {
     std::vector<std::jthread> visitors;
@@ -48,7 +48,7 @@ TEST_CASE("who is alone keeps all others out, and they come in the order of thei
 
 TEST_CASE("many share, until somebody waits to be alone: who comes after that waits behind", "[session][gate]") {
   sw::step_gate gate;
-  std::string   story;
+  std::string story;
   gate.enter(entry::shared);
   gate.enter(entry::shared);
   {
@@ -64,7 +64,7 @@ TEST_CASE("many share, until somebody waits to be alone: who comes after that wa
 }
 
 TEST_CASE("all who would share and stand in front are let in together", "[session][gate]") {
-  sw::step_gate    gate;
+  sw::step_gate gate;
   std::atomic<int> inside = 0;
   gate.enter(entry::alone);
   std::vector<std::jthread> visitors;

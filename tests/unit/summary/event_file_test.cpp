@@ -66,9 +66,7 @@ TEST_CASE("a name that somebody takes between looking and making is not touched"
   const auto files = std::make_shared<test::fault_file_system>();
   bool was_taken = false;
   files->before_each([&](const test::event& asked) {
-    if (asked.kind == test::operation::open && !std::exchange(was_taken, true)) {
-      test::write_file_text(asked.path, "somebody else's");
-    }
+    if (asked.kind == test::operation::open && !std::exchange(was_taken, true)) { test::write_file_text(asked.path, "somebody else's"); }
   });
   auto made = summary::make_event_file(files, directory.path(), now, "");
   REQUIRE(made.ok());

@@ -28,10 +28,10 @@ namespace {
 
 // A file in a directory of its own, on a clock that stands still at 1700000000.
 struct desk {
-  test::temporary_directory                directory;
-  std::shared_ptr<sw::held_clock>          time = std::make_shared<sw::held_clock>();
+  test::temporary_directory directory;
+  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
   std::shared_ptr<test::fault_file_system> files = std::make_shared<test::fault_file_system>();
-  std::string                              path = directory / "run/metrics";
+  std::string path = directory / "run/metrics";
 
   [[nodiscard]] summary::metric_writer_options options() const {
     summary::metric_writer_options made;
@@ -95,20 +95,20 @@ TEST_CASE("a file that is there is gone on with, and has one header", "[summary]
 
 TEST_CASE("half a line that a kill left is cut off with a warning", "[summary][metrics]") {
   const test::log_capture log;
-  const desk              with;
-  const std::string       header = "wall_time,step,tag,value\n";
+  const desk with;
+  const std::string header = "wall_time,step,tag,value\n";
   const auto [left, kept] = GENERATE_COPY(std::pair(header + "1.000000,1,loss,0.5\n1.0000", header + "1.000000,1,loss,0.5\n"),
-                                          std::pair(header + std::string(10'000, 'x'), header),
-                                          std::pair(header.substr(0, 7), header));
+                                          std::pair(header + std::string(10'000, 'x'), header), std::pair(header.substr(0, 7), header));
   { summary::csv_writer empty(with.path, with.options()); }
   test::write_file_text(with.path, left);
   { summary::csv_writer csv(with.path, with.options()); }
   CHECK(file_text(with.path) == kept);
-  CHECK(log.contains(sw::log_level::warning, "half a line, " + std::to_string(left.size() - (left.size() < 20 ? 0 : kept.size())) + " bytes"));
+  CHECK(log.contains(sw::log_level::warning,
+                     "half a line, " + std::to_string(left.size() - (left.size() < 20 ? 0 : kept.size())) + " bytes"));
 }
 
 TEST_CASE("a file of something else is refused and not touched", "[summary][metrics]") {
-  const desk        with;
+  const desk with;
   const std::string other = "step,loss\n1,0.5\nhalf";
   { summary::csv_writer empty(with.path, with.options()); }
   test::write_file_text(with.path, other);
@@ -128,9 +128,9 @@ TEST_CASE("one writer a file at a time", "[summary][metrics]") {
 
 TEST_CASE("a failed write of metrics is thrown once and told", "[summary][metrics]") {
   const test::log_capture log;
-  const desk              with;
-  summary::csv_writer     csv(with.path, with.options());
-  std::promise<sw::errc>  told;
+  const desk with;
+  summary::csv_writer csv(with.path, with.options());
+  std::promise<sw::errc> told;
   csv.on_failure([&](const sw::status& failure) { told.set_value(failure.code); });
   with.files->inject({.kind = operation::write, .path_contains = "metrics", .errno_value = ENOSPC, .from_then_on = true});
   csv.add_scalar("loss", 1, 1);
@@ -145,7 +145,7 @@ TEST_CASE("a failed write of metrics is thrown once and told", "[summary][metric
 }
 
 TEST_CASE("the first line later than flush_secs after a flush flushes", "[summary][metrics]") {
-  const desk          with;
+  const desk with;
   summary::csv_writer csv(with.path, with.options());
   csv.flush();
   const auto before = with.files->operations();
@@ -183,7 +183,7 @@ TEST_CASE("an event writer passes scalars and starts on to its metric writers, a
 
 TEST_CASE("a failure of a metric writer is one of the event writer that feeds it", "[summary][metrics]") {
   const test::log_capture log;
-  const desk              with;
+  const desk with;
   const auto csv = std::make_shared<summary::csv_writer>(with.path, with.options());
   summary::writer_options options;
   options.metrics = {csv};

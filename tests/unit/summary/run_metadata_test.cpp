@@ -7,9 +7,9 @@
 #include "support/temporary_directory.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/base/error.hpp>
 #include <stepwell/format/proto/event.pb.h>
 #include <stepwell/format/proto/run_metadata.pb.h>
+#include <stepwell/base/error.hpp>
 #include <stepwell/summary/writer.hpp>
 
 namespace sw = stepwell;
@@ -20,9 +20,9 @@ namespace test = stepwell::test;
 namespace {
 
 struct desk {
-  test::temporary_directory                directory;
+  test::temporary_directory directory;
   std::shared_ptr<test::fault_file_system> files = std::make_shared<test::fault_file_system>();
-  summary::writer_options                  options;
+  summary::writer_options options;
 
   desk() {
     options.files = files;
@@ -47,9 +47,8 @@ tensorflow::Event second_event(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("EVT-9 run metadata stand in the event file under their tag and step, as protobuf's classes read them",
-          "[summary][writer]") {
-  const desk      with;
+TEST_CASE("EVT-9 run metadata stand in the event file under their tag and step, as protobuf's classes read them", "[summary][writer]") {
+  const desk with;
   summary::writer writer(with.directory.path(), with.options);
   writer.add_run_metadata(one_run(), "step_20", 20);
   writer.close();
@@ -64,7 +63,7 @@ TEST_CASE("EVT-9 run metadata stand in the event file under their tag and step, 
 }
 
 TEST_CASE("EVT-9 a tag of run metadata is taken once a writer, a second time is a wrong argument", "[summary][writer]") {
-  const desk      with;
+  const desk with;
   summary::writer writer(with.directory.path(), with.options);
   writer.add_run_metadata(one_run(), "step_2", 2);
   CHECK_THROWS_AS(writer.add_run_metadata(one_run(), "step_2", 4), sw::invalid_argument_error);
@@ -80,7 +79,7 @@ TEST_CASE("EVT-9 a tag of run metadata is taken once a writer, a second time is 
 }
 
 TEST_CASE("EVT-9 run metadata for a closed writer are dropped with a warning, whatever their tag", "[summary][writer]") {
-  const desk      with;
+  const desk with;
   summary::writer writer(with.directory.path(), with.options);
   writer.add_run_metadata(one_run(), "step_2", 2);
   writer.close();
@@ -107,9 +106,9 @@ TEST_CASE("EVT-9 a failed write comes out of the next add of run metadata, once"
 }
 
 TEST_CASE("what the writer's task does lands in the trace of who added, or asked for the flush", "[summary][writer]") {
-  const desk         with;
+  const desk with;
   const test::traced timeline;
-  summary::writer    writer(with.directory.path(), with.options);
+  summary::writer writer(with.directory.path(), with.options);
   {
     const sw::trace_scope scope(timeline.recorder);
     writer.add_scalar("loss", 1, 1);
@@ -128,9 +127,9 @@ TEST_CASE("what the writer's task does lands in the trace of who added, or asked
 }
 
 TEST_CASE("bytes are written on the timeline of who added them, also when it is no longer recording", "[summary][writer]") {
-  const desk         with;
+  const desk with;
   const test::traced timeline;
-  summary::writer    writer(with.directory.path(), with.options);
+  summary::writer writer(with.directory.path(), with.options);
   {
     const sw::trace_scope scope(timeline.recorder);
     writer.add_scalar("loss", 1, 1);
@@ -141,10 +140,10 @@ TEST_CASE("bytes are written on the timeline of who added them, also when it is 
 }
 
 TEST_CASE("sessions that share a writer find what they asked for on their own timelines", "[summary][writer]") {
-  const desk         with;
+  const desk with;
   const test::traced one;
   const test::traced other;
-  summary::writer    writer(with.directory.path(), with.options);
+  summary::writer writer(with.directory.path(), with.options);
   for (const auto& recorder : {one.recorder, other.recorder}) {
     const sw::trace_scope scope(recorder);
     writer.add_scalar("loss", 1, 1);

@@ -18,9 +18,9 @@ namespace test = stepwell::test;
 namespace {
 
 struct failing_desk {
-  test::temporary_directory                directory;
+  test::temporary_directory directory;
   std::shared_ptr<test::fault_file_system> files = std::make_shared<test::fault_file_system>();
-  summary::writer_options                  options;
+  summary::writer_options options;
 
   failing_desk() {
     options.files = files;
@@ -29,9 +29,7 @@ struct failing_desk {
   }
 
   // From now on the disk is full.
-  void fill_up() {
-    files->inject({.kind = test::operation::write, .errno_value = ENOSPC, .from_then_on = true});
-  }
+  void fill_up() { files->inject({.kind = test::operation::write, .errno_value = ENOSPC, .from_then_on = true}); }
 };
 
 // Adds until the failure comes out, which it must.

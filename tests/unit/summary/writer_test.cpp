@@ -18,7 +18,7 @@ namespace {
 
 // A writer in a directory of its own, on a clock that stands still at 1700000000.
 struct desk {
-  test::temporary_directory       directory;
+  test::temporary_directory directory;
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
 
   [[nodiscard]] summary::writer_options options(format::summary_style style = format::summary_style::simple) const {

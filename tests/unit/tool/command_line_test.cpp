@@ -28,10 +28,17 @@ TEST_CASE("help lists every command and every exit code, and each command has it
 }
 
 TEST_CASE("a command line that makes no sense ends with 2, and says why on the error stream", "[tool][command_line]") {
-  const std::vector<std::vector<std::string>> wrong = {
-      {}, {"inspekt"}, {"inspect"}, {"inspect", "a", "--limit", "3"}, {"inspect", "a", "--diff", "b", "--tolerance", "-1"},
-      {"events", "a", "--csv", "--json"}, {"events", "a", "-f", "-r"}, {"plot", "a"}, {"prune", "a", "--max-to-keep", "-1"},
-      {"export", "a"}, {"completion", "csh"}};
+  const std::vector<std::vector<std::string>> wrong = {{},
+                                                       {"inspekt"},
+                                                       {"inspect"},
+                                                       {"inspect", "a", "--limit", "3"},
+                                                       {"inspect", "a", "--diff", "b", "--tolerance", "-1"},
+                                                       {"events", "a", "--csv", "--json"},
+                                                       {"events", "a", "-f", "-r"},
+                                                       {"plot", "a"},
+                                                       {"prune", "a", "--max-to-keep", "-1"},
+                                                       {"export", "a"},
+                                                       {"completion", "csh"}};
   for (const auto& words : wrong) {
     const auto said = run_tool(words);
     INFO((words.empty() ? "nothing" : words.back()));
@@ -87,7 +94,7 @@ TEST_CASE("names are shown without bytes that a terminal would obey", "[tool][te
 
 TEST_CASE("JSON says what it has no word for as texts, and mends what is no UTF-8", "[tool][text]") {
   std::ostringstream out;
-  tool::json_writer  json(out);
+  tool::json_writer json(out);
   json.begin_object();
   json.member("a\"\\\n\x01", 0.1);
   json.member("nan", std::numeric_limits<double>::quiet_NaN());

@@ -20,7 +20,7 @@ namespace {
 
 struct damaged_files {
   std::shared_ptr<memory_files> files = std::make_shared<memory_files>();
-  tool_rig                      rig{.files = files};
+  tool_rig rig{.files = files};
 
   explicit damaged_files(std::map<std::string, std::string> whole) { files->content = std::move(whole); }
 
@@ -66,7 +66,9 @@ TEST_CASE("a damaged checkpoint is never called whole by verify, whatever byte i
       const auto said = here.rig.run({"verify", "run/small"});
       // The end of an index is filled up with zeros that mean nothing: 48 bytes, of which places and magic number count.
       const bool may_be_filling = path.ends_with(".index") && at + 48 >= whole.size() && at + 8 < whole.size();
-      if (!is_consistent(said) || (said.how == outcome::good && !may_be_filling)) { FAIL(path << ": " << what << "\n" << said.out << said.err); }
+      if (!is_consistent(said) || (said.how == outcome::good && !may_be_filling)) {
+        FAIL(path << ": " << what << "\n" << said.out << said.err);
+      }
     });
   }
   SUCCEED();
@@ -74,12 +76,15 @@ TEST_CASE("a damaged checkpoint is never called whole by verify, whatever byte i
 
 TEST_CASE("inspect of a damaged checkpoint fails with a message, or shows what is still known to be good", "[tool][damage]") {
   damaged_files here(small_checkpoint());
-  const auto    good = here.rig.run({"inspect", "run/small", "--stats"}).out;
+  const auto good = here.rig.run({"inspect", "run/small", "--stats"}).out;
   for (const auto& [path, whole] : small_checkpoint()) {
     here.each_damage(path, [&](const std::string& what, std::size_t, bool) {
-      for (const auto& words : std::vector<std::vector<std::string>>{
-               {"inspect", "run/small"}, {"inspect", "run/small", "--json"}, {"inspect", "run/small", "--stats"}, {"inspect", "run", "--print", "layer/weights"},
-               {"inspect", "run", "--diff", "run/small"}, {"verify", "run", "--json"}}) {
+      for (const auto& words : std::vector<std::vector<std::string>>{{"inspect", "run/small"},
+                                                                     {"inspect", "run/small", "--json"},
+                                                                     {"inspect", "run/small", "--stats"},
+                                                                     {"inspect", "run", "--print", "layer/weights"},
+                                                                     {"inspect", "run", "--diff", "run/small"},
+                                                                     {"verify", "run", "--json"}}) {
         const auto said = here.rig.run(words);
         const bool is_stats = words.size() == 3 && words.back() == "--stats";
         if (!is_consistent(said) || (is_stats && said.how == outcome::good && said.out != good)) {
@@ -93,7 +98,7 @@ TEST_CASE("inspect of a damaged checkpoint fails with a message, or shows what i
 
 TEST_CASE("a damaged event file is never read to its end without complaint", "[tool][damage]") {
   const std::string path = "run/events.out.tfevents.1";
-  damaged_files     here(std::map<std::string, std::string>{{path, sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}});
+  damaged_files here(std::map<std::string, std::string>{{path, sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}});
   std::map<std::string, std::size_t> whole;
   for (const std::string form : {"--json", "--csv", "--lines"}) { whole[form] = here.rig.run({"events", "run", form}).out.size(); }
   here.each_damage(path, [&](const std::string& what, std::size_t, bool is_cut) {
@@ -110,7 +115,7 @@ TEST_CASE("a damaged event file is never read to its end without complaint", "[t
 
 TEST_CASE("plot and stats of damaged event files end with an exit code", "[tool][damage]") {
   const std::string path = "run/events.out.tfevents.1";
-  damaged_files     here(std::map<std::string, std::string>{{path, sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}});
+  damaged_files here(std::map<std::string, std::string>{{path, sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}});
   here.each_damage(path, [&](const std::string& what, std::size_t, bool) {
     const auto plot = here.rig.run({"plot", "run", "--tag", "loss", "--ascii"});
     const auto stats = here.rig.run({"stats", "run"});

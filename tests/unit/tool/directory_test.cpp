@@ -49,7 +49,7 @@ TEST_CASE("verify tells every damaged tensor, and a checkpoint that is listed an
   const workshop shop;
   save(shop, 1, 2);
   const auto path = shop.directory / "model.ckpt-2.data-00000-of-00001";
-  auto       data = sw::test::file_text(path);
+  auto data = sw::test::file_text(path);
   for (auto& byte : data) { byte = static_cast<char>(byte ^ 2); }
   sw::test::write_file_text(path, data);
   std::filesystem::remove(shop.directory / "model.ckpt-1.index");

@@ -26,14 +26,16 @@ namespace {
 
 std::string record_of(const format::event& happened) {
   std::vector<std::byte> bytes;
-  const auto             message = encode_event(happened);
+  const auto message = encode_event(happened);
   format::append_record(bytes, std::as_bytes(std::span(message)));
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string scalar(const std::string& tag, float value, std::int64_t step) {
-  return record_of({.wall_time = 1000 + static_cast<double>(step), .step = step,
-                    .what = format::summary{{make_scalar_value(tag, value, format::summary_style::simple)}}, .source_writer = {}});
+  return record_of({.wall_time = 1000 + static_cast<double>(step),
+                    .step = step,
+                    .what = format::summary{{make_scalar_value(tag, value, format::summary_style::simple)}},
+                    .source_writer = {}});
 }
 
 std::shared_ptr<memory_files> files_of(std::map<std::string, std::string> content) {
@@ -41,7 +43,7 @@ std::shared_ptr<memory_files> files_of(std::map<std::string, std::string> conten
 }
 
 std::vector<json> documents(const std::string& text) {
-  std::vector<json>  all;
+  std::vector<json> all;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) { all.push_back(json::parse(line)); }
   return all;
@@ -97,7 +99,7 @@ void check_file(const std::string& path, const json& expected) {
   const auto said = sw::test::run_tool({"events", path, "--json"});
   INFO(path << said.err);
   REQUIRE(said.how == outcome::good);
-  const auto  seen = documents(said.out);
+  const auto seen = documents(said.out);
   std::size_t at = 0;
   for (const auto& event : expected["events"]) {
     const auto count = event["what"] == "summary" ? event["values"].size() : std::size_t{1};
@@ -146,10 +148,11 @@ TEST_CASE("the values of chosen tags come as lines, CSV or JSON", "[tool][events
                                                {"run/notes.txt", "no events"}})};
   CHECK(rig.run({"events", "run", "--tag", "loss", "--lines"}).out ==
         "1970-01-01 00:16:41  1  loss  0.5\n1970-01-01 00:16:42  2  loss  0.25\n");
-  CHECK(rig.run({"events", "run", "--csv"}).out == "file,wall_time,step,tag,kind,value\n"
-                                                   "run/a.tfevents.1,1001,1,loss,scalar,0.5\n"
-                                                   "run/a.tfevents.1,1001,1,\"a,\"\"b\"\"\",scalar,2\n"
-                                                   "run/b.tfevents.2,1002,2,loss,scalar,0.25\n");
+  CHECK(rig.run({"events", "run", "--csv"}).out ==
+        "file,wall_time,step,tag,kind,value\n"
+        "run/a.tfevents.1,1001,1,loss,scalar,0.5\n"
+        "run/a.tfevents.1,1001,1,\"a,\"\"b\"\"\",scalar,2\n"
+        "run/b.tfevents.2,1002,2,loss,scalar,0.25\n");
   CHECK(documents(rig.run({"events", "run/b.tfevents.2", "--json"}).out)[0]["value"] == 0.25);
 }
 
@@ -182,10 +185,10 @@ TEST_CASE("a last record that is cut short is told of", "[tool][events]") {
 }
 
 TEST_CASE("following shows what is written later, whole records only, and goes on with later files", "[tool][events]") {
-  const auto      whole = scalar("loss", 2, 2);
+  const auto whole = scalar("loss", 2, 2);
   std::stop_source stop;
-  const auto      time = std::make_shared<sw::test::leaping_clock>();
-  const auto      files = files_of({});
+  const auto time = std::make_shared<sw::test::leaping_clock>();
+  const auto files = files_of({});
   files->content["run/a.tfevents.1"] = scalar("loss", 1, 1) + whole.substr(0, 10);
   time->meanwhile = [&](std::size_t wait) {
     if (wait == 1) { files->content["run/a.tfevents.1"] += whole.substr(10); }
@@ -196,10 +199,11 @@ TEST_CASE("following shows what is written later, whole records only, and goes o
   const auto said = rig.run({"events", "run", "-f", "--csv"});
   CHECK(said.how == outcome::good);
   CHECK(said.err.empty());
-  CHECK(said.out == "file,wall_time,step,tag,kind,value\n"
-                    "run/a.tfevents.1,1001,1,loss,scalar,1\n"
-                    "run/a.tfevents.1,1002,2,loss,scalar,2\n"
-                    "run/b.tfevents.2,1003,3,loss,scalar,3\n");
+  CHECK(said.out ==
+        "file,wall_time,step,tag,kind,value\n"
+        "run/a.tfevents.1,1001,1,loss,scalar,1\n"
+        "run/a.tfevents.1,1002,2,loss,scalar,2\n"
+        "run/b.tfevents.2,1003,3,loss,scalar,3\n");
 }
 
 TEST_CASE("names of tags and texts cannot steer the terminal", "[tool][events]") {

@@ -6,11 +6,11 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
+#include <zlib.h>
 #include <array>
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <zlib.h>
 
 namespace sw = stepwell;
 using sw::test::run_tool;
@@ -68,8 +68,8 @@ std::map<std::string, std::string> exported(const temporary_directory& directory
 TEST_CASE("export writes an array a tensor, of its name, shape and values", "[tool][export]") {
   const temporary_directory directory;
   const std::vector<double> values{1, -2, 0.5, 4, 5, 6};
-  std::int64_t              step = 7;
-  sw::checkpoint_writer     writer(directory / "m");
+  std::int64_t step = 7;
+  sw::checkpoint_writer writer(directory / "m");
   writer.add("layer/w", {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});
   writer.add("step", sw::view_of(step));
   writer.commit();
@@ -85,9 +85,9 @@ TEST_CASE("export writes an array a tensor, of its name, shape and values", "[to
 }
 
 TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]") {
-  const temporary_directory          directory;
+  const temporary_directory directory;
   const std::array<std::uint16_t, 3> bits{0x3f80, 0xc040, 0x7f80};  // 1, -3, infinity
-  sw::checkpoint_writer              writer(directory / "m");
+  sw::checkpoint_writer writer(directory / "m");
   writer.add("w", {sw::dtype::bfloat16, {3}, std::as_bytes(std::span(bits))});
   writer.commit();
   const auto arrays = exported(directory);
@@ -99,10 +99,10 @@ TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]
 }
 
 TEST_CASE("strings become bytes of one width; those that NumPy would shorten are left out, and said", "[tool][export]") {
-  const temporary_directory      directory;
+  const temporary_directory directory;
   const std::vector<std::string> good{"a", "bcd"};
   const std::vector<std::string> bad{std::string("x\0", 2)};
-  sw::checkpoint_writer          writer(directory / "m");
+  sw::checkpoint_writer writer(directory / "m");
   writer.add_strings("good", {2}, good);
   writer.add_strings("bad", {1}, bad);
   writer.commit();
@@ -110,16 +110,17 @@ TEST_CASE("strings become bytes of one width; those that NumPy would shorten are
   CHECK(arrays.size() == 1);
   CHECK(header_of(arrays.at("good.npy")) == "{'descr': '|S3', 'fortran_order': False, 'shape': (2,), }");
   CHECK(elements_of(arrays.at("good.npy")) == std::string("a\0\0bcd", 6));
-  CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).err.find("left out bad: a string ends in a zero byte") != std::string::npos);
+  CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).err.find("left out bad: a string ends in a zero byte") !=
+        std::string::npos);
 }
 
 TEST_CASE("tensors of many pieces, in slices, and without elements are exported whole", "[tool][export]") {
   const temporary_directory directory;
-  std::vector<float>        many(700'000);
+  std::vector<float> many(700'000);
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<float>(i); }
   const std::vector<float> left{1, 2};
   const std::vector<float> right{3, 4};
-  sw::checkpoint_writer    writer(directory / "m");
+  sw::checkpoint_writer writer(directory / "m");
   writer.add("many", {sw::dtype::float32, {700'000}, std::as_bytes(std::span(many))});
   writer.add("none", {sw::dtype::float32, {0, 3}, {}});
   writer.add_slice("sliced", {2, 2}, {{}, {0, 1}}, {sw::dtype::float32, {2, 1}, std::as_bytes(std::span(left))});
@@ -136,8 +137,8 @@ TEST_CASE("tensors of many pieces, in slices, and without elements are exported 
 
 TEST_CASE("of a damaged checkpoint nothing is exported, and an older export stays", "[tool][export]") {
   const temporary_directory directory;
-  float                     w = 1;
-  sw::checkpoint_writer     writer(directory / "m");
+  float w = 1;
+  sw::checkpoint_writer writer(directory / "m");
   writer.add("w", sw::view_of(w));
   writer.commit();
   sw::test::write_file_text(directory / "m.npz", "older");

@@ -73,7 +73,9 @@ void check_checkpoint(const std::string& prefix, const json& expected) {
       CHECK(tensor["crc32c"] == row["crc32c"]);
     }
     check_sum(tensor, row);
-    if (row.contains("values") && row["dtype"] != "DT_STRING" && row["dtype"] != "DT_COMPLEX64" && row["dtype"] != "DT_COMPLEX128") { check_values(prefix, row); }
+    if (row.contains("values") && row["dtype"] != "DT_STRING" && row["dtype"] != "DT_COMPLEX64" && row["dtype"] != "DT_COMPLEX128") {
+      check_values(prefix, row);
+    }
   }
   CHECK(seen["tensors"].size() == at);
 }
@@ -135,7 +137,7 @@ TEST_CASE("--stats counts NaN and infinities, and leaves them out of the rest", 
 
 TEST_CASE("statistics of many pieces are those of the whole", "[tool][inspect]") {
   const temporary_directory directory;
-  std::vector<float>        many(1'000'000);  // four pieces
+  std::vector<float> many(1'000'000);  // four pieces
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<float>(i % 1000); }
   write_two(directory / "m", many, 1);
   const auto seen = json::parse(run_tool({"inspect", directory / "m", "--stats", "--json"}).out)["tensors"][1];
@@ -188,7 +190,7 @@ TEST_CASE("--diff tells what only one has, other dtypes and shapes, and how far 
   CHECK(diff("b", {"--tolerance", "1"})[0]["elements"] == 1);
   CHECK(diff("b", {"--tolerance", "3"}).empty());
 
-  float                 w = 1;
+  float w = 1;
   sw::checkpoint_writer writer(directory / "c");
   writer.add("global_step", sw::view_of(w));
   writer.add("other", sw::view_of(w));

@@ -42,15 +42,16 @@ TEST_CASE("a chart in the terminal has numbers at its axes and a line that says 
   write_losses(directory.path(), 1, 8);
   const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--width", "40", "--height", "5", "--ascii"});
   CHECK(said.how == outcome::good);
-  CHECK(said.out == "   loss\n"
-                    "1 +**\n"
-                    "  |  **\n"
-                    "  |    ****\n"
-                    "  |        *************************\n"
-                    "0 +                                 ***\n"
-                    "  +--------------------+---------------\n"
-                    "                       5\n"
-                    "  ── loss  last 0.125 at step 8, from 0.125 to 1, 8 points\n");
+  CHECK(said.out ==
+        "   loss\n"
+        "1 +**\n"
+        "  |  **\n"
+        "  |    ****\n"
+        "  |        *************************\n"
+        "0 +                                 ***\n"
+        "  +--------------------+---------------\n"
+        "                       5\n"
+        "  ── loss  last 0.125 at step 8, from 0.125 to 1, 8 points\n");
 }
 
 TEST_CASE("braille dots draw lines finer than letters", "[tool][plot]") {
@@ -124,7 +125,8 @@ TEST_CASE("ticks are round numbers that can be told apart", "[tool][plot]") {
 
 TEST_CASE("any finite values have an axis, the greatest and the least of all too", "[tool][plot]") {
   const double most = std::numeric_limits<double>::max();
-  for (const auto& [low, high] : std::vector<std::pair<double, double>>{{-most, most}, {most, most}, {0, 0}, {5e-324, 5e-324}, {0, 5e-324}, {1, 1 + 1e-15}, {-1e300, 1e-300}}) {
+  for (const auto& [low, high] : std::vector<std::pair<double, double>>{
+           {-most, most}, {most, most}, {0, 0}, {5e-324, 5e-324}, {0, 5e-324}, {1, 1 + 1e-15}, {-1e300, 1e-300}}) {
     for (const bool is_round : {true, false}) {
       const tool::axis of({low, high}, 5, is_round);
       INFO(low << " to " << high);
@@ -136,15 +138,15 @@ TEST_CASE("any finite values have an axis, the greatest and the least of all too
 
 TEST_CASE("without colours several lines get a chart each", "[tool][plot]") {
   const tool::chart drawn{.lines = {tool::series("a"), tool::series("b")}, .title = "a, b", .width = 30, .height = 4};
-  auto              two = drawn;
+  auto two = drawn;
   for (auto& line : two.lines) { line.add(1, 2); }
   std::ostringstream out;
-  tool::console      to{.out = out, .err = out};
+  tool::console to{.out = out, .err = out};
   tool::draw_in_terminal(two, true, to);
   CHECK(out.str().find("── a") != std::string::npos);
   CHECK(out.str().find("── b") != std::string::npos);
   std::ostringstream coloured;
-  tool::console      terminal{.out = coloured, .err = coloured, .colours = true};
+  tool::console terminal{.out = coloured, .err = coloured, .colours = true};
   tool::draw_in_terminal(two, true, terminal);
   CHECK(coloured.str().find("a, b") != std::string::npos);
   CHECK(coloured.str().find("\x1b[36m") != std::string::npos);

@@ -40,8 +40,8 @@ struct pruned_run {
 
 TEST_CASE("prune only says what it would delete, unless told to", "[tool][prune]") {
   const pruned_run run;
-  const auto       before = sw::test::names_in(run.shop.directory.path());
-  const auto       said = run.prune({"--max-to-keep", "2"});
+  const auto before = sw::test::names_in(run.shop.directory.path());
+  const auto said = run.prune({"--max-to-keep", "2"});
   CHECK(said.how == outcome::good);
   CHECK(said.out.find("3 checkpoints") != std::string::npos);
   CHECK(said.out.find("nothing was: --yes does it") != std::string::npos);
@@ -66,7 +66,8 @@ TEST_CASE("prune keeps the best, the pinned, and one every so many hours", "[too
     CHECK(run.shop.steps() == "2 5");
   }
   SECTION("pinned") {
-    CHECK(run.prune({"--max-to-keep", "1", "--pin", "model.ckpt-3", "--pin", run.shop.directory / "model.ckpt-1", "--yes"}).how == outcome::good);
+    CHECK(run.prune({"--max-to-keep", "1", "--pin", "model.ckpt-3", "--pin", run.shop.directory / "model.ckpt-1", "--yes"}).how ==
+          outcome::good);
     CHECK(run.shop.steps() == "1 3 5");
   }
   SECTION("hours") {
@@ -79,7 +80,7 @@ TEST_CASE("prune keeps the newest whole checkpoint, though damaged ones are newe
   const pruned_run run;
   for (const auto* step : {"4", "5"}) {
     const auto path = run.shop.directory / ("model.ckpt-" + std::string(step) + ".data-00000-of-00001");
-    auto       data = sw::test::file_text(path);
+    auto data = sw::test::file_text(path);
     data[0] = static_cast<char>(data[0] ^ 1);
     sw::test::write_file_text(path, data);
   }
@@ -100,8 +101,8 @@ TEST_CASE("where no checkpoint is whole prune deletes nothing, leftovers neither
 
 TEST_CASE("prune leaves a directory alone that a process holds, and names it", "[tool][prune]") {
   const pruned_run run;
-  const auto       holder = run.shop.make();
-  const auto       said = run.prune({"--max-to-keep", "1", "--yes"});
+  const auto holder = run.shop.make();
+  const auto said = run.prune({"--max-to-keep", "1", "--yes"});
   CHECK(said.how == outcome::held);
   CHECK(said.err.find(std::to_string(::getpid())) != std::string::npos);
   CHECK(run.shop.steps() == "1 2 3 4 5");
@@ -110,7 +111,7 @@ TEST_CASE("prune leaves a directory alone that a process holds, and names it", "
 
 TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {
   const pruned_run run;
-  const auto       orphan = run.shop.directory / "model.ckpt-6.data-00000-of-00001";
+  const auto orphan = run.shop.directory / "model.ckpt-6.data-00000-of-00001";
   sw::test::write_file_text(orphan, "half a save");
   CHECK(run.prune({}).out.find("left by a killed save") != std::string::npos);
   CHECK(std::filesystem::exists(orphan));
@@ -121,7 +122,7 @@ TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[too
 TEST_CASE("prune never deletes what no saver of this library wrote", "[tool][prune]") {
   const workshop shop;
   for (const std::string step : {"1", "2"}) {
-    float                 w = 1;
+    float w = 1;
     sw::checkpoint_writer writer(shop.directory / ("model.ckpt-" + step), shop.files);
     writer.add("w", sw::view_of(w));
     writer.commit();

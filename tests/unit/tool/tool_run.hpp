@@ -17,22 +17,22 @@ namespace stepwell::test {
 
 struct said {
   tool::outcome how;
-  std::string   out;
-  std::string   err;
+  std::string out;
+  std::string err;
 };
 
 struct tool_rig {
   std::shared_ptr<io::file_system> files = io::posix_file_system();
-  std::shared_ptr<clock>           time = system_clock();
-  int                              width = 80;
-  bool                             colours = false;
-  std::stop_token                  stop = {};
+  std::shared_ptr<clock> time = system_clock();
+  int width = 80;
+  bool colours = false;
+  std::stop_token stop = {};
 
   [[nodiscard]] said run(std::vector<std::string> arguments) const {
     std::ostringstream out;
     std::ostringstream err;
-    tool::console      to{.out = out, .err = err, .width = width, .colours = colours, .files = files, .time = time, .stop = stop};
-    const auto         how = tool::run(std::move(arguments), to);
+    tool::console to{.out = out, .err = err, .width = width, .colours = colours, .files = files, .time = time, .stop = stop};
+    const auto how = tool::run(std::move(arguments), to);
     return {how, out.str(), err.str()};
   }
 };

@@ -43,7 +43,7 @@ void train(torch::nn::Sequential& network, torch::optim::Optimizer& optimizer) {
 /// What three steps make of a network whose optimiser's state was asked for before, or not.
 template<class Optimizer, class Options>
 std::vector<float> trained(const Options& options, bool is_asked) {
-  auto      network = small_network();
+  auto network = small_network();
   Optimizer optimizer(network->parameters(), options);
   if (is_asked) { (void)sw::libtorch::variables(optimizer, *network); }
   train(network, optimizer);
@@ -69,9 +69,7 @@ TEST_CASE("a tensor that a checkpoint cannot hold is refused by name, with the r
   const auto refused = [](const torch::Tensor& tensor) {
     try {
       (void)sw::variables({{"encoder/weights", tensor}});
-    } catch (const sw::invalid_argument_error& failure) {
-      return std::string(failure.what());
-    }
+    } catch (const sw::invalid_argument_error& failure) { return std::string(failure.what()); }
     return std::string("accepted");
   };
   CHECK_THAT(refused(torch::zeros({2, 3}).t()), Catch::Contains("encoder/weights") && Catch::Contains("row-major"));
@@ -87,9 +85,9 @@ TEST_CASE("a module's parameters and buffers are named by their path", "[torch]"
 }
 
 TEST_CASE("an optimiser's state is there before its first step, and is named by parameter", "[torch]") {
-  auto               network = small_network();
+  auto network = small_network();
   torch::optim::Adam adam(network->parameters());
-  const auto         names = names_of(sw::libtorch::variables(adam, *network));
+  const auto names = names_of(sw::libtorch::variables(adam, *network));
   REQUIRE(names.size() == 12);
   CHECK(names[0] == "0/weight/step");
   CHECK(names[1] == "0/weight/exp_avg");
@@ -115,12 +113,12 @@ TEST_CASE("an optimiser whose state was asked for before trains as one whose was
 }
 
 TEST_CASE("optimisers whose state is not known are refused", "[torch]") {
-  auto                  network = small_network();
+  auto network = small_network();
   torch::optim::RMSprop other(network->parameters());
   CHECK_THROWS_WITH(sw::libtorch::variables(other, *network), Catch::Contains("Adam, AdamW and SGD"));
   torch::optim::SGD dampened(network->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).dampening(0.5));
   CHECK_THROWS_WITH(sw::libtorch::variables(dampened, *network), Catch::Contains("dampening"));
-  auto               foreign = small_network();
+  auto foreign = small_network();
   torch::optim::Adam adam(foreign->parameters());
   CHECK_THROWS_WITH(sw::libtorch::variables(adam, *network), Catch::Contains("none of the module's"));
 }

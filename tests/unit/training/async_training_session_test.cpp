@@ -32,7 +32,7 @@ asio::awaitable<std::int64_t> last_step_of(auto& session, auto& source) {
 
 /// A session made in a frame of the event loop, that steps until it has done so many.
 asio::awaitable<void> made_and_run(async_rig& rig, std::int64_t last_step) {
-  auto            options = rig.options();
+  auto options = rig.options();
   counting_source source;
   options.save_summaries_steps = 1;
   auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = last_step}});
@@ -43,7 +43,7 @@ asio::awaitable<void> made_and_run(async_rig& rig, std::int64_t last_step) {
 
 TEST_CASE("an awaited training session saves by its cadence, stops by a signal, and goes on where it was", "[training][async][signals]") {
   const log_capture log;
-  async_rig         rig;
+  async_rig rig;
   {
     auto options = rig.options();
     options.stop_on = {SIGURG};
@@ -63,20 +63,21 @@ TEST_CASE("an awaited training session saves by its cadence, stops by a signal, 
   CHECK(rig.steps() == "0 2 3 5");  // every second step from the last save on
 }
 
-TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on", "[training][async][abandon][cancel]") {
-  const bool  is_cancelled = GENERATE(false, true);  // or abandoned with its event loop
+TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on",
+          "[training][async][abandon][cancel]") {
+  const bool is_cancelled = GENERATE(false, true);  // or abandoned with its event loop
   log_capture log;
-  int         handlers = 0;
+  int handlers = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {
     async_rig rig;
-    bool      is_done = false;
+    bool is_done = false;
     {
-      asio::io_context          loop;
+      asio::io_context loop;
       asio::cancellation_signal cancel;
       asio::co_spawn(loop, made_and_run(rig, 3), asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& failure) {
-        CHECK((!failure || (is_cancelled && was_aborted(failure))));
-        is_done = true;
-      }));
+                       CHECK((!failure || (is_cancelled && was_aborted(failure))));
+                       is_done = true;
+                     }));
       run_handlers(loop, handlers, is_done);
       has_ended = is_done;
       if (is_cancelled && !is_done) {

@@ -48,10 +48,10 @@ sw::stop_at_step_hook stop_at(std::int64_t step) { return sw::stop_at_step_hook(
 }  // namespace
 
 TEST_CASE("D-3 workers wait until the chief has made the model ready, and are woken when it is", "[training][master]") {
-  shared_model              model;
-  std::atomic<int>          joined = 0;
-  constexpr int             count = 3;
-  const auto                clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
+  shared_model model;
+  std::atomic<int> joined = 0;
+  constexpr int count = 3;
+  const auto clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
   std::vector<std::jthread> workers;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back([&] {
@@ -70,8 +70,8 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
 
 TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask", "[training][master]") {
   sw::test::log_capture log;
-  shared_model          model;
-  const auto            clock = std::make_shared<sw::held_clock>();
+  shared_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
   sw::monitored_session chief(settings_on(clock), chief_of(model, master));
   sw::monitored_session worker(settings_on(clock), worker_of(model, master), rolls_back{});
   CHECK_THROWS_WITH(worker.run(), Catch::Contains("a worker cannot roll back (the loss is bad)") && Catch::Contains("chief_only"));
@@ -80,8 +80,8 @@ TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask",
 
 TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[training][master]") {
   shared_model model;
-  const auto   clock = std::make_shared<sw::held_clock>();
-  std::string  message;
+  const auto clock = std::make_shared<sw::held_clock>();
+  std::string message;
   {
     std::jthread worker([&] {
       message = message_of<sw::deadline_exceeded_error>(
@@ -96,10 +96,10 @@ TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[trainin
 }
 
 TEST_CASE("an application that stops ends a worker's wait for its chief", "[training][master]") {
-  shared_model     model;
-  const auto       clock = std::make_shared<sw::held_clock>();
+  shared_model model;
+  const auto clock = std::make_shared<sw::held_clock>();
   std::stop_source stop;
-  std::string      message;
+  std::string message;
   {
     std::jthread worker([&] {
       auto settings = settings_on(clock);
@@ -113,13 +113,13 @@ TEST_CASE("an application that stops ends a worker's wait for its chief", "[trai
 }
 
 TEST_CASE("HOOK-STOP-8 the count of steps is everybody's, and each session may overshoot by the step in flight", "[training][master]") {
-  shared_model     model;
-  constexpr int    count = 3;
-  constexpr int    last = 200;
-  std::barrier     all_there(count + 1);
+  shared_model model;
+  constexpr int count = 3;
+  constexpr int last = 200;
+  std::barrier all_there(count + 1);
   std::atomic<int> own_steps = 0;
   std::atomic<int> at_last_step = 0;
-  const auto       train = [&](auto& session) {
+  const auto train = [&](auto& session) {
     all_there.arrive_and_wait();
     for ([[maybe_unused]] const auto& step : session.steps()) { ++own_steps; }
     at_last_step += session.stop_reason().cause == sw::stop_cause::last_step;
@@ -144,12 +144,12 @@ TEST_CASE("HOOK-STOP-8 the count of steps is everybody's, and each session may o
 
 TEST_CASE("the chief saves what all have done, and what it restores is whole", "[training][master]") {
   const temporary_directory directory;
-  const auto                files = fast_faulty_files();
-  constexpr int             last = 95;
+  const auto files = fast_faulty_files();
+  constexpr int last = 95;
   {
-    shared_model              model;
-    constexpr int             count = 2;
-    std::barrier              all_there(count + 1);
+    shared_model model;
+    constexpr int count = 2;
+    std::barrier all_there(count + 1);
     std::vector<std::jthread> workers;
     for (int i = 0; i < count; ++i) {
       workers.emplace_back([&] {
@@ -170,7 +170,7 @@ TEST_CASE("the chief saves what all have done, and what it restores is whole", "
   }
   for (const auto& prefix : sw::list_checkpoints(directory.path())) {
     const sw::checkpoint_reader reader(prefix);
-    const auto                  count = reader.read("count").as<std::int64_t>().front();
+    const auto count = reader.read("count").as<std::int64_t>().front();
     CHECK(reader.read("global_step").as<std::int64_t>().front() == count);
     const auto copies = reader.read("copies");
     for (const auto copy : copies.as<std::int64_t>()) { REQUIRE(copy == count); }
@@ -178,11 +178,11 @@ TEST_CASE("the chief saves what all have done, and what it restores is whole", "
 }
 
 TEST_CASE("a chief that comes back after a failure goes on from its newest checkpoint, and so do its workers", "[training][master]") {
-  log_capture               log;
+  log_capture log;
   const temporary_directory directory;
-  const auto                files = fast_faulty_files();
-  shared_model              model;
-  bool                      fails = false;
+  const auto files = fast_faulty_files();
+  shared_model model;
+  bool fails = false;
   sw::monitored_session chief(settings_on(std::make_shared<sw::held_clock>()), chief_of(model, master, directory.path()),
                               saver_in(directory, files), aborts_when_told{&fails});
   sw::monitored_session worker(settings_on(std::make_shared<sw::held_clock>()), worker_of(model, master));

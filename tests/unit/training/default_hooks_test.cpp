@@ -24,13 +24,14 @@ namespace {
 /// Everything due in every run, on a clock that moves a second a run.
 void run_three(adding_model& model, const std::string& checkpoint_dir, const std::string& summary_dir) {
   const auto clock = std::make_shared<sw::held_clock>();
-  auto       session = sw::monitored_training_session(
-      model, {.checkpoint_dir = checkpoint_dir, .save_checkpoint_steps = 1, .save_summaries_steps = 1,
-              .log_step_count_steps = 1, .summary_dir = summary_dir,
-              .summary = [](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
-                out.add_scalar("loss", result.loss, step);
-              },
-              .clock = clock});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = checkpoint_dir,
+                                                        .save_checkpoint_steps = 1,
+                                                        .save_summaries_steps = 1,
+                                                        .log_step_count_steps = 1,
+                                                        .summary_dir = summary_dir,
+                                                        .summary = [](sw::summary::writer& out, const auto& result, const auto&,
+                                                                      std::int64_t step) { out.add_scalar("loss", result.loss, step); },
+                                                        .clock = clock});
   for (std::int64_t batch = 1; batch <= 3; ++batch) {
     clock->advance(1s);
     session.run(batch);
@@ -51,9 +52,9 @@ TEST_CASE("CREATE-1 what nobody says has TensorFlow's defaults", "[training]") {
   CHECK(said_nothing.stop_grace_period_secs.count() == 120);
 
   const temporary_directory directory;
-  log_capture               log;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  adding_model              model;
+  log_capture log;
+  const auto clock = std::make_shared<sw::held_clock>();
+  adding_model model;
   auto session = sw::monitored_training_session(model, {.summary_dir = directory.path(), .clock = clock});
   for (std::int64_t batch = 1; batch <= 201; ++batch) {
     clock->advance(1s);
@@ -66,21 +67,20 @@ TEST_CASE("CREATE-1 what nobody says has TensorFlow's defaults", "[training]") {
 
 TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two periods is said", "[training]") {
   struct row {
-    sw::setting<std::int64_t>      steps;
+    sw::setting<std::int64_t> steps;
     sw::setting<sw::seconds_value> secs;
-    std::optional<std::int64_t>    steps_become;
-    std::optional<double>          secs_become;
+    std::optional<std::int64_t> steps_become;
+    std::optional<double> secs_become;
   };
-  const sw::setting<std::int64_t>      no_steps;
+  const sw::setting<std::int64_t> no_steps;
   const sw::setting<sw::seconds_value> no_secs;
-  const std::vector<row> rows = {{no_steps, no_secs, 100, {}}, {7, no_secs, 7, {}},        {no_steps, 2.5, {}, 2.5},
-                                 {sw::none, 2.5, {}, 2.5},     {7, sw::none, 7, {}},       {0, 2.5, {}, 2.5},
-                                 {7, 2.5, {}, 2.5},            {no_steps, sw::none, {}, {}}, {sw::none, no_secs, {}, {}},
-                                 {0, no_secs, {}, {}},         {no_steps, 0, {}, {}},      {sw::none, 0, {}, {}}};
+  const std::vector<row> rows = {{no_steps, no_secs, 100, {}}, {7, no_secs, 7, {}},  {no_steps, 2.5, {}, 2.5}, {sw::none, 2.5, {}, 2.5},
+                                 {7, sw::none, 7, {}},         {0, 2.5, {}, 2.5},    {7, 2.5, {}, 2.5},        {no_steps, sw::none, {}, {}},
+                                 {sw::none, no_secs, {}, {}},  {0, no_secs, {}, {}}, {no_steps, 0, {}, {}},    {sw::none, 0, {}, {}}};
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
-    const auto  made = sw::make_summary_options(sw::plain_options_of(
-        adding_options{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"}));
+    const auto made = sw::make_summary_options(
+        sw::plain_options_of(adding_options{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"}));
     REQUIRE(made.has_value() == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
     CHECK(log.contains(sw::log_level::warning, "both save_summaries_secs and save_summaries_steps") == both);
@@ -93,8 +93,8 @@ TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two period
 
 TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two periods is said", "[training]") {
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  adding_model              model;
+  const auto clock = std::make_shared<sw::held_clock>();
+  adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .clock = clock});
   const auto saved_after = [&](std::chrono::seconds pause, int runs) {
     clock->advance(pause);
@@ -111,7 +111,7 @@ TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two period
 
 TEST_CASE("CREATE-9 event files go where the checkpoints are, unless a summary_dir is said", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   run_three(model, directory / "both", "");
   CHECK(event_files_in(directory / "both") == 1);
   CHECK(scalars_in(directory / "both", "loss").size() == 3);
@@ -139,10 +139,10 @@ TEST_CASE("CREATE-10 with a summary_dir alone steps are counted and summed up, a
 
 TEST_CASE("HOOK-STOP-6 a run restored at step 3 does what is left, or so many more", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
-  const auto                go_on = [&](sw::stop_at_step_options until) {
+  adding_model model;
+  const auto go_on = [&](sw::stop_at_step_options until) {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()}, sw::stop_at_step_hook{until});
-    int  runs = 0;
+    int runs = 0;
     for (; !session.should_stop(); ++runs) { session.run(std::int64_t{1}); }
     session.close();
     return runs;

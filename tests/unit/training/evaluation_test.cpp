@@ -38,7 +38,7 @@ struct measuring_model {
   };
   float sum = 0;          // what a checkpoint holds
   float total_error = 0;  // what an evaluation finds
-  int   measured = 0;
+  int measured = 0;
 
   result step(const std::int64_t& batch) {
     if (batch < 0) { throw sw::data_loss_error("a broken picture"); }
@@ -53,8 +53,8 @@ float mean_error(const measuring_model& model) { return model.total_error / stat
 
 /// A directory with checkpoints at steps 0, 2 and 4 of an adding_model; `sum` is then 0, 3 and 10.
 struct trained_directory {
-  temporary_directory                      directory;
-  sw::test::log_capture                    log;
+  temporary_directory directory;
+  sw::test::log_capture log;
   std::shared_ptr<sw::test::leaping_clock> clock = std::make_shared<sw::test::leaping_clock>();
 
   trained_directory() {
@@ -69,11 +69,11 @@ auto some_batches() { return sw::data::source(std::vector<std::int64_t>{10, 11, 
 
 /// Looks at each run, and asks for a save of it.
 struct saving_hook : sw::boundary_work {
-  int                       saved = 0;
-  int                       ends = 0;
-  int                       errors = 0;
+  int saved = 0;
+  int ends = 0;
+  int errors = 0;
   std::vector<std::int64_t> steps = {};
-  bool                      try_save(const sw::boundary_state&) override {
+  bool try_save(const sw::boundary_state&) override {
     ++saved;
     return true;
   }
@@ -89,8 +89,9 @@ struct saving_hook : sw::boundary_work {
 
 TEST_CASE("an evaluation restores a checkpoint, steps over its data, and gives final values", "[training][evaluation]") {
   const trained_directory at;
-  measuring_model         model;
-  const auto found = sw::evaluate_once(model, at.prefix(2), some_batches(), {}, sw::final_ops_hook{&mean_error, &measuring_model::measured});
+  measuring_model model;
+  const auto found =
+      sw::evaluate_once(model, at.prefix(2), some_batches(), {}, sw::final_ops_hook{&mean_error, &measuring_model::measured});
   CHECK(model.sum == 3);
   CHECK(found.checkpoint_path == at.prefix(2));
   CHECK(found.global_step == 2);
@@ -104,7 +105,7 @@ TEST_CASE("an evaluation restores a checkpoint, steps over its data, and gives f
 
 TEST_CASE("HOOK-MULTI-2 an evaluation makes as many steps as it is told", "[training][evaluation]") {
   const trained_directory at;
-  measuring_model         model;
+  measuring_model model;
   const auto found = sw::evaluate_once(model, at.prefix(4), some_batches(), {.num_evals = 2}, sw::final_ops_hook{mean_error});
   CHECK(found.evals == 2);
   CHECK(found.ended.cause == sw::stop_cause::last_step);
@@ -115,9 +116,9 @@ TEST_CASE("HOOK-MULTI-2 an evaluation makes as many steps as it is told", "[trai
 
 TEST_CASE("an evaluation saves nothing and leaves the global step where training left it", "[training][evaluation]") {
   const trained_directory at;
-  const auto              before = sw::test::names_in(at.directory.path());
-  measuring_model         model;
-  saving_hook             hook;
+  const auto before = sw::test::names_in(at.directory.path());
+  measuring_model model;
+  saving_hook hook;
   sw::evaluate_once(model, at.prefix(4), some_batches(), {}, std::ref(hook));
   CHECK(hook.steps == std::vector<std::int64_t>{4, 4, 4});
   CHECK(hook.saved == 0);
@@ -128,8 +129,8 @@ TEST_CASE("an evaluation saves nothing and leaves the global step where training
 
 TEST_CASE("an evaluation may share its directory with the training that holds it", "[training][evaluation]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
-  adding_model              trained;
+  sw::test::log_capture log;
+  adding_model trained;
   auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1});
   session.run(std::int64_t{7});
   session.hook<sw::checkpoint_saver_hook>().saver().drain();
@@ -142,7 +143,7 @@ TEST_CASE("an evaluation may share its directory with the training that holds it
 TEST_CASE("the source of an evaluation starts where it is, not where training was", "[training][evaluation]") {
   const trained_directory at;  // trained from a source that can seek, and has no name
   sw::test::named_source source;
-  measuring_model           model;
+  measuring_model model;
   sw::evaluate_once(model, at.prefix(4), source, {.num_evals = 1});
   CHECK(model.total_error == 1.0f - 10.0f);
   CHECK(source.next == 2);
@@ -150,8 +151,8 @@ TEST_CASE("the source of an evaluation starts where it is, not where training wa
 
 TEST_CASE("a step that fails ends the evaluation with its error, and hooks hear of it", "[training][evaluation]") {
   const trained_directory at;
-  measuring_model         model;
-  saving_hook             hook;
+  measuring_model model;
+  saving_hook hook;
   CHECK_THROWS_AS(sw::evaluate_once(model, at.prefix(4), sw::data::source(std::vector<std::int64_t>{1, -1}), {}, std::ref(hook)),
                   sw::data_loss_error);
   CHECK(hook.errors == 1);
@@ -160,7 +161,7 @@ TEST_CASE("a step that fails ends the evaluation with its error, and hooks hear 
 
 TEST_CASE("a checkpoint that is missing, or fits no model, is an error before any step", "[training][evaluation]") {
   const trained_directory at;
-  measuring_model         model;
+  measuring_model model;
   CHECK_THROWS_AS(sw::evaluate_once(model, at.prefix(3), some_batches()), sw::not_found_error);
   sw::evaluation_options other;
   other.restore.names = {{"sum", "weights"}};
@@ -172,14 +173,14 @@ TEST_CASE("a checkpoint that is missing, or fits no model, is an error before an
 
 TEST_CASE("a model may need no data and count its own steps", "[training][evaluation]") {
   struct own_model {
-    std::int64_t      steps = -1;
-    int               calls = 0;
-    int               step() { return ++calls; }
-    std::int64_t&     global_step() { return steps; }
+    std::int64_t steps = -1;
+    int calls = 0;
+    int step() { return ++calls; }
+    std::int64_t& global_step() { return steps; }
     sw::variable_list variables() { return {}; }
   };
   const trained_directory at;
-  own_model               model;
+  own_model model;
   const auto found = sw::evaluate_once(model, at.prefix(2), sw::no_source{}, {.num_evals = 5}, sw::final_ops_hook{&own_model::calls});
   CHECK(model.steps == 2);
   CHECK(found.final_ops_values == std::tuple(5));
@@ -187,12 +188,12 @@ TEST_CASE("a model may need no data and count its own steps", "[training][evalua
 
 TEST_CASE("averages of a checkpoint are evaluated in the place of what was trained", "[training][evaluation]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
-  adding_model              trained;
+  sw::test::log_capture log;
+  adding_model trained;
   auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path()}, sw::ema_hook{trained, {.decay = 0.5}});
   session.run(std::int64_t{8});
   session.close();
-  measuring_model        model;
+  measuring_model model;
   sw::evaluation_options options;
   options.restore.names = sw::ema_names(model.variables());
   sw::evaluate_once(model, *sw::latest_checkpoint(directory.path()), some_batches(), options);
@@ -206,14 +207,13 @@ TEST_CASE("each new checkpoint is evaluated, with the same hooks and data of its
     adding_model model;
     sw::test::train_until(model, at.directory.path(), 6);
   };
-  measuring_model           model;
-  saving_hook               hook;
+  measuring_model model;
+  saving_hook hook;
   std::vector<std::int64_t> steps;
-  std::vector<float>        errors;
-  for (const auto& found : sw::evaluate_repeatedly(model, at.directory.path(), some_batches,
-                                                   {.evaluation = {.clock = at.clock}, .eval_interval_secs = 0, .timeout = 10},
-                                                   sw::final_ops_hook{[](measuring_model& m) { return std::exchange(m.total_error, 0.0f); }},
-                                                   std::ref(hook))) {
+  std::vector<float> errors;
+  for (const auto& found : sw::evaluate_repeatedly(
+           model, at.directory.path(), some_batches, {.evaluation = {.clock = at.clock}, .eval_interval_secs = 0, .timeout = 10},
+           sw::final_ops_hook{[](measuring_model& m) { return std::exchange(m.total_error, 0.0f); }}, std::ref(hook))) {
     steps.push_back(found.global_step);
     errors.push_back(std::get<0>(found.final_ops_values.value()));
   }
@@ -225,9 +225,9 @@ TEST_CASE("each new checkpoint is evaluated, with the same hooks and data of its
 
 TEST_CASE("repeated evaluation ends with the number wanted, or a stop", "[training][evaluation]") {
   const trained_directory at;
-  measuring_model         model;
-  std::stop_source        stop;
-  int                     made = 0;
+  measuring_model model;
+  std::stop_source stop;
+  int made = 0;
   sw::repeated_evaluation_options options{.evaluation = {.stop_token = stop.get_token(), .clock = at.clock}, .eval_interval_secs = 0};
   SECTION("none wanted") {
     options.max_number_of_evaluations = 0;
@@ -249,15 +249,15 @@ TEST_CASE("repeated evaluation ends with the number wanted, or a stop", "[traini
 
 TEST_CASE("a checkpoint that is deleted before it is opened is passed over", "[training][evaluation]") {
   const trained_directory at;
-  const auto              files = sw::test::fast_faulty_files();
-  int                     looks = 0;
+  const auto files = sw::test::fast_faulty_files();
+  int looks = 0;
   files->before_each([&](const sw::test::event& event) {  // the second time is the evaluation's
     if (event.kind == sw::test::operation::open && event.path == at.prefix(4) + ".index" && ++looks == 2) {
       std::filesystem::remove(event.path);
     }
   });
   measuring_model model;
-  int             made = 0;
+  int made = 0;
   for ([[maybe_unused]] const auto& found :
        sw::evaluate_repeatedly(model, at.directory.path(), some_batches,
                                {.evaluation = {.clock = at.clock, .file_system = files}, .eval_interval_secs = 0, .timeout = 3})) {

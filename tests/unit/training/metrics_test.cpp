@@ -22,8 +22,8 @@ using sw::test::session_rig;
 
 TEST_CASE("metrics count creations, recoveries, and what was saved", "[training][metrics]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  auto                        options = rig.options();
+  session_rig rig;
+  auto options = rig.options();
   options.retry.initial_backoff = 0;
   rig.model.before = [fails = true](std::int64_t batch) mutable {
     if (batch == 3 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
@@ -44,8 +44,8 @@ TEST_CASE("metrics count creations, recoveries, and what was saved", "[training]
 
 TEST_CASE("metrics tell of failed and of skipped saves", "[training][metrics]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  auto                        options = rig.options();
+  session_rig rig;
+  auto options = rig.options();
   options.saver.on_error = sw::on_save_error::warn();
   auto session = sw::monitored_training_session(rig.model, options);
   sw::test::wait_for_saves(session);
@@ -58,11 +58,12 @@ TEST_CASE("metrics tell of failed and of skipped saves", "[training][metrics]") 
 }
 
 TEST_CASE("metrics tell how much waits in the queues of the runners", "[training][metrics]") {
-  const sw::test::log_capture       log;
-  session_rig                       rig;
+  const sw::test::log_capture log;
+  session_rig rig;
   sw::data::fifo_queue<std::int64_t> queue({.capacity = 4, .name = "batches"});
-  auto                              options = rig.options();
-  options.queue_runners = {std::make_shared<sw::queue_runner>(queue, std::vector{sw::enqueue_from(queue, std::vector<std::int64_t>{1, 2, 3})})};
+  auto options = rig.options();
+  options.queue_runners = {
+      std::make_shared<sw::queue_runner>(queue, std::vector{sw::enqueue_from(queue, std::vector<std::int64_t>{1, 2, 3})})};
   auto session = sw::monitored_training_session(rig.model, options);
   std::int64_t steps = 0;
   for ([[maybe_unused]] const auto& step : session.steps(queue)) { ++steps; }
@@ -74,20 +75,20 @@ TEST_CASE("metrics tell how much waits in the queues of the runners", "[training
 }
 
 TEST_CASE("a stop of the session ends a loop that waits for an empty queue", "[training][queues]") {
-  const sw::test::log_capture       log;
-  session_rig                       rig;
+  const sw::test::log_capture log;
+  session_rig rig;
   sw::data::fifo_queue<std::int64_t> queue({.capacity = 4, .name = "batches"});
-  std::atomic<bool>                 is_waiting = false;
-  auto                              options = rig.options();
-  const auto                        never = [&](std::stop_token stop) {
+  std::atomic<bool> is_waiting = false;
+  auto options = rig.options();
+  const auto never = [&](std::stop_token stop) {
     is_waiting = true;
-    std::mutex                  mutex;
+    std::mutex mutex;
     std::condition_variable_any changed;
-    std::unique_lock            lock(mutex);
+    std::unique_lock lock(mutex);
     changed.wait(lock, stop, [] { return false; });
   };
   options.queue_runners = {std::make_shared<sw::queue_runner>(queue, std::vector{sw::enqueue_op{.name = "never", .run = never}})};
-  auto        session = sw::monitored_training_session(rig.model, options);
+  auto session = sw::monitored_training_session(rig.model, options);
   std::thread stopper([&] {
     while (!is_waiting) { std::this_thread::yield(); }
     session.request_stop();

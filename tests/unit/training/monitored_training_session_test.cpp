@@ -26,7 +26,7 @@ struct failing_end {
 
 TEST_CASE("a fresh run saves at its start, when due, and at its end", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 5);
   CHECK(steps_on_disk(directory) == std::vector<std::int64_t>{0, 2, 4, 5});
   CHECK(sw::latest_checkpoint(directory.path()) == directory.path() + "/model.ckpt-5");
@@ -38,7 +38,7 @@ TEST_CASE("a fresh run saves at its start, when due, and at its end", "[training
 
 TEST_CASE("CREATE-10 without a directory nothing is written and nothing restored", "[training]") {
   counting_model model;
-  auto           session = sw::monitored_training_session(model);
+  auto session = sw::monitored_training_session(model);
   for (const auto& step : session.steps()) {
     if (step.value == 3) { break; }
   }
@@ -50,22 +50,32 @@ TEST_CASE("CREATE-10 without a directory nothing is written and nothing restored
 TEST_CASE("CREATE-4 CREATE-5, D-8 the save options in all their combinations", "[training]") {
   struct row {
     sw::setting<sw::seconds_value> secs;
-    sw::setting<std::int64_t>      steps;
-    bool                           saves;
-    bool                           warns;
+    sw::setting<std::int64_t> steps;
+    bool saves;
+    bool warns;
   };
   const sw::setting<sw::seconds_value> no_secs;
-  const sw::setting<std::int64_t>      no_steps;
-  const std::vector<row> rows = {
-      {no_secs, no_steps, true, false}, {no_secs, 3, true, false},   {no_secs, sw::none, false, false},
-      {no_secs, 0, false, false},       {5.0, no_steps, true, false}, {5.0, sw::none, true, false},
-      {sw::none, no_steps, false, false}, {0, no_steps, false, false}, {sw::none, 3, true, false},
-      {sw::none, sw::none, false, false}, {5.0, 3, true, true},        {0, 3, true, false}, {5.0, 0, true, false},
-      {-1, -3, false, false},             {-5.0, no_steps, false, false}, {no_secs, -3, false, false}};
+  const sw::setting<std::int64_t> no_steps;
+  const std::vector<row> rows = {{no_secs, no_steps, true, false},
+                                 {no_secs, 3, true, false},
+                                 {no_secs, sw::none, false, false},
+                                 {no_secs, 0, false, false},
+                                 {5.0, no_steps, true, false},
+                                 {5.0, sw::none, true, false},
+                                 {sw::none, no_steps, false, false},
+                                 {0, no_steps, false, false},
+                                 {sw::none, 3, true, false},
+                                 {sw::none, sw::none, false, false},
+                                 {5.0, 3, true, true},
+                                 {0, 3, true, false},
+                                 {5.0, 0, true, false},
+                                 {-1, -3, false, false},
+                                 {-5.0, no_steps, false, false},
+                                 {no_secs, -3, false, false}};
   for (const auto& [secs, steps, saves, warns] : rows) {
     const temporary_directory directory;
-    sw::test::log_capture     log;
-    adding_model              model;
+    sw::test::log_capture log;
+    adding_model model;
     auto session = sw::monitored_training_session(
         model, options{.checkpoint_dir = directory.path(), .save_checkpoint_secs = secs, .save_checkpoint_steps = steps});
     CHECK(session.hook<sw::checkpoint_saver_hook>().is_on() == saves);
@@ -76,10 +86,9 @@ TEST_CASE("CREATE-4 CREATE-5, D-8 the save options in all their combinations", "
 
 TEST_CASE("seconds between checkpoints are counted by the session's clock", "[training]") {
   const temporary_directory directory;
-  const auto                clock = std::make_shared<sw::held_clock>();
-  adding_model              model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .clock = clock});
+  const auto clock = std::make_shared<sw::held_clock>();
+  adding_model model;
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(25s);
     session.run(batch);
@@ -92,9 +101,8 @@ TEST_CASE("seconds between checkpoints are counted by the session's clock", "[tr
 
 TEST_CASE("max_to_keep bounds what stays", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .max_to_keep = 2});
+  adding_model model;
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .max_to_keep = 2});
   named_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 6) { break; }
@@ -110,12 +118,11 @@ TEST_CASE("two hooks that keep state under one name are refused", "[training]") 
 
 TEST_CASE("two savers on one directory are refused, under whatever name it goes", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
   adding_model other;
   CHECK_THROWS_AS(sw::monitored_training_session(other, {.checkpoint_dir = directory.path()}), sw::failed_precondition_error);
-  CHECK_THROWS_AS(sw::monitored_training_session(other, {.checkpoint_dir = directory.path() + "/./"}),
-                  sw::failed_precondition_error);
+  CHECK_THROWS_AS(sw::monitored_training_session(other, {.checkpoint_dir = directory.path() + "/./"}), sw::failed_precondition_error);
   session.close();
   auto next = sw::monitored_training_session(other, {.checkpoint_dir = directory.path()});  // a closed session lets go
   next.close();
@@ -124,7 +131,7 @@ TEST_CASE("two savers on one directory are refused, under whatever name it goes"
 
 TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask to stop", "[training]") {
   struct listener final : sw::checkpoint_saver_listener {
-    int  begins = 0, befores = 0, afters = 0, ends = 0;
+    int begins = 0, befores = 0, afters = 0, ends = 0;
     bool ask_for_stop = false;
     void begin() override { ++begins; }
     void before_save(std::int64_t) override { ++befores; }
@@ -135,8 +142,8 @@ TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask t
     void end(std::int64_t) override { ++ends; }
   };
   const temporary_directory directory;
-  const auto                heard = std::make_shared<listener>();
-  adding_model              model;
+  const auto heard = std::make_shared<listener>();
+  adding_model model;
   auto session = sw::monitored_training_session(
       model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2, .checkpoint_listeners = {heard}});
   session.run(std::int64_t{1});
@@ -152,7 +159,7 @@ TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask t
 
 TEST_CASE("D-20 a hook whose end throws keeps no other from its end, nor the last checkpoint from being written", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()}, failing_end{});
   session.run(std::int64_t{1});
   CHECK_THROWS_WITH(session.close(), "no paper in the printer");
@@ -161,8 +168,8 @@ TEST_CASE("D-20 a hook whose end throws keeps no other from its end, nor the las
 
 TEST_CASE("a model gone bad is not in the last checkpoint", "[training]") {
   const temporary_directory directory;
-  sw::test::log_capture     log;
-  adding_model              model;
+  sw::test::log_capture log;
+  adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2},
                                                 sw::nan_tensor_hook{&adding_model::result::loss});
   session.run(std::int64_t{1});

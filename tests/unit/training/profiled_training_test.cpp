@@ -19,8 +19,8 @@ namespace test = stepwell::test;
 
 TEST_CASE("the timeline of a step that saves shows the copy, and at the end the writing in the background", "[training][profiler]") {
   const test::named_thread thread("training");
-  test::session_rig  rig;
-  const auto         profiler = rig.directory / "profile";
+  test::session_rig rig;
+  const auto profiler = rig.directory / "profile";
   auto session = sw::monitored_training_session(
       rig.model, rig.options(),
       sw::chief_only(sw::profiler_hook{{.save_steps = 2, .output_dir = profiler, .events = {.files = rig.files, .threads = rig.pool}}}));
@@ -42,13 +42,12 @@ TEST_CASE("the timeline of a step that saves shows the copy, and at the end the 
 
 TEST_CASE("what is still being written when a timeline is belongs to the next one", "[training][profiler]") {
   test::session_rig rig;
-  test::gate        gate;
-  const auto        profiler = rig.directory / "profile";
-  const auto        hold_data = [&](const test::event& event) {
+  test::gate gate;
+  const auto profiler = rig.directory / "profile";
+  const auto hold_data = [&](const test::event& event) {
     if (event.kind == test::operation::write && event.path.find(".data-") != std::string::npos) { gate.pass(); }
   };
-  auto session = sw::monitored_training_session(rig.model, rig.options(),
-                                                sw::profiler_hook{{.save_steps = 2, .output_dir = profiler}});
+  auto session = sw::monitored_training_session(rig.model, rig.options(), sw::profiler_hook{{.save_steps = 2, .output_dir = profiler}});
   const std::unique_ptr<test::gate, void (*)(test::gate*)> open_at_last(&gate, [](test::gate* held) { held->open(); });
   test::wait_for_saves(session);
   rig.files->before_each(hold_data);

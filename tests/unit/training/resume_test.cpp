@@ -17,7 +17,7 @@ using namespace sw::test;
 
 TEST_CASE("CREATE-13 a second run goes on where the first one stood, source and all", "[training]") {
   const temporary_directory directory;
-  adding_model              first;
+  adding_model first;
   train_until(first, directory.path(), 5);
   adding_model second{.sum = 99};
   train_until(second, directory.path(), 8);
@@ -30,7 +30,7 @@ TEST_CASE("CREATE-13 a second run goes on where the first one stood, source and 
 
 TEST_CASE("D-5, D-6 the checkpoint just restored is not written again, and a run at its end does no step", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 4);
   const auto before = sw::list_checkpoints(directory.path());
   adding_model again;
@@ -41,7 +41,7 @@ TEST_CASE("D-5, D-6 the checkpoint just restored is not written again, and a run
 
 TEST_CASE("a source that cannot seek says so after a restore and goes on from where it is", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 3);
   sw::test::log_capture log;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
@@ -55,7 +55,7 @@ TEST_CASE("a source that cannot seek says so after a restore and goes on from wh
 
 TEST_CASE("several sources keep their places apart by name", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
     named_source a{.called = "a"};
@@ -83,11 +83,11 @@ TEST_CASE("several sources keep their places apart by name", "[training]") {
 
 TEST_CASE("a source named \"default\" goes on where it stood, and is the same as one without a name", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   const auto three_steps = [&](const std::string& name) {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
     named_source source{.called = name};
-    std::int64_t    first = 0;
+    std::int64_t first = 0;
     for (const auto& step : session.steps(source)) {
       if (first == 0) { first = step.value.batch; }
       if (step.value.batch == first + 2) { break; }
@@ -99,10 +99,10 @@ TEST_CASE("a source named \"default\" goes on where it stood, and is the same as
   CHECK(three_steps("default") == 4);
   CHECK(three_steps("") == 7);
 
-  auto            session = sw::monitored_training_session(model, {});
+  auto session = sw::monitored_training_session(model, {});
   named_source unnamed;
   named_source named{.called = "default"};
-  auto            outer = session.steps(unnamed);
+  auto outer = session.steps(unnamed);
   CHECK((*outer.begin()).value.batch == 1);
   auto inner = session.steps(named);
   CHECK_THROWS_AS(*inner.begin(), sw::invalid_argument_error);
@@ -110,7 +110,7 @@ TEST_CASE("a source named \"default\" goes on where it stood, and is the same as
 
 TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it", "[training]") {
   struct stubborn_source : named_source {
-    int  refusals = 1;
+    int refusals = 1;
     bool is_lost = false;
     void seek(std::uint64_t position) {
       if (refusals-- > 0) { throw std::runtime_error("not now"); }
@@ -119,21 +119,21 @@ TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it"
     std::uint64_t position() const { return is_lost ? throw std::runtime_error("lost") : named_source::position(); }
   };
   struct listening_hook {
-    int  errors = 0;
+    int errors = 0;
     void on_error(sw::run_context<sw::model_session<adding_model>>&, const std::exception_ptr&) { ++errors; }
   };
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 2);
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()}, listening_hook{});
   stubborn_source source;
-  const auto      first_batch = [&] { return (*session.steps(source).begin()).value.batch; };
+  const auto first_batch = [&] { return (*session.steps(source).begin()).value.batch; };
   CHECK_THROWS_WITH(first_batch(), "not now");
   CHECK(session.hook<listening_hook>().errors == 1);
   CHECK(first_batch() == 3);
 
   sw::test::log_capture log;
-  const auto            leave_lost = [&] {
+  const auto leave_lost = [&] {
     for ([[maybe_unused]] const auto& step : session.steps(source)) {
       source.is_lost = true;
       throw std::runtime_error("the loop body fails");
@@ -145,7 +145,7 @@ TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it"
 
 TEST_CASE("a hook with state goes on where it stood; state nobody saved starts afresh with a warning", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 2);
   const auto run_two_more = [&] {
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()}, counting_hook{});
@@ -162,14 +162,14 @@ TEST_CASE("a hook with state goes on where it stood; state nobody saved starts a
 
 TEST_CASE("a checkpoint of another model is refused, saying which variable and how", "[training]") {
   struct other_model {
-    float               sum = 0;
+    float sum = 0;
     std::vector<double> weights = {1};
-    float               bias = 0;
+    float bias = 0;
     void step() {}
     sw::variable_list variables() { return sw::variables({{"sum", sum}, {"weights", weights}, {"bias", bias}}); }
   };
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 2);
   other_model other{.sum = 7};
   try {
@@ -188,7 +188,7 @@ TEST_CASE("a checkpoint of another model is refused, saying which variable and h
 TEST_CASE("a checkpoint of a later library is refused, and nothing is written into the model", "[training]") {
   const temporary_directory directory;
   {
-    sw::saver    saver(directory.path());
+    sw::saver saver(directory.path());
     adding_model model{.sum = 3};
     std::int64_t step = 1;
     std::int64_t version = 2;
@@ -205,7 +205,7 @@ TEST_CASE("a checkpoint of a later library is refused, and nothing is written in
 
 TEST_CASE("restoring needs no session: whole, in part, under other names", "[training]") {
   const temporary_directory directory;
-  adding_model              model;
+  adding_model model;
   train_until(model, directory.path(), 3);
   const sw::checkpoint_reader source(*sw::latest_checkpoint(directory.path()));
   adding_model copy;
@@ -214,10 +214,9 @@ TEST_CASE("restoring needs no session: whole, in part, under other names", "[tra
   CHECK(copy.weights == model.weights);
   float total = 0;
   float fresh = 5;
-  const auto report = sw::restore(sw::variables({{"total", total}, {"fresh", fresh}}), source,
-                                  {.names = {{"total", "sum"}}, .allow_missing = true});
+  const auto report =
+      sw::restore(sw::variables({{"total", total}, {"fresh", fresh}}), source, {.names = {{"total", "sum"}}, .allow_missing = true});
   CHECK(total == model.sum);
   CHECK(fresh == 5);
   CHECK(report.missing == std::vector<std::string>{"fresh"});
 }
-

@@ -21,7 +21,7 @@ namespace {
 
 struct named_hook {
   std::vector<std::string>* story;
-  std::string               name;
+  std::string name;
   void begin() { story->push_back(name + " begin"); }
   auto before_run(auto&) { return sw::fetch(&adding_model::result::loss); }
   void after_run(auto&, const auto& values) { story->push_back(name + " " + std::to_string(static_cast<int>(values.value()))); }
@@ -32,17 +32,18 @@ struct named_hook {
 
 TEST_CASE("CREATE-6 one scaffold serves the creator and the hooks; none given is one with its defaults", "[training][roles]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  int                         inits = 0;
-  int                         summaries = 0;
-  auto                        options = rig.options();
+  session_rig rig;
+  int inits = 0;
+  int summaries = 0;
+  auto options = rig.options();
   options.save_summaries_steps = 1;
   options.scaffold = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{
       .init_op = [&](adding_model& model) { model.sum = static_cast<float>(100 * ++inits); },
-      .summary_op = [&](sw::summary::writer& out, const adding_model::result& result, const adding_model&, std::int64_t step) {
-        ++summaries;
-        out.add_scalar("loss", result.loss, step);
-      },
+      .summary_op =
+          [&](sw::summary::writer& out, const adding_model::result& result, const adding_model&, std::int64_t step) {
+            ++summaries;
+            out.add_scalar("loss", result.loss, step);
+          },
       .saver = sw::saver_options{.basename = "other.ckpt", .file_system = rig.files, .pool = rig.pool}});
   auto session = sw::monitored_training_session(rig.model, options);
   CHECK(options.scaffold->is_finalized());
@@ -55,7 +56,7 @@ TEST_CASE("CREATE-6 one scaffold serves the creator and the hooks; none given is
 
 TEST_CASE("CREATE-6 what scaffold and options both give is refused by name", "[training][roles]") {
   session_rig rig;
-  auto        options = rig.options();
+  auto options = rig.options();
   options.summary = [](sw::summary::writer&, const adding_model::result&, const adding_model&, std::int64_t) {};
   options.scaffold = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{.summary_op = options.summary});
   CHECK_THROWS_WITH(sw::monitored_training_session(rig.model, options), Contains("option summary") && Contains("summary_op"));
@@ -63,23 +64,25 @@ TEST_CASE("CREATE-6 what scaffold and options both give is refused by name", "[t
 
 TEST_CASE("CREATE-7 a worker restores nothing, saves nothing, counts nothing, and runs no hook of the chief", "[training][roles]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  std::vector<std::string>    story;
-  auto                        chief_options = rig.options();
+  session_rig rig;
+  std::vector<std::string> story;
+  auto chief_options = rig.options();
   chief_options.master = "local:create-7";
-  auto chief = sw::monitored_training_session(rig.model, chief_options, sw::chief_only(named_hook{&story, "chief's"}), named_hook{&story, "all"});
+  auto chief =
+      sw::monitored_training_session(rig.model, chief_options, sw::chief_only(named_hook{&story, "chief's"}), named_hook{&story, "all"});
   CHECK(story == std::vector<std::string>{"chief's begin", "all begin"});
   story.clear();
 
   sw::test::temporary_directory other;
-  auto                          worker_options = rig.options();
+  auto worker_options = rig.options();
   worker_options.master = "local:create-7";
   worker_options.is_chief = false;
   worker_options.checkpoint_dir = other.path();
   worker_options.summary_dir = other.path();
   worker_options.save_summaries_steps = 1;
   worker_options.log_step_count_steps = 1;
-  auto worker = sw::monitored_training_session(rig.model, worker_options, sw::chief_only(named_hook{&story, "chief's"}), named_hook{&story, "all"});
+  auto worker =
+      sw::monitored_training_session(rig.model, worker_options, sw::chief_only(named_hook{&story, "chief's"}), named_hook{&story, "all"});
   worker.run(std::int64_t{1});
   CHECK(story == std::vector<std::string>{"all begin", "all 1"});
   worker.close();
@@ -91,7 +94,7 @@ TEST_CASE("CREATE-7 a worker restores nothing, saves nothing, counts nothing, an
 
 TEST_CASE("CREATE-1 roles that make no sense are refused by name", "[training][roles]") {
   session_rig rig;
-  const auto  refused = [&](auto change, const std::string& name) {
+  const auto refused = [&](auto change, const std::string& name) {
     auto options = rig.options();
     change(options);
     CHECK_THROWS_WITH(sw::monitored_training_session(rig.model, options), Contains(name));

@@ -26,10 +26,10 @@ namespace {
 
 /// Trains to `last`, thrown back once at `fails_at` to the newest checkpoint of every second step; a second a run.
 struct rolled_back {
-  temporary_directory             directory;
+  temporary_directory directory;
   std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();
-  adding_model                    model;
-  int                             runs = 0;
+  adding_model model;
+  int runs = 0;
 
   template<class... Hooks>
   void train(std::int64_t last, std::int64_t fails_at, Hooks... hooks) {
@@ -38,10 +38,11 @@ struct rolled_back {
       clock->advance(1s);
       if (batch == fails_at && times-- > 0) { throw sw::aborted_error("on the way"); }
     };
-    sw::checkpoint_saver_hook saver({.checkpoint_dir = directory.path(), .save_steps = 2, .saver = {.max_to_keep = sw::none, .sync = false}});
-    sw::session_settings      settings{.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); },
-                                       .retry = {.initial_backoff = 0},
-                                       .clock = clock};
+    sw::checkpoint_saver_hook saver(
+        {.checkpoint_dir = directory.path(), .save_steps = 2, .saver = {.max_to_keep = sw::none, .sync = false}});
+    sw::session_settings settings{.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); },
+                                  .retry = {.initial_backoff = 0},
+                                  .clock = clock};
     sw::monitored_session session(std::move(settings), model, std::move(saver), std::move(hooks)...);
     while (session.global_step() < last && !session.should_stop()) { session.run(session.global_step() + 1); }
     CHECK(session.metrics().recoveries == 1);
@@ -80,7 +81,7 @@ TEST_CASE("REC-12 D-5 summaries begin anew at the first run, after a START that 
 
 TEST_CASE("REC-12 the step counter reports no rate over a rollback, and none is negative", "[hooks][recovery]") {
   sw::test::log_capture log;
-  rolled_back           line;
+  rolled_back line;
   line.train(9, 6, sw::step_counter_hook{{.every_n_steps = 2, .output_dir = line.directory.path()}});  // back from 5 to 4
   steps counted;
   for (const auto& [step, value] : tagged_in(line.directory.path(), "global_step/sec")) {
@@ -93,7 +94,7 @@ TEST_CASE("REC-12 the step counter reports no rate over a rollback, and none is 
 
 TEST_CASE("REC-12 the logging hook counts runs that succeeded, before and after", "[hooks][recovery]") {
   sw::test::log_capture log;
-  rolled_back           line;
+  rolled_back line;
   line.train(6, 4, sw::logging_tensor_hook{{.every_n_iter = 3}, sw::tag("batch", &adding_model::result::batch)});  // back from 3 to 2
   std::vector<std::string> lines;
   for (const auto& message : log.messages()) {

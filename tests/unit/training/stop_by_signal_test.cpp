@@ -54,11 +54,11 @@ bool is_left_alone(int signal) {
 
 TEST_CASE("a signal of stop_on ends the loop after the step under way, and is the reason", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
+  session_rig rig;
   auto session = sw::monitored_training_session(rig.model, stoppable(rig), signalling_hook{3});
   CHECK_FALSE(is_left_alone(SIGURG));
   counting_source source;
-  std::int64_t    last = 0;
+  std::int64_t last = 0;
   for (const auto& step : session.steps(source)) { last = step.global_step; }
   CHECK(last == 3);
   CHECK(session.stop_reason().cause == sw::stop_cause::signal);
@@ -70,7 +70,7 @@ TEST_CASE("a signal of stop_on ends the loop after the step under way, and is th
 
 TEST_CASE("the state is saved at the boundary after the signal, not only at the end", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
+  session_rig rig;
   auto session = sw::monitored_training_session(rig.model, stoppable(rig), signalling_hook{3});
   sw::test::run_until(session, 3);
   sw::test::wait_for_saves(session);
@@ -82,8 +82,8 @@ TEST_CASE("the state is saved at the boundary after the signal, not only at the 
 
 TEST_CASE("a step saved already is not saved again for a signal", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  auto                        options = stoppable(rig);
+  session_rig rig;
+  auto options = stoppable(rig);
   options.save_checkpoint_steps = 3;
   auto session = sw::monitored_training_session(rig.model, options, signalling_hook{3});
   sw::test::run_until(session, 3);
@@ -94,7 +94,7 @@ TEST_CASE("a step saved already is not saved again for a signal", "[training][si
 
 TEST_CASE("a state found bad is not saved for a signal either", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
+  session_rig rig;
   auto session = sw::monitored_training_session(rig.model, stoppable(rig), rejecting_hook{}, signalling_hook{1});
   sw::test::run_until(session, 1);
   session.close();
@@ -103,8 +103,8 @@ TEST_CASE("a state found bad is not saved for a signal either", "[training][sign
 
 TEST_CASE("signals are the program's again once a session is left, in whatever way", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  const auto                  way = GENERATE(std::string("close"), std::string("abandon"), std::string("drop"), std::string("fail"));
+  session_rig rig;
+  const auto way = GENERATE(std::string("close"), std::string("abandon"), std::string("drop"), std::string("fail"));
   CAPTURE(way);
   if (way == "fail") {
     struct never_begins {
@@ -129,8 +129,8 @@ TEST_CASE("signals are the program's again once a session is left, in whatever w
 
 TEST_CASE("sessions of one process that ask for one signal all stop", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 one;
-  session_rig                 two;
+  session_rig one;
+  session_rig two;
   auto waiting = sw::monitored_training_session(two.model, stoppable(two));
   auto session = sw::monitored_training_session(one.model, stoppable(one), signalling_hook{2});
   sw::test::run_until(session, 2);
@@ -142,8 +142,8 @@ TEST_CASE("sessions of one process that ask for one signal all stop", "[training
 
 TEST_CASE("a signal during a recovery ends it, and what was restored is not saved again", "[training][signals]") {
   const sw::test::log_capture log;
-  session_rig                 rig;
-  auto                        options = stoppable(rig);
+  session_rig rig;
+  auto options = stoppable(rig);
   options.save_checkpoint_steps = 1;
   auto session = sw::monitored_training_session(rig.model, options, failing_hook{}, signalling_hook{2});
   counting_source source;
@@ -156,7 +156,7 @@ TEST_CASE("a signal during a recovery ends it, and what was restored is not save
 
 TEST_CASE("what cannot be caught, and a grace without a signal, are refused", "[training][signals]") {
   session_rig rig;
-  auto        options = rig.options();
+  auto options = rig.options();
   options.stop_on = {SIGKILL};
   CHECK_THROWS_AS(sw::monitored_training_session(rig.model, options), sw::invalid_argument_error);
   options.stop_on = {};
@@ -184,8 +184,8 @@ struct timed_rig : session_rig {
 
 TEST_CASE("within its grace a preempted session saves what fits, and says so", "[training][signals][preemption]") {
   sw::test::log_capture log;
-  timed_rig             rig(4s);
-  const bool            fits = GENERATE(true, false);
+  timed_rig rig(4s);
+  const bool fits = GENERATE(true, false);
   auto session = sw::monitored_training_session(rig.model, rig.preemptible(fits ? 10s : 2s), signalling_hook{3});
   sw::test::wait_for_saves(session);  // of step 0: now it is measured
   sw::test::run_until(session, 3);
@@ -202,8 +202,8 @@ TEST_CASE("within its grace a preempted session saves what fits, and says so", "
 
 TEST_CASE("without a measured save a preempted session saves, whatever its grace", "[training][signals][preemption]") {
   sw::test::log_capture log;
-  session_rig           rig;  // time stands still: no save takes any
-  auto                  options = stoppable(rig);
+  session_rig rig;  // time stands still: no save takes any
+  auto options = stoppable(rig);
   options.preemption_grace = 1s;
   auto session = sw::monitored_training_session(rig.model, options, signalling_hook{3});
   sw::test::run_until(session, 3);
@@ -214,8 +214,8 @@ TEST_CASE("without a measured save a preempted session saves, whatever its grace
 
 TEST_CASE("a preempted session waits for its disk no longer than its grace", "[training][signals][preemption]") {
   sw::test::log_capture log;
-  session_rig           rig;
-  sw::test::gate        gate;
+  session_rig rig;
+  sw::test::gate gate;
   rig.files->before_each([&](const sw::test::event& asked) {
     if (asked.kind == operation::write && asked.path.find("model.ckpt-3") != std::string::npos) { gate.pass(); }
   });
@@ -225,7 +225,7 @@ TEST_CASE("a preempted session waits for its disk no longer than its grace", "[t
   {
     auto session = sw::monitored_training_session(rig.model, options, signalling_hook{3});
     sw::test::run_until(session, 3);
-    const auto                          before = rig.clock->now();
+    const auto before = rig.clock->now();
     const sw::test::once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(20s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
     CHECK(rig.clock->now() - before == 20s);  // of the 120 that a close may take

@@ -33,9 +33,9 @@ using notes = std::vector<std::pair<std::int64_t, std::string>>;
 namespace {
 
 struct timeline {
-  temporary_directory             directory;
+  temporary_directory directory;
   std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();
-  story_type                      story;
+  story_type story;
 
   /// A checkpoint every so many steps, the loss at every step; all else as it comes.
   [[nodiscard]] adding_options options(std::int64_t save_steps) const {
@@ -43,7 +43,8 @@ struct timeline {
             .save_checkpoint_steps = save_steps,
             .save_summaries_steps = 1,
             .max_to_keep = sw::none,
-            .summary = [](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) { out.add_scalar("loss", result.loss, step); },
+            .summary = [](sw::summary::writer& out, const auto& result, const auto&,
+                          std::int64_t step) { out.add_scalar("loss", result.loss, step); },
             .saver = {.sync = false},
             .clock = clock};
   }
@@ -88,7 +89,7 @@ std::map<std::int64_t, std::vector<float>> true_curve(std::int64_t last) {
 /// Throws once, in `before_run` of a step.
 struct aborting_hook {
   std::int64_t step;
-  int          times = 1;
+  int times = 1;
   void before_run(auto& context) {
     if (context.global_step() + 1 == step && times-- > 0) { throw sw::aborted_error("the server restarts"); }
   }
@@ -105,7 +106,7 @@ void run_to(auto& session, std::int64_t last) {
 }  // namespace
 
 TEST_CASE("TL-1 a fresh chief: a save at the start, at each due step, none twice; START at the first step", "[training][timeline]") {
-  timeline     line;
+  timeline line;
   adding_model model;
   auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
   settle(session);
@@ -137,12 +138,12 @@ TEST_CASE("TL-2 D-5 a resumed run: what was restored is not written again; START
   timeline line;
   {
     adding_model model;
-    auto         session = sw::monitored_training_session(model, line.options(2));
+    auto session = sw::monitored_training_session(model, line.options(2));
     run_to(session, 2);
     session.close();
   }
   adding_model model;
-  auto         session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
+  auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
   settle(session);
   CHECK(line.story == story_type{"begin", "create 2"});
   CHECK(session.restored_from() == line.checkpoint(2));
@@ -157,8 +158,8 @@ TEST_CASE("TL-2 D-5 a resumed run: what was restored is not written again; START
 
 TEST_CASE("TL-3 D-5 an abort in a before_run with a save at every step: the same call does the same step", "[training][timeline]") {
   sw::test::log_capture log;
-  timeline              line;
-  adding_model          model;
+  timeline line;
+  adding_model model;
   auto session = sw::monitored_training_session(model, line.options(1), recording_hook{&line.story, "a "}, aborting_hook{3},
                                                 recording_hook{&line.story, "b "});
   run_to(session, 2);
@@ -169,8 +170,8 @@ TEST_CASE("TL-3 D-5 an abort in a before_run with a save at every step: the same
     CHECK(session.run(std::int64_t{3}).loss == 6);
   }
   CHECK(session.global_step() == 3);
-  CHECK(line.story == story_type{"a before 2", "a error", "b error",    // up to the thrower
-                                 "a create 2", "b create 2",            // restored at 2
+  CHECK(line.story == story_type{"a before 2", "a error", "b error",  // up to the thrower
+                                 "a create 2", "b create 2",          // restored at 2
                                  "a before 2", "b before 2", "a after 3", "b after 3"});
   session.close();
   CHECK(line.on_disk() == steps{0, 1, 2, 3});
@@ -182,8 +183,8 @@ TEST_CASE("TL-3 D-5 an abort in a before_run with a save at every step: the same
 
 TEST_CASE("TL-3 D-5 steps that are rolled back are marked, so that viewers drop them", "[training][timeline]") {
   sw::test::log_capture log;
-  timeline              line;
-  adding_model          model;
+  timeline line;
+  adding_model model;
   auto session = sw::monitored_training_session(model, line.options(3), recording_hook{&line.story}, aborting_hook{6});
   named_source source;
   for (const auto& step : session.steps(source)) {
@@ -212,8 +213,8 @@ TEST_CASE("TL-3 D-5 steps that are rolled back are marked, so that viewers drop 
 
 TEST_CASE("TL-4 a thread reports a failure that will not pass: the loop ends, hooks end, then it comes out", "[training][timeline]") {
   sw::test::log_capture log;
-  timeline              line;
-  adding_model          model;
+  timeline line;
+  adding_model model;
   auto session = sw::monitored_training_session(model, line.options(100), recording_hook{&line.story}, coordinator_hook{});
   const auto body = [&](auto& inner) {
     inner.run(std::int64_t{1});
@@ -228,8 +229,8 @@ TEST_CASE("TL-4 a thread reports a failure that will not pass: the loop ends, ho
 
 TEST_CASE("TL-5 a thread reports Aborted: the loop goes on, and its next run is one of a new session", "[training][timeline]") {
   sw::test::log_capture log;
-  timeline              line;
-  adding_model          model;
+  timeline line;
+  adding_model model;
   auto session = sw::monitored_training_session(model, line.options(1), recording_hook{&line.story}, coordinator_hook{});
   run_to(session, 1);
   session.hook<coordinator_hook>().threads->request_stop(std::make_exception_ptr(sw::aborted_error("a thread's")));
@@ -248,9 +249,9 @@ TEST_CASE("TL-5 a thread reports Aborted: the loop goes on, and its next run is 
 }
 
 TEST_CASE("TL-6 the end of the input: no after_run, a quiet end, hooks end, the last checkpoint is made", "[training][timeline]") {
-  timeline     line;
+  timeline line;
   adding_model model;
-  const bool   is_run = GENERATE(true, false);
+  const bool is_run = GENERATE(true, false);
   {
     auto session = sw::monitored_training_session(model, line.options(100), recording_hook{&line.story});
     if (is_run) {
@@ -273,10 +274,10 @@ TEST_CASE("TL-6 the end of the input: no after_run, a quiet end, hooks end, the 
 
 TEST_CASE("TL-7 user code throws: no end, no last checkpoint; the session is closed, the exception outside", "[training][timeline]") {
   sw::test::log_capture log;
-  timeline              line;
-  adding_model          model;
-  const bool            is_with = GENERATE(true, false);
-  const auto            body = [](auto& inner) {
+  timeline line;
+  adding_model model;
+  const bool is_with = GENERATE(true, false);
+  const auto body = [](auto& inner) {
     run_to(inner, 3);
     throw std::runtime_error("the user's");
   };
@@ -297,16 +298,16 @@ TEST_CASE("TL-7 user code throws: no end, no last checkpoint; the session is clo
   CHECK(line.on_disk() == steps{0, 2});
   CHECK(line.curve() == true_curve(3));  // what was written is not lost
   adding_model again;
-  auto         next = sw::monitored_training_session(again, line.options(2));  // the directory is free
+  auto next = sw::monitored_training_session(again, line.options(2));  // the directory is free
   CHECK(next.global_step() == 2);
 }
 
 TEST_CASE("TL-2 D-6 a run resumed at its end does no step, and marks none", "[training][timeline]") {
-  timeline     line;
+  timeline line;
   adding_model model;
   for (int run = 0; run < 2; ++run) {
-    auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story},
-                                                  sw::stop_at_step_hook{{.last_step = 2}});
+    auto session =
+        sw::monitored_training_session(model, line.options(2), recording_hook{&line.story}, sw::stop_at_step_hook{{.last_step = 2}});
     while (!session.should_stop()) { session.run(session.global_step() + 1); }
     session.close();
   }

@@ -19,19 +19,19 @@ namespace stepwell::test {
 /// Counts up for ever, can seek, and may have a name.
 struct named_source {
   std::int64_t next = 1;
-  std::string  called = "";
+  std::string called = "";
 
   const std::int64_t* peek() { return &next; }
-  void                advance() { ++next; }
-  std::uint64_t       position() const { return static_cast<std::uint64_t>(next - 1); }
-  void                seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
-  const std::string&  name() const { return called; }
+  void advance() { ++next; }
+  std::uint64_t position() const { return static_cast<std::uint64_t>(next - 1); }
+  void seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
+  const std::string& name() const { return called; }
 };
 
 struct blind_source {
   std::int64_t next = 1;
   const std::int64_t* peek() { return &next; }
-  void                advance() { ++next; }
+  void advance() { ++next; }
 };
 
 /// Counts the runs it sees, over restarts too.
@@ -52,7 +52,7 @@ using adding_options = training_options<adding_model>;
 
 inline void train_until(adding_model& model, const std::string& directory, std::int64_t last_step) {
   auto session = monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
-                                                stop_at_step_hook{{.last_step = last_step}});
+                                            stop_at_step_hook{{.last_step = last_step}});
   named_source source;
   for ([[maybe_unused]] const auto& step : session.steps(source)) {}
   session.close();
