@@ -87,7 +87,7 @@ std::string time_text(double seconds) {
 std::string duration_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e15)) { return "-"; }
   if (seconds < 60) { return fmt::format("{:.1f} s", seconds); }
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = std::llround(seconds);
   if (whole < 3600) { return fmt::format("{} min {} s", whole / 60, whole % 60); }
   if (whole < 86400) { return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60); }
   return fmt::format("{} d {} h", whole / 86400, whole / 3600 % 24);

@@ -32,7 +32,7 @@ struct verified {
 };
 
 void note(verified& one, const error& failure) {
-  one.damages.push_back(failure.what());
+  one.damages.emplace_back(failure.what());
   one.how = worse(one.how, detail::is_damage(failure) ? outcome::damaged : outcome::unreadable);
 }
 

@@ -69,7 +69,9 @@ void zip_writer::begin(const std::string& name, std::uint64_t size, std::uint32_
   std::string header = "PK\x03\x04";
   append_common(header, name, size, crc32, is_large(size));
   append_fixed(header, static_cast<std::uint16_t>(extra.size()));
-  append(bytes_of(header + name + extra));
+  header += name;
+  header += extra;
+  append(bytes_of(header));
 }
 
 void zip_writer::finish() {
@@ -85,7 +87,9 @@ void zip_writer::finish() {
     append_fixed<std::uint16_t>(header, 0);
     append_fixed<std::uint32_t>(header, 0);
     append_fixed(header, is_large(size) ? in_zip64 : short_form(offset));
-    append(bytes_of(header + name + extra));
+    header += name;
+    header += extra;
+    append(bytes_of(header));
   }
   const std::uint64_t end = target_.size() + buffer_.size();
   const std::uint64_t count = members_.size();

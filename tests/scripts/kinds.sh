@@ -66,6 +66,16 @@ run_torch() {
   check torch -R '^(unit_torch|example_convnet.*)$'
 }
 
+# sources: all C++ here.
+sources() { find "$root"/{src,tests,examples,modules,conan} \( -name '*.[ch]pp' -o -name '*.cppm' \) -not -path '*/build/*' -print0; }
+layout() { sources | xargs -0 clang-format-19 --dry-run -Werror; }
+spelling() { (cd "$root" && codespell); }
+# The library, every public header with it, and the examples. Headers out of .proto files must be there to be included.
+tidy() {
+  configure dev && build dev stepwell &&
+    (cd "$root" && run-clang-tidy-19 -quiet -p build/dev -j "$jobs" '/(src|examples)/[^.]*\.cpp$')
+}
+
 run_docs() {
   have build docs
   say "reference"
@@ -122,7 +132,8 @@ steps() {
   printf '%s' "$summary"
   return "$failed"
 }
-run_ci() { steps long_kinds address_and_undefined threads awaited_with_gcc; }
+run_ci() { have lint && steps layout spelling run_docs tidy long_kinds address_and_undefined threads awaited_with_gcc; }
+run_lint() { have lint && steps layout spelling run_docs tidy; }
 run_long() { steps long_kinds; }
 run_address() { steps address_and_undefined; }
 run_threads() { steps threads; }

@@ -85,6 +85,19 @@ struct async_rig : recovery_rig {
     return make<async_test_session>(every_steps, std::move(hook), std::move(how)...);
   }
 
+  /// What `make` gives, as soon as nobody holds the directory: one who was left does until what it was writing is finished.
+  template<class Make>
+  auto when_free(Make make) const {
+    for (int tries = 0;; ++tries) {
+      try {
+        return make();
+      } catch (const failed_precondition_error&) {
+        if (tries == 100) { throw; }
+      }
+      settle();
+    }
+  }
+
   /// Awaits `work` in the loop and runs that until nothing is left to do. What `work` gives.
   template<class T>
   T await(asio::awaitable<T> work) {

@@ -53,7 +53,10 @@ void copy_part(std::span<const std::byte> part, const format::tensor_slice& slic
     std::int64_t to = 0;
     for (std::size_t d = 0; d < whole.size(); ++d) { to = to * whole[d] + slice[d].start + at[d]; }
     std::memcpy(into.data() + static_cast<std::size_t>(to) * element_size, part.data() + from, run);
-    for (std::size_t d = shape.size() - 1; d-- > 0 && ++at[d] == shape[d];) { at[d] = 0; }
+    for (std::size_t d = shape.size() - 1; d-- > 0;) {
+      if (++at[d] < shape[d]) { break; }
+      at[d] = 0;
+    }
   }
 }
 

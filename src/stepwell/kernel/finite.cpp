@@ -24,7 +24,7 @@ struct is_finite {
 struct is_number {
   template<class T>
   auto operator()(const xsimd::batch<T>& values) const noexcept {
-    return values == values;
+    return values == values;  // NOLINT(misc-redundant-expression): NaN is not
   }
   template<std::floating_point T>
   bool operator()(T value) const noexcept {

@@ -277,8 +277,9 @@ private:
   using kept_as = std::conditional_t<std::is_lvalue_reference_v<Arg>, Arg, std::remove_reference_t<Arg>>;
   template<class Choice, std::size_t... I, class Given>
   auto run_and_complete(std::index_sequence<I...>, Given&& given) {
-    return run<Choice>(std::get<sizeof...(I)>(std::move(given)),
-                       std::tuple<kept_as<std::tuple_element_t<I, std::remove_cvref_t<Given>>>...>(std::get<I>(std::move(given))...));
+    return run<Choice>(
+        std::get<sizeof...(I)>(std::forward<Given>(given)),
+        std::tuple<kept_as<std::tuple_element_t<I, std::remove_cvref_t<Given>>>...>(std::get<I>(std::forward<Given>(given))...));
   }
 
   std::shared_ptr<async_type> async_;

@@ -40,7 +40,7 @@ namespace detail {
 
 template<class Held>
 std::tuple<Held> flattened(Held&& hook, bool /*is_chief*/) {
-  return std::tuple<Held>(std::move(hook));
+  return std::tuple<Held>(std::forward<Held>(hook));
 }
 template<class... Hooks>
 std::tuple<chief_only_hook<Hooks>...> flattened(chief_only_hooks<Hooks...>&& hooks, bool is_chief) {

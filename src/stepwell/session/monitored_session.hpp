@@ -234,7 +234,7 @@ private:
   [[gnu::always_inline]] auto run_for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given) {
     using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
     const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
-    return detail::result_for_caller<Raw, caller_type>(run_call<Recover>(*core_, caller, std::get<Step>(std::move(given))...));
+    return detail::result_for_caller<Raw, caller_type>(run_call<Recover>(*core_, caller, std::get<Step>(std::forward<Given>(given))...));
   }
 
   template<class Source>

@@ -131,9 +131,9 @@ template<class Core>
 template<class Raw, class Caller, class Taken>
 [[gnu::always_inline]] inline auto result_for_caller(Taken&& taken) {
   if constexpr (std::is_void_v<typename Caller::pack_type>) {
-    return typename Raw::result_type(std::move(taken.result));
+    return typename Raw::result_type(std::forward<Taken>(taken).result);
   } else {
-    return std::remove_cvref_t<Taken>(std::move(taken));
+    return std::remove_cvref_t<Taken>(std::forward<Taken>(taken));
   }
 }
 

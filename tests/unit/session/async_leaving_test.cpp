@@ -81,15 +81,9 @@ void check_restorable(async_rig& rig, stepping how) {
   const auto found = newest_in(rig.directory.path());
   if (found.step > 0) { CHECK(same(found.model, model_after(found.step))); }
   rig.model = adding_model();
-  std::optional<async_test_session> again;
-  for (int tries = 0; !again; ++tries) {
-    REQUIRE(tries < 100);
-    try {
-      again.emplace(rig.async(save_steps(how)));
-    } catch (const sw::failed_precondition_error&) { rig.settle(); }  // the directory is held until its last save is done
-  }
+  auto again = rig.when_free([&] { return rig.async(save_steps(how)); });
   ending_source source{last_step};
-  rig.await(everything(*again, source, how));
+  rig.await(everything(again, source, how));
   CHECK(same(rig.model, model_after(last_step)));
 }
 

@@ -131,10 +131,10 @@ TEST_CASE("two savers on one directory are refused, under whatever name it goes"
 
 TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask to stop", "[training]") {
   struct listener final : sw::checkpoint_saver_listener {
-    int begins = 0, befores = 0, afters = 0, ends = 0;
+    int begins = 0, before_runs = 0, afters = 0, ends = 0;
     bool ask_for_stop = false;
     void begin() override { ++begins; }
-    void before_save(std::int64_t) override { ++befores; }
+    void before_save(std::int64_t) override { ++before_runs; }
     bool after_save(const sw::saved_checkpoint&) override {
       ++afters;
       return ask_for_stop;
@@ -153,7 +153,7 @@ TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask t
   while (!session.should_stop()) { session.run(std::int64_t{1}); }
   session.close();
   CHECK(heard->begins == 1);
-  CHECK(heard->befores == heard->afters);
+  CHECK(heard->before_runs == heard->afters);
   CHECK(heard->ends == 1);
 }
 

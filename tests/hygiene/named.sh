@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the pages name exists: the words with an underscore in `code`, long options, variables STEPWELL_..., files of the tree,
+# presets, and what `tests/run` and `stepwell` can be asked for. named.txt lists words that are other people's or made up.
+# C++ in the pages is compiled, or compared with what is (excerpts.sh).
+source "$(dirname "$0")/common.sh"
+
+pages() {
+  files README.md CONTRIBUTING.md docs -- .md | grep -v 'coming-from-tensorflow.md$' || true  # tensorflow.sh has an eye on that
+}
+# inline_code PAGE: what stands between backticks in running text.
+inline_code() {
+  awk '/^```/ { fenced = !fenced; next }
+    !fenced { while (match($0, /`[^`]+`/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$1"
+}
+# shell PAGE: its blocks of shell.
+shell() { awk '/^```(sh|bash|console)$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1"; }
+commands() { inline_code "$1" && shell "$1"; }
+# everything: all of the tree that is not prose.
+everything() {
+  files src examples tests cmake modules conan CMakeLists.txt CMakePresets.json -- .hpp .cpp .cppm .txt .cmake .in .sh .py .proto .json |
+    grep -v '^tests/hygiene/self_test/' | xargs -r cat
+  cat tests/run examples/run .ci/run 2>/dev/null || true
+}
+# complain PAGE WHAT: a mistake for each line of the input.
+complain() {
+  local one
+  while IFS= read -r one; do mistake "$1: $2 $one"; done
+}
+# missing_from LIST: the lines of the input that are neither in LIST nor in named.txt.
+missing_from() { sort -u | comm -23 - <({ printf '%s\n' "$1"; printf '%s\n' "$foreign"; } | sort -u); }
+
+foreign=$(grep -v '^#' tests/hygiene/named.txt 2>/dev/null || true)
+code=$(everything)
+words=$(printf '%s\n' "$code" | grep -aoE '[A-Za-z_][A-Za-z0-9_]*' | sort -u || true)
+options=$(printf '%s\n' "$code" | grep -aoE -- '--[a-z][a-z0-9-]+' | sort -u || true)
+kinds=$(sed -n 's/^  \([a-z]*\)) .*run_.*/\1/p' tests/run 2>/dev/null || true)
+presets=$(grep -oE '"name": "[a-z-]+"' CMakePresets.json 2>/dev/null | cut -d'"' -f4 || true)
+requests=$(sed -n 's/.*\badd_subcommand("\([a-z]*\)".*/\1/p; s/.*\badd("\([a-z]*\)", .*/\1/p' src/tool/*.cpp 2>/dev/null || true)
+
+while IFS= read -r page; do
+  inline_code "$page" | sed -E 's/"[^"]*"//g; s/[^ ]*\/[^ ]*//g' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | grep _ | missing_from "$words" | complain "$page" "nothing is called" || true
+  commands "$page" | grep -oE -- '(^|[ [])--[a-z][a-z0-9-]+' | tr -d ' [' | missing_from "$options" | complain "$page" "nothing takes the option" || true
+  { grep -oE 'STEPWELL_[A-Z_]+' "$page" || true; } | missing_from "$words" | complain "$page" "nothing is called"
+  { commands "$page" | grep -oE '(^|[ (])(src|tests|examples|docs|cmake|modules|conan)/[A-Za-z0-9_./-]+' || true; } | tr -d ' (' | sort -u |
+    while IFS= read -r path; do [ -e "$path" ] || echo "$path"; done | complain "$page" "there is no"
+  { commands "$page" | grep -oE 'tests/run [a-z]+' || true; } | cut -d' ' -f2 | missing_from "$kinds" | complain "$page" "tests/run has no"
+  { commands "$page" | grep -oE -- '--preset [a-z-]+' || true; } | cut -d' ' -f2 | missing_from "$presets" | complain "$page" "there is no preset"
+  { shell "$page" | grep -oE '(^|[$(] ?)stepwell [a-z]+' || true; } | sed 's/.* //' | missing_from "$requests" | complain "$page" "the program stepwell has no"
+done < <(pages)
+finish
