@@ -4,6 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/format/bundle.hpp"
+#include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ std::optional<std::string> checkpoint_prefix(const console& to, const std::strin
 std::vector<std::string> indexes_in(const console& to, const std::string& directory) {
   std::vector<std::string> prefixes;
   for (const auto& name : value_or_throw(to.files->list(directory))) {
-    if (name.size() > index_suffix.size() && name.ends_with(index_suffix)) {
+    if (name.size() > index_suffix.size() && name.ends_with(index_suffix) && !io::is_temporary_name(name)) {
       prefixes.push_back(io::join_path(directory, name.substr(0, name.size() - index_suffix.size())));
     }
   }

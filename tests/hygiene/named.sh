@@ -17,6 +17,8 @@ inline_code() {
 # shell PAGE: its blocks of shell.
 shell() { awk '/^```(sh|bash|console)$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1"; }
 commands() { inline_code "$1" && shell "$1"; }
+# own_words PAGE: those of its C++.
+own_words() { awk '/^```cpp$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" | grep -oE '[A-Za-z_][A-Za-z0-9_]*' || true; }
 # everything: all of the tree that is not prose.
 everything() {
   files src examples tests cmake modules conan CMakeLists.txt CMakePresets.json -- .hpp .cpp .cppm .txt .cmake .in .sh .py .proto .json |
@@ -40,7 +42,7 @@ presets=$(grep -oE '"name": "[a-z-]+"' CMakePresets.json 2>/dev/null | cut -d'"'
 requests=$(sed -n 's/.*\badd_subcommand("\([a-z]*\)".*/\1/p; s/.*\badd("\([a-z]*\)", .*/\1/p' src/tool/*.cpp 2>/dev/null || true)
 
 while IFS= read -r page; do
-  inline_code "$page" | sed -E 's/"[^"]*"//g; s/[^ ]*\/[^ ]*//g' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | grep _ | missing_from "$words" | complain "$page" "nothing is called" || true
+  inline_code "$page" | sed -E 's/"[^"]*"//g; s/[^ ]*\/[^ ]*//g' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | grep _ | missing_from "$words"$'\n'"$(own_words "$page")" | complain "$page" "nothing is called" || true
   commands "$page" | grep -oE -- '(^|[ [])--[a-z][a-z0-9-]+' | tr -d ' [' | missing_from "$options" | complain "$page" "nothing takes the option" || true
   { grep -oE 'STEPWELL_[A-Z_]+' "$page" || true; } | missing_from "$words" | complain "$page" "nothing is called"
   { commands "$page" | grep -oE '(^|[ (])(src|tests|examples|docs|cmake|modules|conan)/[A-Za-z0-9_./-]+' || true; } | tr -d ' (' | sort -u |

@@ -2,8 +2,11 @@
 //
 // One writer a directory: the hooks of a session, and the sessions of a process, write one file there.
 #include "stepwell/base/error.hpp"
-#include "stepwell/summary/writer.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/summary/writer_core.hpp"
 
+#include <fmt/format.h>
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -34,7 +37,17 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
   auto& all = known_writers();
   const std::lock_guard lock(all.mutex);
   auto known = all.writers[where].lock();
-  if (known && !known->is_closed()) { return known; }
+  if (known && !known->is_closed()) {
+    const auto& served = known->core_->metrics();
+    const auto is_served = [&](const auto& metric) { return std::ranges::find(served, metric) != served.end(); };
+    if (!std::ranges::all_of(options.metrics, is_served)) {
+      log_warning(
+          fmt::format("{}: a metric file was given for this directory when its event file was open already; it gets nothing. Give it to "
+                      "whoever opens that first, such as a hook that is made before the session",
+                      where.second));
+    }
+    return known;
+  }
   known = std::make_shared<writer>(where.second, std::move(options));
   std::erase_if(all.writers, [](const auto& entry) { return entry.second.expired(); });
   all.writers[where] = known;

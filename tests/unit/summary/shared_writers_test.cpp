@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "events_of.hpp"
+#include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/summary/metric_writer.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <thread>
@@ -44,6 +46,20 @@ TEST_CASE("a closed shared writer is replaced", "[summary][shared]") {
   CHECK(second != first);
   CHECK_FALSE(second->is_closed());
   CHECK(writer::shared(directory.path()) == second);
+}
+
+TEST_CASE("a metric file that comes later than the shared writer is told to get nothing", "[summary][shared][metrics]") {
+  const test::temporary_directory directory;
+  const test::log_capture log;
+  summary::writer_options options;
+  options.metrics = {std::make_shared<summary::csv_writer>(directory.path() + "/metrics.csv")};
+  const auto first = writer::shared(directory.path(), options);
+  CHECK(writer::shared(directory.path(), options) == first);
+  CHECK(writer::shared(directory.path()) == first);
+  CHECK_FALSE(log.contains(sw::log_level::warning, "it gets nothing"));
+  options.metrics.push_back(std::make_shared<summary::csv_writer>(directory.path() + "/late.csv"));
+  CHECK(writer::shared(directory.path(), options) == first);
+  CHECK(log.contains(sw::log_level::warning, "it gets nothing"));
 }
 
 TEST_CASE("EVT-12 threads that ask at the same time get one writer", "[summary][shared]") {
