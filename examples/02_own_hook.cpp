@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Your own hook: any type with any of the hook points. What it does not have costs nothing; what it spells wrongly does
-// not compile.
+// Your own hook: any type with any of the hook points. What it does not have costs nothing; a point that cannot be called
+// does not compile.
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
@@ -40,7 +40,7 @@ struct stop_in_the_valley {
   auto before_run(auto& /*context*/) { return sw::fetch(&valley::result::height); }
 
   void after_run(auto& context, const auto& values) {
-    if (values.value() < 1e-6F) { context.request_stop({sw::stop_cause::requested, "down in the valley"}); }
+    if (values.value() < 1e-6F) { context.request_stop("down in the valley"); }
   }
 
   void end(auto& session) { std::printf("ended at step %lld\n", static_cast<long long>(session.global_step())); }

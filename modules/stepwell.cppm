@@ -674,6 +674,7 @@ using stepwell::start;
 using stepwell::start_queue_runners;
 using stepwell::state_name_of;
 using stepwell::state_version;
+using stepwell::names_its_state;
 using stepwell::stateful_hook;
 using stepwell::step_context;
 using stepwell::step_gate;

@@ -12,6 +12,7 @@
 #include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/run_args.hpp"
 #include "stepwell/session/run_context.hpp"
+#include "stepwell/session/stateful_hook.hpp"
 
 #include <concepts>
 #include <exception>
@@ -245,9 +246,10 @@ struct hook_on {
   static constexpr bool end_fine = fine<has_end, [] { return spells_end<Hook>(); }>();
   static constexpr bool wants_fine = !awaited_points<Raw, Hook>::run || fine<wants_hook<Hook, Raw>, [] { return spells_wants<Hook>(); }>();
   static constexpr bool errors_at_once = !awaited_points<Raw, Hook>::on_error;
+  static constexpr bool state_fine = names_its_state<Hook>;
 
   static constexpr bool is_hook = std::move_constructible<Hook> && has_any && begin_fine && after_create_session_fine && before_run_fine &&
-                                  fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine && errors_at_once;
+                                  fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine && errors_at_once && state_fine;
 };
 
 /// Instantiated for each hook of a session: fails to compile with the name of the hook and the signature expected.
@@ -265,6 +267,8 @@ struct checked_hook : hook_on<Raw, Hook> {
   static_assert(on::end_fine, "stepwell: end exists but cannot be called as end(session&)");
   static_assert(on::wants_fine, "stepwell: wants exists but cannot be called as bool wants(run_context&) noexcept");
   static_assert(on::errors_at_once, "stepwell: on_error only observes, and cannot be awaited");
+  static_assert(on::state_fine,
+                "stepwell: this hook has variables() but no name to save them under; give it `static constexpr auto state_name = \"...\"`");
   static_assert(on::has_any,
                 "stepwell: this is not a hook: it has none of begin, after_create_session, before_run, "
                 "after_run, on_error, end");

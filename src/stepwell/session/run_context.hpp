@@ -32,6 +32,7 @@ public:
   void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const {
     control_->signals()->request_stop_by_hook(std::move(why));
   }
+  void request_stop(std::string why) const { request_stop({stop_cause::requested, std::move(why)}); }
   [[nodiscard]] bool stop_requested() const noexcept { return control_->signals()->stop_requested(); }
 
   /// Asks the session to hand the state to `work` at the next boundary, once all hooks have run.

@@ -28,6 +28,7 @@ public:
   source_lease(source_positions& positions, Source& source, std::int64_t global_step)
       : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), returns_(positions.returns()) {
     const auto restored = positions_.restored(name_);
+    const bool is_new = positions_.is_new(name_);
     if constexpr (data::seekable_source<Source>) {
       if (restored) { source.seek(*restored); }
       positions_.attach(name_, [&source] { return std::as_const(source).position(); }, global_step);
@@ -35,6 +36,9 @@ public:
     } else if (restored) {
       log_warning("the source \"" + name_ + "\" cannot seek to position " + std::to_string(*restored) +
                   " of the checkpoint; it goes on from where it is");
+    } else if (is_new && global_step > 0) {
+      log_warning("the source \"" + name_ + "\" cannot seek: after step " + std::to_string(global_step) +
+                  " its batches come from where it is, not from where an earlier run left off; give a seekable source for that");
     }
     positions_.settle(name_);
     skips_ = positions_.skips(name_);

@@ -20,6 +20,8 @@ namespace stepwell {
 /// @threads The session's thread.
 class source_positions {
 public:
+  /// True for the first who asks with this name.
+  [[nodiscard]] bool is_new(const std::string& name) { return seen_.insert(name).second; }
   /// From now on `position()` is asked at each save, until `detach`. `step` is the global step at which the source comes
   /// into use: where it stands now is where it stood at that step.
   /// @errors `invalid_argument_error` when a source of that name is already in use.
@@ -68,6 +70,7 @@ private:
     std::set<std::uint64_t> skipped;
   };
   std::map<std::string, entry, std::less<>> entries_;
+  std::set<std::string> seen_;
   std::uint64_t returns_ = 0;
 };
 

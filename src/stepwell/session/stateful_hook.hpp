@@ -24,6 +24,12 @@ concept stateful_hook = requires(Hook& hook) {
 } && (requires(Hook& hook) { { hook.state_name() } -> std::convertible_to<std::string_view>; } ||
       requires { { Hook::state_name } -> std::convertible_to<std::string_view>; });
 
+/// Whether what lists variables also says under which name: without one they would be lost in silence.
+template<class Hook>
+concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
+  { hook.variables() } -> std::same_as<variable_list>;
+};
+
 /// The name under which `hook` keeps its state.
 template<stateful_hook Hook>
 [[nodiscard]] std::string state_name_of(Hook& hook) {

@@ -88,7 +88,12 @@ template<class Model>
 constexpr bool can_be_trained() {
   static_assert(std::is_lvalue_reference_v<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
   static_assert(!std::is_const_v<std::remove_reference_t<Model>>, "stepwell: a const model cannot be trained");
-  return std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>>;
+  static_assert(
+      trainable_model<std::remove_cvref_t<Model>>,
+      "stepwell: a model is a class with step(...) and variables(), which returns stepwell::variables({{\"name\", member}, ...}); if its "
+      "step is a template or overloaded, it must name what that returns: using result = ...");
+  return std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>> &&
+         trainable_model<std::remove_cvref_t<Model>>;
 }
 
 }  // namespace detail

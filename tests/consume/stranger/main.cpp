@@ -95,7 +95,7 @@ struct patience_hook {
 
 private:
   void judge(auto& session) {
-    if (session.global_step() - best_step > patience) { session.request_stop({sw::stop_cause::requested, "no better for a while"}); }
+    if (session.global_step() - best_step > patience) { session.request_stop("no better for a while"); }
   }
 };
 

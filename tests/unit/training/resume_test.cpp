@@ -53,6 +53,25 @@ TEST_CASE("a source that cannot seek says so after a restore and goes on from wh
   CHECK(log.contains(sw::log_level::warning, "cannot seek"));
 }
 
+TEST_CASE("a source that cannot seek says so once when a run goes on with it that never knew its place", "[training]") {
+  const temporary_directory directory;
+  const auto steps_with_warnings = [&] {
+    sw::test::log_capture log;
+    adding_model model;
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      blind_source source;
+      for (const auto& step : session.steps(source)) {
+        if (step.value.batch == 3) { break; }
+      }
+    }
+    session.close();
+    return std::pair(session.global_step(), log.count(sw::log_level::warning));
+  };
+  CHECK(steps_with_warnings() == std::pair(std::int64_t{6}, std::size_t{0}));
+  CHECK(steps_with_warnings() == std::pair(std::int64_t{12}, std::size_t{1}));
+}
+
 TEST_CASE("several sources keep their places apart by name", "[training]") {
   const temporary_directory directory;
   adding_model model;
