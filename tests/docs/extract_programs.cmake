@@ -20,7 +20,7 @@ function(extract_programs page root directory variable)
     string(SUBSTRING "${rest}" 0 ${end} code)
     string(SUBSTRING "${rest}" ${end} -1 rest)
     string(SUBSTRING "${rest}" 4 -1 rest)
-    if(code MATCHES "(^|\n)int main\\(")
+    if(code MATCHES "(^|\n)int main\\(" AND NOT code MATCHES "\nimport ")  # importers are for another build: tests/module
       math(EXPR count "${count} + 1")
       file(CONFIGURE OUTPUT ${directory}/${name}_${count}.cpp CONTENT "// The program of ${shown}.\n@code@\n" @ONLY)
       list(APPEND found ${directory}/${name}_${count}.cpp)
