@@ -6,7 +6,7 @@ source "$(dirname "$0")/common.sh"
 
 for page in $(files . -- .md); do
   for target in $(sed -n '/^```/,/^```/!p' "$page" | grep -oE '\]\([^)#[:space:]]+' | sed 's/^](//' || true); do
-    case $target in *://* | mailto:*) continue ;; esac
+    case $target in *://* | mailto:* | @ref) continue ;; esac
     [ -e "$(dirname "$page")/$target" ] || mistake "${page#./}: links to $target, which is not there"
   done
 done
