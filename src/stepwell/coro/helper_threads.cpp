@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/coro/helper_threads.hpp"
 
-#include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/thread_name.hpp"
 
@@ -23,7 +22,7 @@ struct helper_threads::state {
     set_thread_name("stepwell aside " + std::to_string(named++));
     for (;;) {
       ++idle;
-      system_clock()->wait_until(lock, changed, clock::time_point::max(), [this] { return is_over || !jobs.empty(); });
+      changed.wait(lock, [this] { return is_over || !jobs.empty(); });  // on no clock: it may be gone before these threads are
       --idle;
       if (is_over) { return; }
       auto job = std::move(jobs.front());
