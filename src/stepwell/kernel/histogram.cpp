@@ -18,7 +18,7 @@ std::array<double, limit_count> make_limits() {
   std::array<double, limit_count> limits{};
   constexpr auto middle = limit_count / 2;
   std::size_t i = 1;
-  // Accumulated: rounding errors are part of the format. NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter)
+  // Accumulated: rounding errors are part of the format.
   for (double limit = 1e-12; limit < 1e20; limit *= 1.1, ++i) {
     limits[middle + i] = limit;
     limits[middle - i] = -limit;
