@@ -45,7 +45,9 @@ module;
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/coro/helper_threads.hpp"
 #include "stepwell/coro/initiate.hpp"
+#if __has_include(<range/v3/range/concepts.hpp>)
 #include "stepwell/coro/range_v3.hpp"
+#endif
 #include "stepwell/coro/sync_wait.hpp"
 #include "stepwell/coro/task.hpp"
 #include "stepwell/data/bounded_queue.hpp"
@@ -312,8 +314,10 @@ using stepwell::coro::helper_threads;
 using stepwell::coro::initiate;
 using stepwell::coro::make_errand;
 using stepwell::coro::once_awaited_t;
+#if __has_include(<range/v3/range/concepts.hpp>)
 using stepwell::coro::share;
 using stepwell::coro::shared_generator;
+#endif
 using stepwell::coro::sync_wait;
 using stepwell::coro::task;
 }  // namespace stepwell::coro
