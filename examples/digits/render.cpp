@@ -125,6 +125,7 @@ void write(paper& sheet, const stroke& line, const handwriting& hand) {
 std::uint8_t developed(double ink, const handwriting& hand, random_stream& random) {
   const double uneven = ink * hand.ink * (1.0 - hand.grain * random.uniform());
   const double speck = random.uniform() < 0.004 ? 0.5 * random.uniform() : 0.0;
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): it is not below zero
   return static_cast<std::uint8_t>(255.0 * std::clamp(std::max(uneven, speck), 0.0, 1.0) + 0.5);
 }
 

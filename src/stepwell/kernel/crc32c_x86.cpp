@@ -43,7 +43,7 @@ STEPWELL_TARGET_SSE42 inline std::uint64_t take_triples(std::uint64_t state, con
 
 STEPWELL_TARGET_SSE42 std::uint32_t update_sse42(std::uint32_t start, const std::byte* bytes, std::size_t size) noexcept {
   std::uint64_t state = start;
-  if (size >= 3 * 128) {
+  if (size >= std::size_t{3} * 128) {
     state = take_triples<2048>(state, bytes, size);
     state = take_triples<128>(state, bytes, size);
   }
