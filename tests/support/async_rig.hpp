@@ -131,6 +131,28 @@ inline void run_handlers(asio::io_context& loop, int count, const bool& has_ende
   for (int i = 0; i < count && !has_ended; ++i) { loop.run_one(); }
 }
 
+/// How work ended that was cancelled, unless it had ended before.
+struct cancelled_work {
+  bool had_ended = false;
+  bool is_done = false;
+  std::exception_ptr failure;
+};
+/// Runs `work` for so many handlers, cancels it, and runs the loop until nothing is left to do.
+inline cancelled_work cancel_after(asio::io_context& loop, int handlers, asio::awaitable<void> work,
+                                   asio::cancellation_type kind = asio::cancellation_type::total) {
+  asio::cancellation_signal cancel;
+  cancelled_work end;
+  asio::co_spawn(loop, std::move(work), asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& failure) {
+                   end.failure = failure;
+                   end.is_done = true;
+                 }));
+  run_handlers(loop, handlers, end.is_done);
+  end.had_ended = end.is_done;
+  if (!end.is_done) { cancel.emit(kind); }
+  loop.run();
+  return end;
+}
+
 /// Whether `action` ends as what is cancelled does.
 template<class Action>
 bool is_aborted(Action&& action) {

@@ -134,21 +134,11 @@ TEST_CASE("D-26 a session may be cancelled after any number of handlers, and goe
     if (has_compute) { options.steps_on(pool.get_executor()); }
     auto session = rig.async(save_steps(how), {&story}, options);
     ending_source source{last_step};
-    asio::cancellation_signal cancel;
-    std::exception_ptr failure;
-    bool is_done = false;
-    asio::co_spawn(rig.io, everything(session, source, how),
-                   asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how_it_failed) {
-                     failure = how_it_failed;
-                     is_done = true;
-                   }));
-    run_handlers(rig.io, handlers, is_done);
-    has_ended = is_done;
-    if (!is_done) { cancel.emit(kind); }
-    rig.io.run();
-    REQUIRE(is_done);
-    if (failure) {
-      CHECK(was_aborted(failure));
+    const auto end = cancel_after(rig.io, handlers, everything(session, source, how), kind);
+    has_ended = end.had_ended;
+    REQUIRE(end.is_done);
+    if (end.failure) {
+      CHECK(was_aborted(end.failure));
       ++aborted;
       CHECK_FALSE(
           (how != stepping::by_run && session.is_started() && !session.is_closed() && session.should_stop() && source.peek() != nullptr));

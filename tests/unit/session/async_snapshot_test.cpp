@@ -200,21 +200,11 @@ TEST_CASE("a session that gives snapshots may be cancelled after any number of h
     sw::snapshot_pool pool(256, 2);
     auto session = rig.async(2);
     ending_source source{3};
-    asio::cancellation_signal cancel;
-    std::exception_ptr failure;
-    bool is_done = false;
-    asio::co_spawn(rig.io, snapshots_all_along(session, source, pool),
-                   asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how) {
-                     failure = how;
-                     is_done = true;
-                   }));
-    run_handlers(rig.io, handlers, is_done);
-    has_ended = is_done;
-    if (!is_done) { cancel.emit(asio::cancellation_type::total); }
-    rig.io.run();
-    REQUIRE(is_done);
-    if (failure) {
-      CHECK(was_aborted(failure));
+    const auto end = cancel_after(rig.io, handlers, snapshots_all_along(session, source, pool));
+    has_ended = end.had_ended;
+    REQUIRE(end.is_done);
+    if (end.failure) {
+      CHECK(was_aborted(end.failure));
       ++aborted;
       if (!session.is_closed()) { rig.await(snapshots_all_along(session, source, pool)); }
     }

@@ -314,22 +314,12 @@ TEST_CASE("evaluations may be cancelled after any number of handlers", "[trainin
     const auto measure = measure_counted_in(running);
     auto session = rig.async(2);
     ending_source source{2};
-    asio::cancellation_signal cancel;
-    std::exception_ptr failure;
-    bool is_done = false;
-    asio::co_spawn(rig.io, trained_and_evaluated(session, source, measure, running),
-                   asio::bind_cancellation_slot(cancel.slot(), [&](const std::exception_ptr& how) {
-                     failure = how;
-                     is_done = true;
-                   }));
-    run_handlers(rig.io, handlers, is_done);
-    has_ended = is_done;
-    if (!is_done) { cancel.emit(asio::cancellation_type::total); }
-    rig.io.run();
-    REQUIRE(is_done);
+    const auto end = cancel_after(rig.io, handlers, trained_and_evaluated(session, source, measure, running));
+    has_ended = end.had_ended;
+    REQUIRE(end.is_done);
     CHECK(running == 0);
-    if (failure) {
-      CHECK(was_aborted(failure));
+    if (end.failure) {
+      CHECK(was_aborted(end.failure));
       ++aborted;
       if (!session.is_closed()) { rig.await(trained_and_evaluated(session, source, measure, running)); }
     }
