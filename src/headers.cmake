@@ -226,6 +226,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/varint.hpp
   stepwell/io/failure.hpp
   stepwell/io/posix_file.hpp
+  stepwell/io/uncached_writer.hpp
   stepwell/summary/event_file.hpp
   stepwell/summary/output.hpp
   stepwell/summary/text_log.hpp
@@ -236,5 +237,6 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/snapshot_memory.hpp
   stepwell/checkpoint/state_file.hpp
   stepwell/checkpoint/stored_checkpoint.hpp
+  stepwell/checkpoint/tensor_start.hpp
   stepwell/checkpoint/unsynced_file_system.hpp
 )

@@ -258,6 +258,8 @@ private:
       }
       return base_->sync();
     }
+    void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override { base_->start_writeback(offset, size); }
+    void bypass_cache() noexcept override { base_->bypass_cache(); }
     result<std::uint64_t> size() override {
       if (auto bad = state_->meet(operation::size, path())) { return bad->reason; }
       return base_->size();

@@ -4,6 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/checkpoint/tensor_start.hpp"
 #include "stepwell/format/string_tensor.hpp"
 #include "stepwell/format/table.hpp"
 #include "stepwell/io/path.hpp"
@@ -11,13 +12,14 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
 namespace stepwell {
 namespace {
 
-constexpr std::size_t block_size = std::size_t{4} << 20;  // one write each: fewer, larger ones reach the disk sooner
+constexpr std::size_t block_size = std::size_t{4} << 20;  // one write each, ending at its multiples: whole pages of the disk
 constexpr std::int32_t max_shards = 99'999;               // five digits in the file name
 
 void check(const std::string& name, const tensor_view& view) {
@@ -26,6 +28,13 @@ void check(const std::string& name, const tensor_view& view) {
     throw invalid_argument_error(
         fmt::format("tensor \"{}\" of {} {} has {} bytes", name, to_string(view.dtype), to_string(view.shape), view.bytes.size()));
   }
+}
+
+/// Fills `file` up with zeros to where a tensor of `size` bytes begins.
+void align(io::atomic_file& file, std::size_t size) {
+  static constexpr std::array<std::byte, io::page_size> zeros{};
+  const auto gap = detail::tensor_start(file.size(), size, 1) - file.size();
+  if (gap != 0) { value_or_throw(file.append(std::span(zeros).first(gap))); }
 }
 
 /// What is done to one block of a tensor, on the timeline.
@@ -53,6 +62,7 @@ checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::fil
 format::bundle_entry checkpoint_writer::write(const std::string& name, std::span<const std::byte> bytes, dtype type,
                                               const tensor_shape& shape) {
   const auto least = std::ranges::min_element(data_, {}, &io::atomic_file::size);
+  align(*least, bytes.size());
   format::bundle_entry entry{.dtype = type,
                              .shape = shape,
                              .shard_id = static_cast<std::int32_t>(least - data_.begin()),
@@ -61,7 +71,7 @@ format::bundle_entry checkpoint_writer::write(const std::string& name, std::span
                              .slices = {}};
   std::uint32_t crc = 0;
   while (!bytes.empty()) {
-    const auto block = bytes.first(std::min(block_size, bytes.size()));
+    const auto block = bytes.first(std::min(block_size - least->size() % block_size, bytes.size()));
     {
       const block_span span("encode", name, block.size());
       crc = kernel::crc32c(block, crc);

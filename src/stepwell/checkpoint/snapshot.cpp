@@ -4,6 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/snapshot_memory.hpp"
+#include "stepwell/checkpoint/tensor_start.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -16,7 +17,10 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-std::size_t padded(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
+/// Where `variable` begins in a snapshot that is filled up to `offset`.
+std::size_t start_of(const variable_ref& variable, std::size_t offset) noexcept {
+  return detail::tensor_start(offset, variable.bytes().size(), alignment);
+}
 
 bool has_layout_of(const std::vector<snapshot_entry>& entries, const variable_list& variables) noexcept {
   return std::ranges::equal(entries, variables, [](const snapshot_entry& entry, const variable_ref& variable) {
@@ -43,8 +47,9 @@ void lay_out(detail::snapshot_memory& memory, const variable_list& variables) {
   memory.size_bytes = 0;
   for (const auto& variable : variables) {
     const auto size = variable.bytes().size();
+    offset = start_of(variable, offset);
     memory.entries.push_back({variable.name(), variable.dtype(), variable.shape(), {memory.bytes.get() + offset, size}});
-    offset += padded(size);
+    offset += size;
     memory.size_bytes += size;
   }
 }
@@ -53,7 +58,7 @@ void lay_out(detail::snapshot_memory& memory, const variable_list& variables) {
 
 std::size_t snapshot_size(const variable_list& variables) {
   std::size_t bytes = 0;
-  for (const auto& variable : variables) { bytes += padded(variable.bytes().size()); }
+  for (const auto& variable : variables) { bytes = start_of(variable, bytes) + variable.bytes().size(); }
   return bytes;
 }
 

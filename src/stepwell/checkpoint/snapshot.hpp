@@ -82,7 +82,7 @@ struct snapshot_entry {
   std::string name;
   stepwell::dtype dtype = dtype::invalid;
   tensor_shape shape;
-  std::span<const std::byte> bytes;  ///< 64-byte aligned, inside the snapshot.
+  std::span<const std::byte> bytes;  ///< Inside the snapshot; 64-byte aligned, from 1 MiB on at a page.
 };
 
 /// An owned, immutable copy of variables at a step boundary: the only thing a saver takes. Can be moved, not copied.

@@ -13,7 +13,8 @@ namespace stepwell::io {
 namespace {
 
 constexpr std::string_view temporary_prefix = ".tmp-";
-constexpr std::uint64_t writeback_step = std::uint64_t{4} << 20;  // big files go to the disk while they are written
+constexpr std::uint64_t writeback_step = std::uint64_t{4} << 20;  // big files go to the disk while they are written,
+                                                                  // and from the second step on past the cache
 
 /// Beside `final_path`, never the same twice in a process. Long names are cut: the system allows 255 bytes.
 std::string next_temporary_path(const std::string& final_path) {
@@ -80,6 +81,7 @@ result<void> atomic_file::append(std::span<const std::byte> bytes) {
   if (size_ - handed_over_ >= writeback_step) {
     content_->start_writeback(handed_over_, size_ - handed_over_);
     handed_over_ = size_;
+    content_->bypass_cache();
   }
   return {};
 }

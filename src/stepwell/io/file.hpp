@@ -13,6 +13,10 @@
 
 namespace stepwell::io {
 
+/// What `file::bypass_cache` writes without a copy begins at multiples of this, in the file and in memory: as much as
+/// today's disks ask for.
+inline constexpr std::size_t page_size = 4096;
+
 /// An open file, opened by a `file_system`. Interrupted calls and short writes are taken up again inside.
 /// Destroying one that is open closes it; an error met then is logged, as nobody is left to be told.
 /// @threads Reads and writes of different ranges may run at the same time; `close` alone.
@@ -40,6 +44,10 @@ public:
 
   /// Lets the system begin to move these bytes to the disk now, so that a later `sync` has less to wait for. Only a hint.
   virtual void start_writeback([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}
+
+  /// Lets later writes go to the disk without passing through the memory of the system, where both can: a big file that
+  /// is not read again soon then takes neither memory nor long copies. Only a hint; sync as ever.
+  virtual void bypass_cache() noexcept {}
 
   [[nodiscard]] virtual result<std::uint64_t> size() = 0;
 

@@ -23,12 +23,16 @@ posix_file::~posix_file() {
   if (const auto closed = close(); !closed) { log_error(closed.error().to_string()); }
 }
 
+ssize_t posix_file::write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+  bytes = bytes.first(std::min(bytes.size(), most_at_once));
+  if (past_cache_) { return past_cache_->write_some(offset, bytes); }
+  return ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+}
+
 result<void> posix_file::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const auto count = std::min(bytes.size() - done, most_at_once);
-    const auto moved =
-        retry_on_signal([&] { return ::pwrite(descriptor_, bytes.data() + done, count, static_cast<off_t>(offset + done)); });
+    const auto moved = retry_on_signal([&] { return write_some(offset + done, bytes.subspan(done)); });
     if (moved <= 0) {
       const auto tried = fmt::format("could not write {} bytes at offset {} ({} written)", bytes.size(), offset, done);
       return failure(moved < 0 ? errno : ENOSPC, tried, path());
@@ -68,6 +72,10 @@ void posix_file::start_writeback(std::uint64_t offset, std::uint64_t size) noexc
 #endif
 }
 
+void posix_file::bypass_cache() noexcept {
+  if (!past_cache_) { past_cache_ = uncached_writer::open(descriptor_); }
+}
+
 result<std::uint64_t> posix_file::size() {
   struct ::stat about{};
   if (::fstat(descriptor_, &about) < 0) { return failure(errno, "could not ask for its size", path()); }
@@ -82,6 +90,7 @@ result<void> posix_file::truncate(std::uint64_t size) {
 }
 
 result<void> posix_file::close() {
+  past_cache_.reset();
   const int descriptor = std::exchange(descriptor_, -1);
   // Linux has let go of the descriptor even when a signal came between, so there is no second try.
   if (descriptor >= 0 && ::close(descriptor) < 0 && errno != EINTR) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/io/file.hpp"
+#include "stepwell/io/uncached_writer.hpp"
 
 #include <cerrno>
 #include <memory>
@@ -31,12 +32,16 @@ public:
   result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override;
   result<void> sync() override;
   void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override;
+  void bypass_cache() noexcept override;
   result<std::uint64_t> size() override;
   result<void> truncate(std::uint64_t size) override;
   result<void> close() override;
 
 private:
+  ssize_t write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
+
   int descriptor_;
+  std::unique_ptr<uncached_writer> past_cache_;
   std::mutex sync_mutex_;
   std::optional<status> sync_failure_;
 };

@@ -31,6 +31,19 @@ std::string content(io::file& source) {
   return {buffer.data(), *count};
 }
 
+/// Writes `text` from the beginning on while no file may grow beyond `limit` bytes.
+sw::result<void> write_limited_to(::rlim_t limit, io::file& target, const std::string& text) {
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+  const ::rlimit limited{limit, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &limited) == 0);
+  auto written = target.write_at(0, bytes(text));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, signal_before);
+  return written;
+}
+
 const auto files = io::posix_file_system();
 
 }  // namespace
@@ -161,14 +174,7 @@ TEST_CASE("a write the system takes only a part of goes on with the rest, until 
   const temporary_directory directory;
   auto opened = files->open(directory / "a", io::open_mode::create_new);
   REQUIRE(opened.ok());
-  ::rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
-  const ::rlimit sixty{60, before.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &sixty) == 0);
-  const auto written = (*opened)->write_at(0, bytes(std::string(100, 'x')));
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, signal_before);
+  const auto written = write_limited_to(60, **opened, std::string(100, 'x'));
   REQUIRE_FALSE(written.ok());
   CHECK(written.error().message.find("could not write 100 bytes at offset 0 (60 written): File too large") == 0);
   CHECK(*(*opened)->size() == 60);
@@ -197,4 +203,43 @@ TEST_CASE("a directory that must not be written refuses new files", "[io][file_s
   CHECK(files->create_directories(directory / "closed").ok());
   std::filesystem::permissions(directory / "closed", std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
   CHECK(files->open(directory / "closed/a", io::open_mode::create_new).error().code == sw::errc::permission_denied);
+}
+
+TEST_CASE("bytes written past the cache are read back from where they were written, wherever pages begin and end", "[io][file]") {
+  const temporary_directory directory;
+  auto opened = files->open(directory / "a", io::open_mode::create_new);
+  REQUIRE(opened.ok());
+  io::file& file = **opened;
+  std::string expected(10'000'000, '\0');
+  for (std::size_t i = 0; i < expected.size(); ++i) { expected[i] = static_cast<char>('a' + i / 7 % 26); }
+  std::uint64_t at = 0;
+  const auto write = [&](std::size_t count) {
+    REQUIRE(file.write_at(at, bytes(std::string_view(expected).substr(at, count))).ok());
+    at += count;
+  };
+  write(5000);
+  file.bypass_cache();
+  for (const std::size_t count : {3192, 4096, 1, 4095, 100, 9'000'000, 8192, 4097, 12'288}) { write(count); }
+  write(expected.size() - at);
+  CHECK(file.sync().ok());
+
+  std::string found(expected.size() + 1, '\0');
+  CHECK(*file.read_at(0, std::as_writable_bytes(std::span(found))) == expected.size());
+  found.pop_back();
+  CHECK(found == expected);
+  CHECK(file.write_at(4090, bytes(std::string(5000, '!'))).ok());  // over pages that are there
+  CHECK(*file.read_at(0, std::as_writable_bytes(std::span(found))) == expected.size());
+  CHECK(found == expected.replace(4090, 5000, 5000, '!'));
+  CHECK(file.close().ok());
+}
+
+TEST_CASE("past the cache, too, a write that is refused says how far it came", "[io][file]") {
+  const temporary_directory directory;
+  auto opened = files->open(directory / "a", io::open_mode::create_new);
+  REQUIRE(opened.ok());
+  (*opened)->bypass_cache();
+  const auto written = write_limited_to(8192, **opened, std::string(20'000, 'x'));
+  REQUIRE_FALSE(written.ok());
+  CHECK(written.error().message.find("could not write 20000 bytes at offset 0 (8192 written): File too large") == 0);
+  CHECK(*(*opened)->size() == 8192);
 }
