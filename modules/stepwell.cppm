@@ -453,6 +453,7 @@ using stepwell::io::is_temporary_name;
 using stepwell::io::join_path;
 using stepwell::io::lock_posix_file;
 using stepwell::io::open_mode;
+using stepwell::io::page_size;
 using stepwell::io::parent_directory;
 using stepwell::io::pool;
 using stepwell::io::posix_file_system;
@@ -667,6 +668,7 @@ using stepwell::session_life;
 using stepwell::session_manager;
 using stepwell::session_manager_options;
 using stepwell::session_metrics;
+using stepwell::session_requests;
 using stepwell::session_settings;
 using stepwell::session_signals;
 using stepwell::session_target;
@@ -769,7 +771,6 @@ using stepwell::tensor_text;
 using stepwell::time_limit_hook;
 using stepwell::value_text;
 using stepwell::watch_writer;
-using stepwell::writer_work;
 }  // namespace stepwell
 
 // training
@@ -777,7 +778,6 @@ export namespace stepwell {
 using stepwell::async_evaluate;
 using stepwell::async_evaluate_options;
 using stepwell::async_training_session_of;
-using stepwell::check_metrics;
 using stepwell::check_roles;
 using stepwell::default_summary_hook;
 using stepwell::defer_start;
@@ -787,12 +787,11 @@ using stepwell::evaluate_once;
 using stepwell::evaluate_repeatedly;
 using stepwell::evaluation;
 using stepwell::evaluation_options;
-using stepwell::grace_of_process;
-using stepwell::make_checkpoint_finder;
 using stepwell::make_checkpoint_saver_hook;
+using stepwell::make_session_settings;
 using stepwell::make_step_counter_hook;
 using stepwell::make_summary_hook;
-using stepwell::make_summary_options;
+using stepwell::make_summary_work;
 using stepwell::monitored_training_session;
 using stepwell::no_source;
 using stepwell::plain_options;

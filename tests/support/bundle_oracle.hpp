@@ -25,6 +25,7 @@ struct oracle_tensor {
   std::vector<std::int64_t> shape;
   std::string bytes;  ///< As stored.
   int slices = 0;
+  std::int64_t offset = 0;  ///< In its data file.
 };
 
 inline std::uint32_t slow_crc32c(std::string_view bytes, std::uint32_t crc = 0) {
@@ -52,6 +53,7 @@ inline std::map<std::string, oracle_tensor> read_with_oracle(const std::string& 
     made.dtype = entry.dtype();
     for (const auto& dim : entry.shape().dim()) { made.shape.push_back(dim.size()); }
     made.slices = entry.slices_size();
+    made.offset = entry.offset();
     if (made.slices > 0) { continue; }
     char suffix[64];
     std::snprintf(suffix, sizeof suffix, ".data-%05d-of-%05d", entry.shard_id(), header.num_shards());

@@ -44,10 +44,10 @@ public:
   static constexpr auto phase = hook_phase::observe;
 
   /// @errors `invalid_argument_error` with nowhere to write to, or when both periods are off.
-  explicit summary_saver_hook(summary_saver_options options, Ops... ops)
-      : work_(std::make_shared<summary_work>(std::move(options))), ops_(std::move(ops)...) {}
-  /// A hook that writes nothing, for sessions that may or may not write.
-  [[nodiscard]] static summary_saver_hook off(Ops... ops) { return summary_saver_hook(std::nullopt, std::move(ops)...); }
+  explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
+      : summary_saver_hook(summary_work::make(options), std::move(ops)...) {}
+  /// Of what is made already; null: a hook that writes nothing, for sessions that may or may not write.
+  explicit summary_saver_hook(std::shared_ptr<summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {
     if (work_) { work_->begin(); }
@@ -69,8 +69,6 @@ public:
   }
 
 private:
-  explicit summary_saver_hook(std::nullopt_t, Ops... ops) : ops_(std::move(ops)...) {}
-
   auto wanted() const {
     return std::apply([](const Ops&... op) { return fetch(op.projection...); }, ops_);
   }

@@ -20,9 +20,21 @@ summary_work::summary_work(const summary_saver_options& options)
   period_ = *period;
 }
 
+std::shared_ptr<summary_work> summary_work::make(const summary_saver_options& options) { return std::make_shared<summary_work>(options); }
+
 void summary_work::begin() {
   if (!writer_ && !output_dir_.empty()) { writer_ = summary::writer::shared(output_dir_, event_options_); }
   if (hparams_ && writer_) { writer_->add_hparams(*hparams_); }
+}
+
+void summary_work::begin_session(const session_requests& session) {
+  starts_writer_ = writer_ && session.claim(writer_.get());
+  if (writer_) { watch_writer(session, writer_); }
+  starts_.clear();
+  for (const auto& metric : metrics_) {
+    if (session.claim(metric.get())) { starts_.push_back(metric.get()); }
+    watch_writer(session, metric);
+  }
 }
 
 void summary_work::note_start(std::int64_t step) {

@@ -20,6 +20,8 @@ struct summary_saver_options;
 
 class summary_work {
 public:
+  /// @errors `invalid_argument_error` with nowhere to write to, or when both periods are off.
+  [[nodiscard]] static std::shared_ptr<summary_work> make(const summary_saver_options& options);
   explicit summary_work(const summary_saver_options& options);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
@@ -31,15 +33,7 @@ public:
   void begin();
   /// A session is made, for the first time or anew: it watches the writers, and those nobody else has marked yet get a START
   /// before the next value. A second one in one session would make viewers drop the first values.
-  void begin_session(const auto& session) {
-    starts_writer_ = writer_ && session.claim(writer_.get());
-    if (writer_) { watch_writer(session, writer_); }
-    starts_.clear();
-    for (const auto& metric : metrics_) {
-      if (session.claim(metric.get())) { starts_.push_back(metric.get()); }
-      watch_writer(session, metric);
-    }
-  }
+  void begin_session(const session_requests& session);
   [[nodiscard]] bool starts() const noexcept { return starts_writer_ || !starts_.empty(); }
   /// Viewers drop what an earlier run wrote from `step` on.
   void note_start(std::int64_t step);

@@ -48,7 +48,7 @@ private:
 /// @threads All functions are called on the session's thread.
 class boundary_work {
 public:
-  virtual ~boundary_work() = default;
+  virtual ~boundary_work();
 
   /// Takes the state, without waiting for a disk. False: not now; the session calls `wait_ready` and then again.
   /// Called for each `request_save`, after all hooks of the step have run.

@@ -3,11 +3,7 @@
 // Internal: several things to do, all of them, whatever fails in between.
 #pragma once
 
-#include "stepwell/base/log.hpp"
-
 #include <exception>
-#include <string>
-#include <utility>
 
 namespace stepwell::detail {
 
@@ -21,17 +17,7 @@ public:
     } catch (...) { add(std::current_exception()); }
   }
 
-  void add(std::exception_ptr failure) noexcept {
-    if (!first_) {
-      first_ = std::move(failure);
-      return;
-    }
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& later) { log_error(std::string("after an earlier failure: ") + later.what()); } catch (...) {
-      log_error("after an earlier failure: an exception of unknown type");
-    }
-  }
+  void add(std::exception_ptr failure) noexcept;
 
   [[nodiscard]] const std::exception_ptr& get() const noexcept { return first_; }
   /// Throws the first one, if there was one.
@@ -43,14 +29,15 @@ private:
   std::exception_ptr first_;
 };
 
+/// Logs `failure`, of what was done `during` this.
+void log_exception(const char* during, const std::exception_ptr& failure) noexcept;
+
 /// Does what must not throw where it is done: what it throws is logged.
 template<class Action>
 void log_failure(const char* during, Action&& action) noexcept {
   try {
     action();
-  } catch (const std::exception& failure) { log_error(std::string(during) + ": " + failure.what()); } catch (...) {
-    log_error(std::string(during) + ": an exception of unknown type");
-  }
+  } catch (...) { log_exception(during, std::current_exception()); }
 }
 
 }  // namespace stepwell::detail

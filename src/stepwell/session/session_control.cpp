@@ -2,10 +2,13 @@
 #include "stepwell/session/session_control.hpp"
 
 #include "stepwell/base/log.hpp"
+#include "stepwell/session/first_failure.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace stepwell {
+
 void refuse_run(bool is_closed) {
   if (is_closed) { throw failed_precondition_error("run called on a session that is closed; make a new one to go on"); }
   throw failed_precondition_error("Run called even after should_stop requested. Ask should_stop() before each run");
@@ -24,6 +27,52 @@ stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexce
   } catch (...) { return {stop_cause::error, "an exception of unknown type"}; }
 } catch (...) {  // no memory for the text
   return {stop_cause::error, {}};
+}
+
+session_control::session_control(std::shared_ptr<clock> source)
+    : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
+
+session_control::~session_control() = default;
+
+void session_control::add_work(std::shared_ptr<boundary_work> work) {
+  std::erase(former_works_, work);
+  if (std::ranges::find(works_, work) == works_.end()) { works_.push_back(std::move(work)); }
+}
+
+std::shared_ptr<boundary_work>& session_control::kept_work(const void* thing) { return kept_works_[thing]; }
+
+bool session_control::claim(const void* thing) {
+  if (std::ranges::find(claimed_, thing) != claimed_.end()) { return false; }
+  claimed_.push_back(thing);
+  return true;
+}
+
+void session_control::request_save(boundary_work& work) {
+  if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
+}
+
+void session_control::reject_state(std::string why) { rejected_ = std::move(why); }
+
+void session_control::accept_state() noexcept { rejected_.reset(); }
+
+void session_control::request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
+
+void session_control::drop_rollback() noexcept { rollback_.reset(); }
+
+void session_control::set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
+
+void session_control::end_creation() noexcept { former_works_.clear(); }
+
+void session_control::act_on(composer compose, void* of, const deadline& until) {
+  detail::first_failure failures;
+  if (signals_->attention()) {
+    failures.attempt([&] { attend(); });
+  }
+  const bool process_ends = signals_->take_save_for_end();
+  if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
+    failures.attempt([&] { rejected_ ? warn_not_saved() : save(compose(of), std::move(saves), process_ends, until); });
+  }
+  failures.rethrow();
 }
 
 void session_control::attend() {

@@ -7,11 +7,9 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/session/boundary.hpp"
-#include "stepwell/session/first_failure.hpp"
 #include "stepwell/session/session_metrics.hpp"
 #include "stepwell/session/session_signals.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -19,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,42 +47,36 @@ struct rollback_request {
 /// @threads The session's thread, but for `signals`, which is shared with everybody.
 class session_control {
 public:
-  explicit session_control(std::shared_ptr<clock> source) : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
+  explicit session_control(std::shared_ptr<clock> source);
+  session_control(const session_control&) = delete;
+  session_control& operator=(const session_control&) = delete;
+  ~session_control();
 
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return signals_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return clock_; }
 
   /// The work is told of attention, draining and flushing from now on.
-  void add_work(std::shared_ptr<boundary_work> work) {
-    std::erase(former_works_, work);
-    if (std::ranges::find(works_, work) == works_.end()) { works_.push_back(std::move(work)); }
-  }
+  void add_work(std::shared_ptr<boundary_work> work);
   /// The same for work that belongs to a thing several hooks may share: made once, and kept over recoveries.
   template<class Make>
   void add_work_for(const void* thing, Make&& make) {
-    auto& kept = kept_works_[thing];
+    auto& kept = kept_work(thing);
     if (!kept) { kept = std::forward<Make>(make)(); }
     add_work(kept);
   }
   /// True for the first who claims `thing`: what is to be done once a session, however many hooks share the thing.
-  [[nodiscard]] bool claim(const void* thing) {
-    if (std::ranges::find(claimed_, thing) != claimed_.end()) { return false; }
-    claimed_.push_back(thing);
-    return true;
-  }
-  void request_save(boundary_work& work) {
-    if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
-  }
+  [[nodiscard]] bool claim(const void* thing);
+  void request_save(boundary_work& work);
   /// The state is bad: it is not saved, neither at the boundary nor at `end`, until something restores it.
-  void reject_state(std::string why) { rejected_ = std::move(why); }
-  void accept_state() noexcept { rejected_.reset(); }
+  void reject_state(std::string why);
+  void accept_state() noexcept;
   [[nodiscard]] const std::optional<std::string>& rejected() const noexcept { return rejected_; }
 
   /// Asks to go back to the newest checkpoint once all hooks of the step have run, and then for `answer`.
-  void request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
+  void request_rollback(rollback_request asked);
   [[nodiscard]] bool rollback_asked() const noexcept { return rollback_.has_value(); }
   [[nodiscard]] const std::optional<rollback_request>& rollback() const noexcept { return rollback_; }
-  void drop_rollback() noexcept { rollback_.reset(); }
+  void drop_rollback() noexcept;
 
   /// What the session does from here to the end of the next boundary goes to `recorder`; null: to nobody.
   void trace_into(std::shared_ptr<trace_recorder> recorder) noexcept;
@@ -103,11 +96,11 @@ public:
 
   /// The prefix of the checkpoint this session was restored from, if it was.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
-  void set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
+  void set_restored_from(std::optional<std::string> prefix);
   /// The session is about to be made, for the first time or anew: hooks say again what they need. The works so far are
   /// drained and flushed at a close all the same, until the session is made.
   void begin_creation();
-  void end_creation() noexcept { former_works_.clear(); }
+  void end_creation() noexcept;
 
   /// True when a boundary has something to do.
   [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->attention(); }
@@ -120,15 +113,7 @@ public:
   }
   template<class Compose>
   void act(Compose&& compose, const deadline& until) {
-    detail::first_failure failures;
-    if (signals_->attention()) {
-      failures.attempt([&] { attend(); });
-    }
-    const bool process_ends = signals_->take_save_for_end();
-    if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
-      failures.attempt([&] { rejected_ ? warn_not_saved() : save(compose(), std::move(saves), process_ends, until); });
-    }
-    failures.rethrow();
+    act_on([](void* of) { return (*static_cast<std::remove_reference_t<Compose>*>(of))(); }, std::addressof(compose), until);
   }
 
   /// Forgets what was requested in a step that failed.
@@ -144,6 +129,10 @@ public:
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;
 
 private:
+  using composer = boundary_state (*)(void* compose);
+
+  [[nodiscard]] std::shared_ptr<boundary_work>& kept_work(const void* thing);
+  void act_on(composer compose, void* of, const deadline& until);
   void attend();
   void save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);

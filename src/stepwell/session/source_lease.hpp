@@ -3,8 +3,6 @@
 // A source while a loop draws from it: put where a restored checkpoint left it, its position known to every save.
 #pragma once
 
-#include "stepwell/base/error.hpp"
-#include "stepwell/base/log.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/session/source_positions.hpp"
 
@@ -20,6 +18,23 @@ enum class unseekable_policy {
   skip,  ///< Go on from where the source is: the batches in between are not seen again. A warning says so.
 };
 
+namespace detail {
+
+/// Says so where a run goes on after an earlier one and the source `name`, which cannot seek, does not.
+void warn_of_unseekable(source_positions& positions, const std::string& name, std::int64_t global_step);
+
+/// The state went back, and the source does not.
+struct missed_rewind {
+  const std::string& source;
+  std::int64_t from;
+  std::int64_t to;
+  bool can_seek;  ///< But nobody knows where to.
+};
+/// @errors `failed_precondition_error` that says "cannot rewind", unless the policy is to skip: then that is a warning.
+void refuse_rewind(unseekable_policy policy, const missed_rewind& missed);
+
+}  // namespace detail
+
 /// @lifetime `positions` and `source` must outlive it.
 template<data::batch_source Source>
 class source_lease {
@@ -27,18 +42,12 @@ public:
   /// @errors What seeking throws; `invalid_argument_error` when a source of that name is in use.
   source_lease(source_positions& positions, Source& source, std::int64_t global_step)
       : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), returns_(positions.returns()) {
-    const auto restored = positions_.restored(name_);
-    const bool is_new = positions_.is_new(name_);
     if constexpr (data::seekable_source<Source>) {
-      if (restored) { source.seek(*restored); }
+      if (const auto restored = positions_.restored(name_)) { source.seek(*restored); }
       positions_.attach(name_, [&source] { return std::as_const(source).position(); }, global_step);
       is_attached_ = true;
-    } else if (restored) {
-      log_warning("the source \"" + name_ + "\" cannot seek to position " + std::to_string(*restored) +
-                  " of the checkpoint; it goes on from where it is");
-    } else if (is_new && global_step > 0) {
-      log_warning("the source \"" + name_ + "\" cannot seek: after step " + std::to_string(global_step) +
-                  " its batches come from where it is, not from where an earlier run left off; give a seekable source for that");
+    } else {
+      detail::warn_of_unseekable(positions_, name_, global_step);
     }
     positions_.settle(name_);
     skips_ = positions_.skips(name_);
@@ -76,12 +85,7 @@ public:
     positions_.settle(name_);
     if (restored && data::seekable_source<Source>) { return; }
     if (from == to) { return; }  // nothing is lost: the same batch again
-    const auto what = "the state went from step " + std::to_string(from) + " to " + std::to_string(to) + ", and the source \"" + name_ +
-                      "\" " + (data::seekable_source<Source> ? "has no position of that step" : "cannot seek");
-    if (policy == unseekable_policy::fail) {
-      throw failed_precondition_error("cannot rewind: " + what + "; give a seekable source, or set on_unseekable to skip");
-    }
-    log_warning(what + "; it goes on from where it is");
+    detail::refuse_rewind(policy, {name_, from, to, data::seekable_source<Source>});
   }
 
   /// Leaves out the batch at hand when it comes again; false where the source has no positions.

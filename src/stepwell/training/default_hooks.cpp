@@ -22,55 +22,37 @@ setting<std::int64_t> steps_of(const cadence& period) {
   return period.every_steps ? setting<std::int64_t>(*period.every_steps) : setting<std::int64_t>(none);
 }
 
+std::shared_ptr<clock> time_of(const plain_options& options) { return options.clock ? options.clock : system_clock(); }
+
+saver_options saver_options_of(const plain_options& options) {
+  auto made = options.saver;
+  if (!options.max_to_keep.is_default()) { made.max_to_keep = options.max_to_keep; }
+  if (!made.clock) { made.clock = time_of(options); }
+  if (!made.pool) { made.pool = options.config.io; }
+  return made;
+}
+
 /// Event files go through the same door, threads and clock as checkpoints.
 summary::writer_options event_options(const plain_options& options) {
+  const auto saver = saver_options_of(options);
   summary::writer_options made;
-  if (options.saver.file_system) { made.files = options.saver.file_system; }
-  if (options.saver.pool) { made.threads = options.saver.pool; }
-  made.time = options.time;
+  if (saver.file_system) { made.files = saver.file_system; }
+  if (saver.pool) { made.threads = saver.pool; }
+  made.time = time_of(options);
   made.metrics = options.metrics;
   return made;
 }
 
-}  // namespace
-
-checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options) {
-  const auto period =
-      choose_cadence({"save_checkpoint_steps", options.save_checkpoint_steps, "save_checkpoint_secs", options.save_checkpoint_secs},
-                     cadence{.every_secs = std::chrono::duration<double>(default_save_secs)});
-  if (options.checkpoint_dir.empty() || !period) { return checkpoint_saver_hook::off(); }
-  auto saver = options.saver;
-  if (!options.max_to_keep.is_default()) { saver.max_to_keep = options.max_to_keep; }
-  return checkpoint_saver_hook({.checkpoint_dir = options.checkpoint_dir,
-                                .save_secs = secs_of(*period),
-                                .save_steps = steps_of(*period),
-                                .saver = std::move(saver),
-                                .listeners = options.listeners,
-                                .summary_dir = options.summary_dir,
-                                .events = event_options(options)});
+/// @errors `invalid_argument_error` for metrics without event files to take them from.
+void check_metrics(const plain_options& options) {
+  if (options.metrics.empty() || !options.summary_dir.empty()) { return; }
+  throw invalid_argument_error(
+      "monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
+      "goes into event files, so say where those go");
 }
 
-step_counter_hook make_step_counter_hook(const plain_options& options) {
-  const auto& said = options.log_step_count_steps;
-  const auto steps = said.is_default() ? std::optional(default_count_steps) : said.enabled();
-  if (options.summary_dir.empty() || !steps) { return step_counter_hook::off(); }
-  return step_counter_hook({.every_n_steps = *steps, .output_dir = options.summary_dir, .events = event_options(options)});
-}
-
-std::optional<summary_saver_options> make_summary_options(const plain_options& options) {
-  const auto period =
-      choose_cadence({"save_summaries_steps", options.save_summaries_steps, "save_summaries_secs", options.save_summaries_secs},
-                     cadence{.every_steps = default_summary_steps});
-  if (options.summary_dir.empty() || !period) { return std::nullopt; }
-  return summary_saver_options{.output_dir = options.summary_dir,
-                               .events = event_options(options),
-                               .save_steps = steps_of(*period),
-                               .save_secs = secs_of(*period),
-                               .hparams = options.hparams};
-}
-
-std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const plain_options& options, const checkpoint_saver_hook& saver) {
-  if (options.checkpoint_dir.empty()) { return nullptr; }
+std::function<std::optional<checkpoint_reader>()> checkpoint_finder(const plain_options& options, const checkpoint_saver_hook& saver) {
+  if (!options.is_chief || options.checkpoint_dir.empty()) { return nullptr; }
   if (saver.is_on()) {
     return [work = saver.work()] { return work->saver().restore_newest(); };
   }
@@ -79,9 +61,59 @@ std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const p
   };
 }
 
-std::optional<clock::duration> grace_of_process(const setting<seconds_value>& said) {
-  const auto grace = said.enabled();
-  return grace ? std::optional(detail::as_duration(*grace)) : std::nullopt;
+/// Nothing where it is off.
+std::optional<clock::duration> duration_of(const setting<seconds_value>& said) {
+  const auto seconds = said.enabled();
+  return seconds ? std::optional(detail::as_duration(*seconds)) : std::nullopt;
+}
+
+}  // namespace
+
+checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options) {
+  check_metrics(options);
+  const auto period =
+      choose_cadence({"save_checkpoint_steps", options.save_checkpoint_steps, "save_checkpoint_secs", options.save_checkpoint_secs},
+                     cadence{.every_secs = std::chrono::duration<double>(default_save_secs)});
+  if (!options.is_chief || options.checkpoint_dir.empty() || !period) { return checkpoint_saver_hook::off(); }
+  return checkpoint_saver_hook({.checkpoint_dir = options.checkpoint_dir,
+                                .save_secs = secs_of(*period),
+                                .save_steps = steps_of(*period),
+                                .saver = saver_options_of(options),
+                                .listeners = options.listeners,
+                                .summary_dir = options.summary_dir,
+                                .events = event_options(options)});
+}
+
+step_counter_hook make_step_counter_hook(const plain_options& options) {
+  const auto& said = options.log_step_count_steps;
+  const auto steps = said.is_default() ? std::optional(default_count_steps) : said.enabled();
+  if (!options.is_chief || options.summary_dir.empty() || !steps) { return step_counter_hook::off(); }
+  return step_counter_hook({.every_n_steps = *steps, .output_dir = options.summary_dir, .events = event_options(options)});
+}
+
+std::shared_ptr<summary_work> make_summary_work(const plain_options& options) {
+  const auto period =
+      choose_cadence({"save_summaries_steps", options.save_summaries_steps, "save_summaries_secs", options.save_summaries_secs},
+                     cadence{.every_steps = default_summary_steps});
+  if (!options.is_chief || options.summary_dir.empty() || !period) { return nullptr; }
+  return summary_work::make({.output_dir = options.summary_dir,
+                             .events = event_options(options),
+                             .save_steps = steps_of(*period),
+                             .save_secs = secs_of(*period),
+                             .hparams = options.hparams});
+}
+
+session_settings make_session_settings(const plain_options& options, const checkpoint_saver_hook& saver) {
+  return {.find_checkpoint = checkpoint_finder(options, saver),
+          .stop_grace_period = detail::as_duration(options.stop_grace_period),
+          .retry = options.retry,
+          .restores_what_it_saves = saver.is_on(),
+          .on_unseekable = options.on_unseekable,
+          .queue_runners = options.queue_runners,
+          .stop_token = options.stop_token,
+          .stop_on = options.stop_on,
+          .preemption_grace = duration_of(options.preemption_grace),
+          .clock = time_of(options)};
 }
 
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both) {
@@ -90,13 +122,6 @@ void refuse_both(std::string_view option, std::string_view of_scaffold, bool bot
       fmt::format("monitored_training_session: both the option {} and the scaffold's {} are given; give one of "
                   "them",
                   option, of_scaffold));
-}
-
-void check_metrics(const plain_options& options) {
-  if (options.metrics.empty() || !options.summary_dir.empty()) { return; }
-  throw invalid_argument_error(
-      "monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
-      "goes into event files, so say where those go");
 }
 
 void check_roles(const std::string& master, bool is_chief, seconds_value max_wait, seconds_value recovery_wait) {

@@ -10,9 +10,9 @@
 #include "stepwell/training/training_options.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,34 +42,39 @@ struct summary_option_op {
 template<class Model>
 using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
-/// The part of the options that does not depend on the model.
+/// What the options say, without the model: what is made of them is compiled once.
+/// @lifetime Refers to the options.
 struct plain_options {
-  std::string checkpoint_dir;
-  std::string summary_dir;
-  setting<seconds_value> save_checkpoint_secs;
-  setting<std::int64_t> save_checkpoint_steps;
-  setting<seconds_value> save_summaries_secs;
-  setting<std::int64_t> save_summaries_steps;
-  setting<std::int64_t> log_step_count_steps;
-  setting<int> max_to_keep;
-  saver_options saver;
-  std::shared_ptr<clock> time;
-  std::vector<std::shared_ptr<summary::metric_writer>> metrics;
-  std::optional<format::hparam_map> hparams;
-  std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners;
+  bool is_chief;
+  const std::string& checkpoint_dir;
+  const std::string& summary_dir;
+  const setting<seconds_value>& save_checkpoint_secs;
+  const setting<std::int64_t>& save_checkpoint_steps;
+  const setting<seconds_value>& save_summaries_secs;
+  const setting<std::int64_t>& save_summaries_steps;
+  const setting<std::int64_t>& log_step_count_steps;
+  const setting<int>& max_to_keep;
+  const saver_options& saver;  ///< The scaffold's, if it has one.
+  const session_config& config;
+  const std::vector<std::shared_ptr<summary::metric_writer>>& metrics;
+  const std::optional<format::hparam_map>& hparams;
+  const std::vector<std::shared_ptr<checkpoint_saver_listener>>& listeners;
+  const retry_policy& retry;
+  unseekable_policy on_unseekable;
+  const std::vector<std::shared_ptr<queue_runner>>& queue_runners;
+  seconds_value stop_grace_period;
+  const std::stop_token& stop_token;
+  const std::vector<int>& stop_on;
+  const setting<seconds_value>& preemption_grace;
+  const std::shared_ptr<stepwell::clock>& clock;
 };
+/// Hooks that do nothing where the options say so, and for a worker.
 [[nodiscard]] checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options);
 [[nodiscard]] step_counter_hook make_step_counter_hook(const plain_options& options);
-/// Options of the summary hook; nothing when it is off.
-[[nodiscard]] std::optional<summary_saver_options> make_summary_options(const plain_options& options);
-/// Where a session starts from: through the saver, which then keeps that checkpoint, or straight from the directory.
-[[nodiscard]] std::function<std::optional<checkpoint_reader>()> make_checkpoint_finder(const plain_options& options,
-                                                                                       const checkpoint_saver_hook& saver);
-
-/// @errors `invalid_argument_error` for metrics without event files to take them from.
-void check_metrics(const plain_options& options);
-/// Nothing where it is off.
-[[nodiscard]] std::optional<clock::duration> grace_of_process(const setting<seconds_value>& said);
+/// What the summary hook does besides its ops; null when it is off.
+[[nodiscard]] std::shared_ptr<summary_work> make_summary_work(const plain_options& options);
+/// The session starts from where `saver` saves, which then keeps that checkpoint, or straight from the directory.
+[[nodiscard]] session_settings make_session_settings(const plain_options& options, const checkpoint_saver_hook& saver);
 
 /// @errors `invalid_argument_error` where both the option and what the scaffold has in its place are given.
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both);
@@ -79,29 +84,29 @@ void check_roles(const std::string& master, bool is_chief, seconds_value max_wai
 template<class Model>
 [[nodiscard]] plain_options plain_options_of(const training_options<Model>& options) {
   check_roles(options.master, options.is_chief, options.max_wait_secs, options.recovery_wait);
-  if (!options.is_chief) {
-    plain_options nothing;
-    nothing.time = options.clock ? options.clock : system_clock();
-    return nothing;
-  }
-  plain_options plain{.checkpoint_dir = options.checkpoint_dir,
-                      .summary_dir = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir,
-                      .save_checkpoint_secs = options.save_checkpoint_secs,
-                      .save_checkpoint_steps = options.save_checkpoint_steps,
-                      .save_summaries_secs = options.save_summaries_secs,
-                      .save_summaries_steps = options.save_summaries_steps,
-                      .log_step_count_steps = options.log_step_count_steps,
-                      .max_to_keep = options.max_to_keep,
-                      .saver = options.saver,
-                      .time = options.clock ? options.clock : system_clock(),
-                      .metrics = options.metrics,
-                      .hparams = options.hparams,
-                      .listeners = options.checkpoint_listeners};
-  check_metrics(plain);
-  if (options.scaffold && options.scaffold->saver()) { plain.saver = *options.scaffold->saver(); }
-  if (!plain.saver.clock) { plain.saver.clock = plain.time; }
-  if (!plain.saver.pool) { plain.saver.pool = options.config.io; }
-  return plain;
+  const auto& scaffold = options.scaffold;
+  return {.is_chief = options.is_chief,
+          .checkpoint_dir = options.checkpoint_dir,
+          .summary_dir = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir,
+          .save_checkpoint_secs = options.save_checkpoint_secs,
+          .save_checkpoint_steps = options.save_checkpoint_steps,
+          .save_summaries_secs = options.save_summaries_secs,
+          .save_summaries_steps = options.save_summaries_steps,
+          .log_step_count_steps = options.log_step_count_steps,
+          .max_to_keep = options.max_to_keep,
+          .saver = scaffold && scaffold->saver() ? *scaffold->saver() : options.saver,
+          .config = options.config,
+          .metrics = options.metrics,
+          .hparams = options.hparams,
+          .listeners = options.checkpoint_listeners,
+          .retry = options.retry,
+          .on_unseekable = options.on_unseekable,
+          .queue_runners = options.queue_runners,
+          .stop_grace_period = options.stop_grace_period_secs,
+          .stop_token = options.stop_token,
+          .stop_on = options.stop_on,
+          .preemption_grace = options.preemption_grace,
+          .clock = options.clock};
 }
 
 template<class Model>
@@ -111,9 +116,7 @@ template<class Model>
     refuse_both("summary", "summary_op", options.summary != nullptr);
     op.write_all = options.scaffold->summary_op();
   }
-  auto made = make_summary_options(plain);
-  if (!made) { return default_summary_hook<Model>::off(std::move(op)); }
-  return default_summary_hook<Model>(std::move(*made), std::move(op));
+  return default_summary_hook<Model>(make_summary_work(plain), std::move(op));
 }
 
 }  // namespace stepwell

@@ -65,16 +65,7 @@ auto make_training_session(Model& model, const training_options<Model>& options,
   auto counter = make_step_counter_hook(plain);
   auto summaries = make_summary_hook(plain, options);
   auto saver = make_checkpoint_saver_hook(plain);
-  session_settings settings{.find_checkpoint = options.is_chief ? make_checkpoint_finder(plain, saver) : nullptr,
-                            .stop_grace_period = as_duration(options.stop_grace_period_secs),
-                            .retry = options.retry,
-                            .restores_what_it_saves = saver.is_on(),
-                            .on_unseekable = options.on_unseekable,
-                            .queue_runners = options.queue_runners,
-                            .stop_token = options.stop_token,
-                            .stop_on = options.stop_on,
-                            .preemption_grace = grace_of_process(options.preemption_grace),
-                            .clock = plain.time};
+  auto settings = make_session_settings(plain, saver);
   return std::apply(
       [&](First... one, auto... flat) {
         return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings), creator_of(model, options),

@@ -15,6 +15,7 @@
 #include <complex>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,37 @@ TEST_CASE("what is written is read by LevelDB and protobuf, and by us", "[checkp
   CHECK(reader.entries().size() == 5);
   CHECK(reader.read("z").as<std::complex<double>>()[1] == std::complex<double>(3, 4));
   CHECK(files_in(directory.path()) == static_cast<std::size_t>(shards) + 1);
+}
+
+TEST_CASE("a tensor of a mebibyte begins at a page of its file, and is read by LevelDB and protobuf, and by us", "[checkpoint][writer]") {
+  const temporary_directory directory;
+  const auto shards = GENERATE(1, 2);
+  const std::array<std::uint8_t, 3> small{1, 2, 3};
+  std::vector<float> big(1 << 18);
+  std::vector<float> bigger(2'000'001);  // several writes, and no whole page at the end
+  for (std::size_t i = 0; i < bigger.size(); ++i) { bigger[i] = static_cast<float>(i); }
+  for (std::size_t i = 0; i < big.size(); ++i) { big[i] = -static_cast<float>(i); }
+  {
+    sw::checkpoint_writer writer(directory / "model.ckpt-1", nullptr, shards);
+    writer.add("a", sw::view_of(small));
+    writer.add("big", sw::view_of(big));
+    writer.add("b", sw::view_of(small));
+    writer.add("bigger", sw::view_of(bigger));
+    writer.add("c", sw::view_of(small));
+    writer.commit();
+  }
+  const auto tensors = sw::test::read_with_oracle(directory / "model.ckpt-1");
+  REQUIRE(tensors.size() == 5);
+  CHECK(tensors.at("big").offset % 4096 == 0);
+  CHECK(tensors.at("bigger").offset % 4096 == 0);
+  CHECK((tensors.at("big").bytes == bytes_of(big)));
+  CHECK((tensors.at("bigger").bytes == bytes_of(bigger)));
+  for (const auto* name : {"a", "b", "c"}) { CHECK(tensors.at(name).bytes == bytes_of(small)); }
+
+  const sw::checkpoint_reader reader(directory / "model.ckpt-1");
+  std::vector<float> read(bigger.size());
+  reader.read_into("bigger", std::as_writable_bytes(std::span(read)));
+  CHECK((read == bigger));
 }
 
 TEST_CASE("strings are read back", "[checkpoint][writer]") {

@@ -79,15 +79,15 @@ TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two period
                                  {sw::none, no_secs, {}, {}},  {0, no_secs, {}, {}}, {no_steps, 0, {}, {}},    {sw::none, 0, {}, {}}};
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
-    const auto made = sw::make_summary_options(
-        sw::plain_options_of(adding_options{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"}));
-    REQUIRE(made.has_value() == (steps_become || secs_become));
+    const adding_options said{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"};
+    const auto made = sw::make_summary_work(sw::plain_options_of(said));
+    REQUIRE((made != nullptr) == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
     CHECK(log.contains(sw::log_level::warning, "both save_summaries_secs and save_summaries_steps") == both);
     if (!made) { continue; }
-    CHECK(made->save_steps.enabled() == steps_become);
-    CHECK(made->save_secs.enabled().has_value() == secs_become.has_value());
-    if (secs_become) { CHECK(made->save_secs.enabled()->count() == *secs_become); }
+    CHECK(made->period().every_steps == steps_become);
+    CHECK(made->period().every_secs.has_value() == secs_become.has_value());
+    if (secs_become) { CHECK(made->period().every_secs->count() == *secs_become); }
   }
 }
 
