@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -219,7 +220,7 @@ TEST_CASE("bytes written past the cache are read back from where they were writt
   };
   write(5000);
   file.bypass_cache();
-  for (const std::size_t count : {3192, 4096, 1, 4095, 100, 9'000'000, 8192, 4097, 12'288}) { write(count); }
+  for (const auto count : std::initializer_list<std::size_t>{3192, 4096, 1, 4095, 100, 9'000'000, 8192, 4097, 12'288}) { write(count); }
   write(expected.size() - at);
   CHECK(file.sync().ok());
 
