@@ -45,7 +45,7 @@ summary::writer_options event_options(const plain_options& options) {
 
 /// @errors `invalid_argument_error` for metrics without event files to take them from.
 void check_metrics(const plain_options& options) {
-  if (options.metrics.empty() || !options.summary_dir.empty()) { return; }
+  if (!options.is_chief || options.metrics.empty() || !options.summary_dir.empty()) { return; }  // a worker writes none
   throw invalid_argument_error(
       "monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
       "goes into event files, so say where those go");
