@@ -12,6 +12,7 @@ module;
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/dtype.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/function_ref.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/random.hpp"
 #include "stepwell/base/result.hpp"
@@ -63,12 +64,14 @@ module;
 #include "stepwell/format/checkpoint_state.hpp"
 #include "stepwell/format/chrome_trace.hpp"
 #include "stepwell/format/event.hpp"
+#include "stepwell/format/hparam_value.hpp"
 #include "stepwell/format/hparams.hpp"
 #include "stepwell/format/metric_line.hpp"
 #include "stepwell/format/png.hpp"
 #include "stepwell/format/record.hpp"
 #include "stepwell/format/run_metadata.hpp"
 #include "stepwell/format/scalar_event.hpp"
+#include "stepwell/format/session_status.hpp"
 #include "stepwell/format/string_tensor.hpp"
 #include "stepwell/format/summary.hpp"
 #include "stepwell/format/summary_values.hpp"
@@ -152,6 +155,7 @@ module;
 #include "stepwell/session/monitored_session.hpp"
 #include "stepwell/session/preemption.hpp"
 #include "stepwell/session/queue_runner.hpp"
+#include "stepwell/session/raw_maker.hpp"
 #include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/readiness.hpp"
 #include "stepwell/session/recovery.hpp"
@@ -168,6 +172,7 @@ module;
 #include "stepwell/session/session_core.hpp"
 #include "stepwell/session/session_creation.hpp"
 #include "stepwell/session/session_creator.hpp"
+#include "stepwell/session/session_frame.hpp"
 #include "stepwell/session/session_life.hpp"
 #include "stepwell/session/session_manager.hpp"
 #include "stepwell/session/session_metrics.hpp"
@@ -232,6 +237,7 @@ using stepwell::errc;
 using stepwell::error;
 using stepwell::error_of;
 using stepwell::failed_precondition_error;
+using stepwell::function_ref;
 using stepwell::held_clock;
 using stepwell::internal_error;
 using stepwell::invalid_argument_error;
@@ -663,6 +669,7 @@ using stepwell::session_control;
 using stepwell::session_core;
 using stepwell::session_creation;
 using stepwell::session_creator;
+using stepwell::session_frame;
 using stepwell::session_handle;
 using stepwell::session_life;
 using stepwell::session_manager;

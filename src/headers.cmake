@@ -9,6 +9,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/clock.hpp
   stepwell/base/dtype.hpp
   stepwell/base/error.hpp
+  stepwell/base/function_ref.hpp
   stepwell/base/log.hpp
   stepwell/base/random.hpp
   stepwell/base/result.hpp
@@ -46,12 +47,14 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/format/checkpoint_state.hpp
   stepwell/format/chrome_trace.hpp
   stepwell/format/event.hpp
+  stepwell/format/hparam_value.hpp
   stepwell/format/hparams.hpp
   stepwell/format/metric_line.hpp
   stepwell/format/png.hpp
   stepwell/format/record.hpp
   stepwell/format/run_metadata.hpp
   stepwell/format/scalar_event.hpp
+  stepwell/format/session_status.hpp
   stepwell/format/string_tensor.hpp
   stepwell/format/summary.hpp
   stepwell/format/summary_values.hpp
@@ -126,6 +129,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/monitored_session.hpp
   stepwell/session/preemption.hpp
   stepwell/session/queue_runner.hpp
+  stepwell/session/raw_maker.hpp
   stepwell/session/raw_session.hpp
   stepwell/session/readiness.hpp
   stepwell/session/recovery.hpp
@@ -142,6 +146,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/session_core.hpp
   stepwell/session/session_creation.hpp
   stepwell/session/session_creator.hpp
+  stepwell/session/session_frame.hpp
   stepwell/session/session_life.hpp
   stepwell/session/session_manager.hpp
   stepwell/session/session_metrics.hpp

@@ -27,11 +27,7 @@ using tensor_shape = std::vector<std::int64_t>;
 }
 
 /// "[2,3]"; "[]" for a scalar.
-[[nodiscard]] inline std::string to_string(const tensor_shape& shape) {
-  std::string text = "[";
-  for (const auto size : shape) { text.append(text.size() > 1 ? "," : "").append(std::to_string(size)); }
-  return text.append("]");
-}
+[[nodiscard]] std::string to_string(const tensor_shape& shape);
 
 /// Somebody's row-major elements of a fixed-size dtype, seen but not owned.
 /// @lifetime Valid as long as the bytes it was made of.
@@ -44,25 +40,22 @@ struct tensor_view {
 /// A tensor that owns its elements: bytes for a fixed-size dtype, strings for `dtype::string`.
 class tensor {
 public:
-  tensor() = default;
-
+  tensor() noexcept;
   /// `element_count(shape)` zero elements (empty strings). @pre `type` is a string or has a fixed size.
-  tensor(stepwell::dtype type, tensor_shape shape) : dtype_(type), shape_(std::move(shape)) {
-    const auto count = static_cast<std::size_t>(element_count(shape_));
-    if (type == dtype::string) {
-      strings_.resize(count);
-    } else {
-      bytes_.resize(count * size_of(type));
-    }
-  }
+  tensor(stepwell::dtype type, tensor_shape shape);
+  tensor(const tensor&);
+  tensor(tensor&&) noexcept;
+  tensor& operator=(const tensor&);
+  tensor& operator=(tensor&&) noexcept;
+  ~tensor();
 
   [[nodiscard]] stepwell::dtype dtype() const noexcept { return dtype_; }
   [[nodiscard]] const tensor_shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::span<std::byte> bytes() noexcept { return bytes_; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  [[nodiscard]] std::span<std::string> strings() noexcept { return strings_; }
-  [[nodiscard]] std::span<const std::string> strings() const noexcept { return strings_; }
-  [[nodiscard]] tensor_view view() const { return {dtype_, shape_, bytes_}; }
+  [[nodiscard]] std::span<std::byte> bytes() noexcept { return {bytes_.data(), bytes_.size()}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {bytes_.data(), bytes_.size()}; }
+  [[nodiscard]] std::span<std::string> strings() noexcept { return {strings_.data(), strings_.size()}; }
+  [[nodiscard]] std::span<const std::string> strings() const noexcept { return {strings_.data(), strings_.size()}; }
+  [[nodiscard]] tensor_view view() const { return {dtype_, shape_, bytes()}; }
 
   /// The elements as `T`. @pre `dtype_of<T>` is this tensor's dtype.
   template<tensor_element T>

@@ -9,7 +9,6 @@
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/tensor_adapter.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -45,19 +44,21 @@ concept variable_like = tensor_element<std::remove_cvref_t<T>> || adapted_tensor
 namespace detail {
 
 /// True when `strides` are those of a row-major tensor; a dimension of size one may have any stride.
-template<class Shape, class Strides>
-bool is_row_major(const Shape& shape, const Strides& strides) {
-  std::vector<std::int64_t> sizes(std::begin(shape), std::end(shape));
-  std::vector<std::int64_t> steps(std::begin(strides), std::end(strides));
-  if (sizes.size() != steps.size()) { return false; }
-  if (std::ranges::find(sizes, 0) != sizes.end()) { return true; }  // no elements, no order
-  std::int64_t expected = 1;
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    if (sizes[i] > 1 && steps[i] != expected) { return false; }
-    expected *= sizes[i];
-  }
-  return true;
+[[nodiscard]] bool is_row_major(const tensor_shape& shape, const tensor_shape& strides);
+
+/// Sizes, or strides, of whatever type.
+template<class Sizes>
+tensor_shape as_shape(const Sizes& sizes) {
+  tensor_shape shape;
+  for (const auto size : sizes) { shape.push_back(static_cast<std::int64_t>(size)); }
+  return shape;
 }
+
+inline std::span<const std::byte> bytes_at(const void* first, std::size_t size) { return {static_cast<const std::byte*>(first), size}; }
+
+[[noreturn]] void throw_not_row_major();
+/// What `view_of` failed with, now with a name. @pre Inside a catch of it.
+[[noreturn]] void throw_named(const std::string& name, const invalid_argument_error& failure);
 
 template<class T>
 concept has_strides = requires(T& value) { std::begin(value.strides()); };
@@ -107,23 +108,20 @@ consteval bool has_writable_elements() {
 template<variable_like T>
 [[nodiscard]] tensor_view view_of(const T& value) {
   if constexpr (tensor_element<T>) {
-    return {dtype_of<T>, {}, std::as_bytes(std::span<const T, 1>(&value, 1))};
+    return {dtype_of<T>, {}, detail::bytes_at(&value, sizeof(T))};
   } else if constexpr (adapted_tensor<T>) {
     return tensor_adapter<T>::view(value);
   } else if constexpr (tensor_like<const T>) {
-    using element = typename T::value_type;
+    auto shape = detail::as_shape(value.shape());
     if constexpr (detail::has_strides<const T>) {
-      if (!detail::is_row_major(value.shape(), value.strides())) {
-        throw invalid_argument_error("a variable must be contiguous in row-major order; copy it into a row-major tensor");
-      }
+      if (!detail::is_row_major(shape, detail::as_shape(value.strides()))) { detail::throw_not_row_major(); }
     }
-    tensor_shape shape;
-    for (const auto size : value.shape()) { shape.push_back(static_cast<std::int64_t>(size)); }
-    return {dtype_of<element>, std::move(shape), std::as_bytes(std::span<const element>(detail::first_element(value), value.size()))};
+    using element = typename T::value_type;
+    return {dtype_of<element>, std::move(shape), detail::bytes_at(detail::first_element(value), value.size() * sizeof(element))};
   } else {
     using element = std::ranges::range_value_t<T>;
-    const std::span<const element> elements(std::ranges::data(value), std::ranges::size(value));
-    return {dtype_of<element>, {static_cast<std::int64_t>(elements.size())}, std::as_bytes(elements)};
+    const std::size_t count = std::ranges::size(value);
+    return {dtype_of<element>, {static_cast<std::int64_t>(count)}, detail::bytes_at(std::ranges::data(value), count * sizeof(element))};
   }
 }
 
@@ -140,7 +138,13 @@ public:
     requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
   variable_ref(std::string name, T&& elements) : variable_ref(std::move(name), elements) {}
   /// A list of variables below `name/`.
-  variable_ref(std::string name, std::vector<variable_ref> below) : name_(std::move(name)), below_(std::move(below)) {}
+  variable_ref(std::string name, std::vector<variable_ref> below);
+
+  variable_ref(const variable_ref&);
+  variable_ref(variable_ref&&) noexcept;
+  variable_ref& operator=(const variable_ref&);
+  variable_ref& operator=(variable_ref&&) noexcept;
+  ~variable_ref();
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const tensor_view& view() const noexcept { return view_; }
@@ -153,20 +157,14 @@ public:
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
   /// The same memory under another name.
-  [[nodiscard]] variable_ref renamed(std::string name) const {
-    variable_ref copy = *this;
-    copy.name_ = std::move(name);
-    return copy;
-  }
+  [[nodiscard]] variable_ref renamed(std::string name) const;
 
 private:
   template<class T>
   static tensor_view view_named(const std::string& name, const T& value) {
     try {
       return view_of(value);
-    } catch (const invalid_argument_error& failure) {
-      throw invalid_argument_error("variable \"" + name + "\": " + failure.cause().message);
-    }
+    } catch (const invalid_argument_error& failure) { detail::throw_named(name, failure); }
   }
 
   std::string name_;
@@ -177,25 +175,9 @@ private:
 /// What a checkpoint holds: variables in a fixed order, lists already flattened ("encoder/weights").
 using variable_list = std::vector<variable_ref>;
 
-namespace detail {
-inline void flatten_into(variable_list& flat, const std::string& prefix, const std::vector<variable_ref>& nested) {
-  for (const auto& entry : nested) {
-    if (entry.below().empty() && entry.dtype() != dtype::invalid) {
-      flat.push_back(entry.renamed(prefix + entry.name()));
-    } else {
-      flatten_into(flat, prefix + entry.name() + "/", entry.below());
-    }
-  }
-}
-}  // namespace detail
-
 /// Names for live memory: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.
 /// @errors   `invalid_argument_error` naming the variable whose elements are not contiguous and row-major.
 /// @lifetime The references are good until a variable is resized, moved or destroyed.
-[[nodiscard]] inline variable_list variables(std::initializer_list<variable_ref> entries) {
-  variable_list flat;
-  detail::flatten_into(flat, "", entries);
-  return flat;
-}
+[[nodiscard]] variable_list variables(std::initializer_list<variable_ref> entries);
 
 }  // namespace stepwell

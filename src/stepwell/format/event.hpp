@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/result.hpp"
+#include "stepwell/format/session_status.hpp"
 #include "stepwell/format/summary.hpp"
 
 #include <cstddef>
@@ -37,8 +38,6 @@ struct tagged_run_metadata {
   std::string tag;
   std::string run_metadata;
 };
-
-enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
 
 /// A landmark of a run. A second or later `start` makes viewers drop what the run had at its step and beyond.
 struct session_log {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/result.hpp"
+#include "stepwell/format/hparam_value.hpp"
 #include "stepwell/format/summary.hpp"
 
 #include <concepts>
@@ -22,27 +23,6 @@
 
 namespace stepwell::format {
 
-/// One setting: a number, a text or a truth value.
-class hparam_value {
-public:
-  hparam_value(bool value) : value_(value) {}
-  template<class Number>
-    requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool>)
-  hparam_value(Number value) : value_(static_cast<double>(value)) {}
-  hparam_value(std::string value) : value_(std::move(value)) {}
-  hparam_value(std::string_view value) : value_(std::string(value)) {}
-  hparam_value(const char* value) : value_(std::string(value)) {}
-
-  [[nodiscard]] const std::variant<double, std::string, bool>& get() const noexcept { return value_; }
-  friend bool operator==(const hparam_value&, const hparam_value&) = default;
-
-private:
-  std::variant<double, std::string, bool> value_;
-};
-
-/// Settings by name.
-using hparam_map = std::map<std::string, hparam_value>;
-
 /// Written in each trial's run, at its start.
 struct hparams_start {
   hparam_map hparams;
@@ -51,8 +31,6 @@ struct hparams_start {
   std::string group_name;  ///< Trials of one group show as one row; empty: a row of its own.
   double start_time_secs = 0;
 };
-
-enum class hparams_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
 
 /// Written in each trial's run, at its end.
 struct hparams_end {

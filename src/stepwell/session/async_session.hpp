@@ -245,10 +245,9 @@ public:
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().control().restored_from(); }
 
 private:
-  using creator = typename core_type::creator;
-  explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw, creator create,
-                                   Held... hooks)
-      : async_(std::make_shared<async_type>(std::move(how), std::move(settings), std::move(raw), std::move(create), std::move(hooks)...)) {}
+  explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw,
+                                   detail::raw_maker_ptr<Raw> maker, Held... hooks)
+      : async_(std::make_shared<async_type>(std::move(how), std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {}
 
   [[nodiscard]] core_type& core() const noexcept { return async_->core(); }
 

@@ -38,6 +38,12 @@ template<class... Hooks>
 
 namespace detail {
 
+/// One hook, not several.
+template<class Held>
+inline constexpr bool is_flat = true;
+template<class... Hooks>
+inline constexpr bool is_flat<chief_only_hooks<Hooks...>> = false;
+
 template<class Held>
 std::tuple<Held> flattened(Held&& hook, bool /*is_chief*/) {
   return std::tuple<Held>(std::forward<Held>(hook));

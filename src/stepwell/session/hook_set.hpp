@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -104,7 +105,7 @@ class hook_set {
   friend class detail::awaited_hooks<Raw, Held...>;
 
 public:
-  explicit hook_set(Held... given) : hook_set(std::tuple<Held&...>(given...), indices) {}
+  explicit hook_set(Held... given) : hook_set({static_cast<void*>(std::addressof(given))...}, indices) {}
 
   static constexpr std::size_t size() noexcept { return sizeof...(Held); }
 
@@ -198,21 +199,30 @@ public:
   }
 
 private:
+  /// `given`: where each of `Held` stands, as they were given.
   template<std::size_t... I>
-  hook_set([[maybe_unused]] std::tuple<Held&...> given, std::index_sequence<I...>) : held_(std::move(std::get<order[I]>(given))...) {
+  hook_set([[maybe_unused]] const std::array<void*, sizeof...(Held)>& given, std::index_sequence<I...>)
+      : held_{{std::move(*static_cast<held_at<I>*>(given[order[I]]))}...} {
     (static_cast<void>(on<I>{}), ...);
   }
 
-  template<class Index>
-  struct tuple_of;
-  template<std::size_t... I>
-  struct tuple_of<std::index_sequence<I...>> {
-    using type = std::tuple<held_at<I>...>;
+  // A std::tuple of many hooks would cost each program that has a session a tenth of a second to compile.
+  template<std::size_t I>
+  struct place {
+    held_at<I> held;
   };
+  template<class Index>
+  struct places_of;
+  template<std::size_t... I>
+  struct places_of<std::index_sequence<I...>> : place<I>... {};
 
   template<std::size_t I>
+  constexpr held_at<I>& held() noexcept {
+    return static_cast<place<I>&>(held_).held;
+  }
+  template<std::size_t I>
   constexpr hook_at<I>& at() noexcept {
-    return hook_access<held_at<I>>::get(std::get<I>(held_));
+    return hook_access<held_at<I>>::get(held<I>());
   }
 
   template<class Function>
@@ -226,7 +236,7 @@ private:
   template<std::size_t I>
   constexpr bool is_active() const noexcept {
     if constexpr (detail::conditional_hook<held_at<I>>) {
-      return hook_access<held_at<I>>::is_active(std::get<I>(held_));
+      return hook_access<held_at<I>>::is_active(static_cast<const place<I>&>(held_).held);
     } else {
       return true;
     }
@@ -335,7 +345,7 @@ private:
   struct no_wishes {};
   using wishes = std::array<bool, sizeof...(Held)>;
 
-  typename tuple_of<std::index_sequence_for<Held...>>::type held_;
+  places_of<std::index_sequence_for<Held...>> held_;
   [[no_unique_address]] std::conditional_t<(detail::awaited_in_runs<Raw, Held> || ...), wishes, no_wishes>
       wanted_{};  // this run, by whom it is awaited
 };

@@ -23,27 +23,6 @@
 
 namespace stepwell {
 
-namespace detail {
-
-/// For a raw session that is given: it stays the same, a recovery restores it.
-template<raw_session Raw>
-auto prepare_given(bool keep_initial_state) {
-  return [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
-    session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = keep_initial_state});
-  };
-}
-
-/// For a creator: a raw session each time.
-template<raw_session Raw, class Creator>
-auto create_with(Creator creator) {
-  return [held = std::make_shared<Creator>(std::move(creator))](std::optional<Raw>& raw, session_creation& creation) {
-    auto made = create_by(*held, creation);
-    raw.emplace(std::move(made));
-  };
-}
-
-}  // namespace detail
-
 /// A training loop's companion (contract MON). Made of a raw session, or of a model, and hooks:
 /// `monitored_session session(model, stop_at_step_hook{{.last_step = 100}});`
 ///
@@ -97,11 +76,7 @@ public:
       core_->abandon(nullptr);
       return;
     }
-    try {
-      core_->close();
-    } catch (const std::exception& failure) {
-      log_error(std::string("a session was left without close(), and closing it failed: ") + failure.what());
-    } catch (...) { log_error("a session was left without close(), and closing it failed"); }
+    core_->close_or_log();
   }
 
   /// One step with `args`, hooks around it; what the model's `step` returned. After a recovery the whole call is repeated
@@ -246,9 +221,9 @@ private:
     }
   }
 
-  using creator = typename core_type::creator;
-  explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, creator create, Held... hooks)
-      : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(create), std::move(hooks)...)) {
+  explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, detail::raw_maker_ptr<Raw> maker,
+                             Held... hooks)
+      : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {
     core_->begin();
     start(*core_);
   }

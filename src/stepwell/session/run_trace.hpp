@@ -7,7 +7,6 @@
 #include "stepwell/base/run_metadata.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/base/type_name.hpp"
-#include "stepwell/session/first_failure.hpp"
 #include "stepwell/session/run_options.hpp"
 #include "stepwell/session/session_control.hpp"
 
@@ -119,19 +118,6 @@ struct no_run_trace {
   static constexpr void after_run(const auto&) noexcept {}
   static constexpr void after_hooks(const auto&) noexcept {}
 };
-
-/// `act` is what there is to do at the boundary; with it the trace ends.
-template<class Act>
-[[gnu::noinline, gnu::cold]] void keep_traced_boundary(session_control& control, Act act) {
-  first_failure failures;
-  failures.attempt([&] {
-    if (!control.due()) { return; }
-    const traced_part part(control.trace(), "boundary");
-    act();
-  });
-  control.end_trace();  // nothing of what the works do now is traced
-  failures.rethrow();
-}
 
 template<bool Traced>
 using trace_of_run = std::conditional_t<Traced, run_trace, no_run_trace>;

@@ -63,14 +63,17 @@ void session_control::set_restored_from(std::optional<std::string> prefix) { res
 
 void session_control::end_creation() noexcept { former_works_.clear(); }
 
-void session_control::act_on(composer compose, void* of, const deadline& until) {
+void session_control::act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
   detail::first_failure failures;
   if (signals_->attention()) {
     failures.attempt([&] { attend(); });
   }
   const bool process_ends = signals_->take_save_for_end();
   if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
-    failures.attempt([&] { rejected_ ? warn_not_saved() : save(compose(of), std::move(saves), process_ends, until); });
+    failures.attempt([&] {
+      if (rejected_) { return warn_not_saved(); }
+      with_state([&](const boundary_state& state) { save(state, std::move(saves), process_ends, until); });
+    });
   }
   failures.rethrow();
 }

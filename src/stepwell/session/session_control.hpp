@@ -5,6 +5,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/function_ref.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/session/boundary.hpp"
 #include "stepwell/session/session_metrics.hpp"
@@ -17,7 +18,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -105,16 +105,9 @@ public:
   /// True when a boundary has something to do.
   [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->attention(); }
 
-  /// Delivers what the background has to tell and carries out what was requested; `compose()` makes the boundary_state,
-  /// only if a save is due. A failure that is delivered here does not prevent the save.
-  template<class Compose>
-  void act(Compose&& compose) {
-    act(std::forward<Compose>(compose), deadline::never(*clock_));
-  }
-  template<class Compose>
-  void act(Compose&& compose, const deadline& until) {
-    act_on([](void* of) { return (*static_cast<std::remove_reference_t<Compose>*>(of))(); }, std::addressof(compose), until);
-  }
+  /// Delivers what the background has to tell and carries out what was requested. `with_state(save)` calls `save` with the
+  /// state; it is called only if a save is due. A failure that is delivered here does not prevent the save.
+  void act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until);
 
   /// Forgets what was requested in a step that failed.
   void drop_requests() noexcept { saves_.clear(); }
@@ -129,10 +122,7 @@ public:
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;
 
 private:
-  using composer = boundary_state (*)(void* compose);
-
   [[nodiscard]] std::shared_ptr<boundary_work>& kept_work(const void* thing);
-  void act_on(composer compose, void* of, const deadline& until);
   void attend();
   void save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);

@@ -37,6 +37,13 @@ auto create_by(Creator& creator, session_creation& creation) {
     return creator.create_session();
   }
 }
+
+/// What makes ready as `with` says, whose defaults are made.
+template<class Raw, class Subject>
+session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery_wait) {
+  with.finalize();
+  return session_manager<Raw>({with.local_init_op(), with.ready_op(), with.ready_for_local_init_op(), recovery_wait});
+}
 }  // namespace detail
 
 /// The raw session that `Creator` makes.
@@ -66,23 +73,20 @@ public:
 
   explicit chief_session_creator(Subject& subject, std::type_identity_t<std::shared_ptr<scaffold<Subject>>> with = nullptr,
                                  chief_session_options options = {})
-      : subject_(&subject), scaffold_(with ? std::move(with) : std::make_shared<scaffold<Subject>>()), options_(std::move(options)) {
+      : subject_(&subject), scaffold_(std::move(with)), options_(std::move(options)) {
     options_.target.is_chief = true;
   }
 
   [[nodiscard]] raw_type create_session(session_creation& creation) {
-    scaffold_->finalize();
+    scaffold<Subject> own;
+    auto& with = scaffold_ ? *scaffold_ : own;
+    const auto manager = detail::manager_for<raw_type>(with, options_.recovery_wait);
     raw_type raw(*subject_, options_.target);
-    manager().prepare_session(raw, creation, options_.restore, {scaffold_->init_op(), scaffold_->init_fn(), options_.keep_initial_state});
+    manager.prepare_session(raw, creation, options_.restore, {with.init_op(), with.init_fn(), options_.keep_initial_state});
     return raw;
   }
 
 private:
-  [[nodiscard]] session_manager<raw_type> manager() const {
-    return session_manager<raw_type>(
-        {scaffold_->local_init_op(), scaffold_->ready_op(), scaffold_->ready_for_local_init_op(), options_.recovery_wait});
-  }
-
   Subject* subject_;
   std::shared_ptr<scaffold<Subject>> scaffold_;
   chief_session_options options_;
@@ -104,15 +108,14 @@ public:
 
   explicit worker_session_creator(Subject& subject, std::type_identity_t<std::shared_ptr<scaffold<Subject>>> with = nullptr,
                                   worker_session_options options = {})
-      : subject_(&subject), scaffold_(with ? std::move(with) : std::make_shared<scaffold<Subject>>()), options_(std::move(options)) {
+      : subject_(&subject), scaffold_(std::move(with)), options_(std::move(options)) {
     options_.target.is_chief = false;
   }
 
   [[nodiscard]] raw_type create_session(session_creation& creation) {
-    scaffold_->finalize();
+    scaffold<Subject> own;
+    const auto manager = detail::manager_for<raw_type>(scaffold_ ? *scaffold_ : own, options_.recovery_wait);
     raw_type raw(*subject_, options_.target);
-    const session_manager<raw_type> manager(
-        {scaffold_->local_init_op(), scaffold_->ready_op(), scaffold_->ready_for_local_init_op(), options_.recovery_wait});
     manager.wait_for_session(raw, creation, options_.max_wait_secs);
     return raw;
   }

@@ -15,6 +15,8 @@ session_life::session_life(session_settings settings)
   watch_for_end();
 }
 
+session_life::~session_life() = default;
+
 void session_life::watch_for_end() {
   if (settings_.preemption_grace && settings_.stop_on.empty()) {
     throw invalid_argument_error("preemption_grace is given, and no signal to begin with it; name one in stop_on, as SIGTERM");

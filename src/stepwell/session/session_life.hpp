@@ -83,7 +83,7 @@ public:
 
 protected:
   explicit session_life(session_settings settings);
-  ~session_life() = default;
+  ~session_life();
 
   /// @errors What looking throws and will not pass.
   void look_ahead();

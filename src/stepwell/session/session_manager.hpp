@@ -4,17 +4,12 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/log.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/base/time_after.hpp"
-#include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/readiness.hpp"
 #include "stepwell/session/scaffold.hpp"
 #include "stepwell/session/session_creation.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -88,10 +83,13 @@ public:
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
                        const init_with<subject_type>& init = {}) const {
     const auto step = detail::prepare_as_chief(raw, [&] {
-      auto& subject = subject_in(raw);
+      auto& subject = subject_in_raw(raw);
       if (!restore(raw, creation, from)) { initialize(raw, creation, init); }
-      if (const auto reason = try_local_init(subject)) { detail::throw_not_ready("for local_init", described(init), *reason); }
-      if (const auto reason = detail::not_ready(given_.ready_op, subject)) { detail::throw_not_ready("", described(init), *reason); }
+      const auto refuse = [&](const char* for_what, const detail::unreadiness& reason) {
+        if (!reason.empty()) { detail::throw_not_ready(for_what, detail::described(bool(init.init_op), bool(init.init_fn)), reason); }
+      };
+      refuse("for local_init", try_local_init(subject));
+      refuse("", detail::not_ready(given_.ready_op, subject));
     });
     creation.set_starts_at(step);
   }
@@ -99,11 +97,17 @@ public:
   /// Waits until somebody else has made `raw` ready (SM-10). `max_wait`: nothing is for ever.
   /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop.
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
-    waiting wait(creation, max_wait, given_.recovery_wait);
+    const detail::ready_wait wait(creation, max_wait, given_.recovery_wait);
     for (;;) {
       const auto reason = worker_not_ready(raw, creation);
-      if (!reason) { return; }
-      wait.once_more(raw, *reason);
+      if (reason.empty()) { return; }
+      if constexpr (requires { raw.wait_for_chief(creation.signals(), *creation.time(), wait.until()); }) {
+        if (!raw.is_chief_ready()) {
+          if (!raw.wait_for_chief(creation.signals(), *creation.time(), wait.until())) { wait.give_up(reason); }
+          continue;
+        }
+      }
+      wait.once_more(reason);
     }
   }
 
@@ -112,8 +116,9 @@ public:
     bool is_ready = false;
     const auto step = detail::prepare_as_chief(raw, [&] {
       const bool is_restored = restore(raw, creation, from);
-      const auto no_local_init = try_local_init(subject_in(raw));
-      is_ready = is_restored && !no_local_init && !detail::not_ready(given_.ready_op, subject_in(raw));
+      auto& subject = subject_in_raw(raw);
+      const bool has_local_init = try_local_init(subject).empty();
+      is_ready = is_restored && has_local_init && detail::not_ready(given_.ready_op, subject).empty();
       return is_ready;
     });
     creation.set_starts_at(step);
@@ -121,54 +126,18 @@ public:
   }
 
 private:
-  class waiting {
-  public:
-    waiting(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause)
-        : creation_(creation), max_wait_(max_wait), pause_(pause), begin_(creation.time()->now()) {}
-
-    /// @errors As `wait_for_session`.
-    void once_more(Raw& raw, const std::string& reason) {
-      const auto now = creation_.time()->now();
-      const auto until = max_wait_ ? detail::time_after(begin_, *max_wait_) : clock::time_point::max();
-      if constexpr (requires { raw.wait_for_chief(creation_.signals(), *creation_.time(), until); }) {
-        if (!raw.is_chief_ready()) {
-          if (!raw.wait_for_chief(creation_.signals(), *creation_.time(), until)) { give_up(reason); }
-          return;
-        }
-      }
-      const auto next = detail::time_after(now, pause_);
-      if (until < next) { give_up(reason); }
-      log_info("waiting for the session to be ready: " + reason);
-      if (creation_.signals().wait_for_stop(*creation_.time(), next)) { give_up(reason); }
-    }
-
-  private:
-    [[noreturn]] void give_up(const std::string& reason) const {
-      if (creation_.signals().stop_requested()) {
-        throw cancelled_error("a stop was asked for while waiting for the session to be ready: " + reason);
-      }
-      if (creation_.signals().interrupted()) { throw cancelled_error("nobody waits for the session to be ready any more: " + reason); }
-      detail::throw_waited(max_wait_->count(), reason);
-    }
-
-    session_creation& creation_;
-    std::optional<seconds_value> max_wait_;
-    seconds_value pause_;
-    clock::time_point begin_;
-  };
-
-  static subject_of<Raw>& subject_in(Raw& raw) noexcept { return subject_in_raw(raw); }
-
-  [[nodiscard]] std::optional<std::string> worker_not_ready(Raw& raw, session_creation& creation) const {
+  [[nodiscard]] detail::unreadiness worker_not_ready(Raw& raw, session_creation& creation) const {
     if (!is_chief_ready(raw)) { return no_chief; }  // not to be waited for at the gate, where no deadline counts
     [[maybe_unused]] const auto alone = alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
-    if (auto reason = try_local_init(subject_in(raw))) { return reason; }
-    if (auto reason = detail::not_ready(given_.ready_op, subject_in(raw))) { return reason; }
+    auto& subject = subject_in_raw(raw);
+    auto reason = try_local_init(subject);
+    if (reason.empty()) { reason = detail::not_ready(given_.ready_op, subject); }
+    if (!reason.empty()) { return reason; }
     if constexpr (requires { raw.join(); }) { raw.join(); }
     creation.set_starts_at(raw.global_step());
     creation.join();
-    return std::nullopt;
+    return {};
   }
 
   static constexpr const char* no_chief = "the chief has not made the model ready yet";
@@ -180,42 +149,26 @@ private:
     }
   }
 
-  /// Why there was none (SM-3); nothing if it was done, or there is nothing to do.
-  [[nodiscard]] std::optional<std::string> try_local_init(subject_type& subject) const {
-    if (!given_.local_init_op) { return std::nullopt; }
-    if (auto reason = detail::not_ready(given_.ready_for_local_init_op, subject)) { return reason; }
-    given_.local_init_op(subject);
-    return std::nullopt;
+  /// Why there was none (SM-3); empty if it was done, or there is nothing to do.
+  [[nodiscard]] detail::unreadiness try_local_init(subject_type& subject) const {
+    if (!given_.local_init_op) { return {}; }
+    auto reason = detail::not_ready(given_.ready_for_local_init_op, subject);
+    if (reason.empty()) { given_.local_init_op(subject); }
+    return reason;
   }
 
-  /// SM-4. True if something was restored.
   bool restore(Raw& raw, session_creation& creation, const restore_from& from) const {
-    if (!from.checkpoint_dir.empty() && !from.checkpoint_filename_with_path.empty()) {
-      throw invalid_argument_error("checkpoint_dir and checkpoint_filename_with_path cannot both be given");
-    }
-    if (!from.checkpoint_filename_with_path.empty()) {
-      creation.restore(raw.variables(), checkpoint_reader(from.checkpoint_filename_with_path));
-      return true;
-    }
-    const auto found = detail::find_or_wait(creation, from, given_.recovery_wait);
-    if (found) { creation.restore(raw.variables(), *found); }
-    return found.has_value();
+    return detail::restored(creation, [&raw] { return raw.variables(); }, from, given_.recovery_wait);
   }
 
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
     const bool is_back = creation.put_back_initial_state(raw.variables());  // a recovery, or a first try that failed half-way
     if (!is_back && creation.is_first() && init.keep_initial_state) { creation.keep_initial_state(raw.variables(), raw.global_step()); }
     if (!is_back && !creation.is_first() && !init.init_op && !init.init_fn && !given_.local_init_op) {
-      throw failed_precondition_error(
-          "Model is not initialized and no init_op or init_fn or local_init_op was given, no checkpoint "
-          "is there, and what it held at the start was not kept; give one of them");
+      detail::throw_nothing_to_begin_with();
     }
-    if (init.init_op) { init.init_op(subject_in(raw)); }
-    if (init.init_fn) { init.init_fn(subject_in(raw)); }
-  }
-
-  static std::string described(const init_with<subject_type>& init) {
-    return std::string("init_op: ") + (init.init_op ? "given" : "none") + ", init_fn: " + (init.init_fn ? "given" : "none");
+    if (init.init_op) { init.init_op(subject_in_raw(raw)); }
+    if (init.init_fn) { init.init_fn(subject_in_raw(raw)); }
   }
 
   options given_;

@@ -20,6 +20,8 @@ const std::string& named(const std::string& name) {
 
 }  // namespace
 
+bool source_positions::is_new(const std::string& name) { return seen_.insert(name).second; }
+
 void source_positions::attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step) {
   auto& known = entries_[named(name)];
   if (known.live) { throw invalid_argument_error("two sources named \"" + named(name) + "\" are in use at once; name them apart"); }

@@ -21,7 +21,7 @@ namespace stepwell {
 class source_positions {
 public:
   /// True for the first who asks with this name.
-  [[nodiscard]] bool is_new(const std::string& name) { return seen_.insert(name).second; }
+  [[nodiscard]] bool is_new(const std::string& name);
   /// From now on `position()` is asked at each save, until `detach`. `step` is the global step at which the source comes
   /// into use: where it stands now is where it stood at that step.
   /// @errors `invalid_argument_error` when a source of that name is already in use.

@@ -56,6 +56,11 @@ inline constexpr std::string_view global_step_name = "global_step";
 /// The variables of several hooks, named `stepwell/hook/NAME/...`.
 class hook_states {
 public:
+  hook_states();
+  ~hook_states();
+  hook_states(const hook_states&) = delete;
+  hook_states& operator=(const hook_states&) = delete;
+
   /// Nothing of a hook without state. One that stands for others has an `add_state_to(hook_states&)` and adds those.
   /// @errors `invalid_argument_error` when two hooks share a name.
   template<class Hook>
@@ -69,12 +74,7 @@ public:
   [[nodiscard]] variable_list variables() && { return std::move(all_); }
 
 private:
-  void add(const std::string& name, const variable_list& own) {
-    if (!names_.insert(name).second) {
-      throw invalid_argument_error("two hooks keep state under the name \"" + name + "\"; name them apart");
-    }
-    for (const auto& variable : own) { all_.push_back(variable.renamed(std::string(hook_state_prefix) + name + "/" + variable.name())); }
-  }
+  void add(const std::string& name, const variable_list& own);
 
   variable_list all_;
   std::set<std::string> names_;

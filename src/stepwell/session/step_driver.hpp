@@ -90,24 +90,6 @@ template<class Core, class Caller, class... Args>
   }
 }
 
-/// The session as it was at the newest checkpoint, or at its start, after as many tries as the policy allows; which try of
-/// the step comes next.
-/// @errors The last failure; what joining threads and finishing I/O throws.
-template<class Core>
-[[gnu::noinline, gnu::cold]] int recover(Core& core) {
-  do {
-    const auto when = core.plan_recovery();
-    core.control().signals()->wait_for_stop(*core.control().time(), when);
-  } while (!core.create());
-  return core.attempt();
-}
-
-/// The first creation, tried again as a recovery is.
-template<class Core>
-void start(Core& core) {
-  if (!core.create()) { recover(core); }
-}
-
 namespace detail {
 
 /// Whether `Raw` takes `Args` as the caller gave them, or only to be used up: then a run cannot be repeated.

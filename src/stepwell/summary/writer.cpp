@@ -3,6 +3,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/format/event.hpp"
+#include "stepwell/format/hparams.hpp"
 #include "stepwell/format/png.hpp"
 #include "stepwell/format/run_metadata.hpp"
 #include "stepwell/format/summary_values.hpp"

@@ -8,9 +8,9 @@
 #include "stepwell/base/run_metadata.hpp"
 #include "stepwell/base/setting.hpp"
 #include "stepwell/base/status.hpp"
-#include "stepwell/format/event.hpp"
-#include "stepwell/format/hparams.hpp"
+#include "stepwell/format/hparam_value.hpp"
 #include "stepwell/format/scalar_event.hpp"
+#include "stepwell/format/session_status.hpp"
 #include "stepwell/io/byte_queue.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -26,6 +26,11 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+namespace stepwell::format {
+struct event;
+struct summary;
+}  // namespace stepwell::format
 
 namespace stepwell::summary {
 
@@ -117,9 +122,9 @@ public:
   void add_run_metadata(const run_metadata& observed, std::string_view tag, std::int64_t step);
   void add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step);
 
-  /// Any values, as one event.
+  /// Any values, as one event; <stepwell/format/summary.hpp> has them.
   void add_summary(format::summary values, std::int64_t step);
-  /// Any event; a wall_time of 0 becomes now.
+  /// Any event, see <stepwell/format/event.hpp>; a wall_time of 0 becomes now.
   void add_event(format::event happened);
   /// An Event message as it is. Nothing in it is looked at.
   void add_event_bytes(std::span<const std::byte> event);

@@ -3,6 +3,7 @@
 // Private to summary: what a writer is made of - the queue, who is told of its failure, what was said once already.
 #pragma once
 
+#include "stepwell/format/event.hpp"
 #include "stepwell/summary/event_file.hpp"
 #include "stepwell/summary/output.hpp"
 #include "stepwell/summary/writer.hpp"

@@ -13,6 +13,7 @@
 #include "stepwell/training/default_hooks.hpp"
 #include "stepwell/training/training_options.hpp"
 
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -27,51 +28,72 @@ namespace detail {
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
-template<template<class, class...> class Session, class Model, class Hooks>
-struct session_with;
-template<template<class, class...> class Session, class Model, class... Hooks>
-struct session_with<Session, Model, std::tuple<Hooks...>> {
-  using type = Session<model_session<Model>, step_counter_hook, default_summary_hook<Model>, checkpoint_saver_hook, Hooks...>;
-};
-
 /// Hooks as the session takes them: `chief_only` ones one by one.
 template<class... Hooks>
 auto flattened_hooks([[maybe_unused]] bool is_chief, Hooks&&... hooks) {
   return std::tuple_cat(flattened(std::move(hooks), is_chief)...);
 }
 
+/// A chief's creator or a worker's, as the options say.
 template<class Model>
-any_session_creator<model_session<Model>> creator_of(Model& model, const training_options<Model>& options) {
-  session_target target{options.master, options.is_chief, options.config};
-  if (!options.is_chief) {
+class training_session_creator {
+public:
+  training_session_creator(Model& model, const training_options<Model>& options)
+      : model_(&model), scaffold_(options.scaffold), max_wait_secs_(options.max_wait_secs),
+        options_{.target = {options.master, options.is_chief, options.config},
+                 .restore = {},
+                 .keep_initial_state = options.keep_initial_state && options.retry.max_attempts > 0,
+                 .recovery_wait = options.recovery_wait} {}
+
+  [[nodiscard]] model_session<Model> create_session(session_creation& creation) {
+    if (options_.target.is_chief) { return chief_session_creator<Model>(*model_, scaffold_, options_).create_session(creation); }
     return worker_session_creator<Model>(
-        model, options.scaffold,
-        {.target = std::move(target), .max_wait_secs = options.max_wait_secs, .recovery_wait = options.recovery_wait});
+               *model_, scaffold_, {.target = options_.target, .max_wait_secs = max_wait_secs_, .recovery_wait = options_.recovery_wait})
+        .create_session(creation);
   }
-  return chief_session_creator<Model>(model, options.scaffold,
-                                      {.target = std::move(target),
-                                       .restore = {},
-                                       .keep_initial_state = options.keep_initial_state && options.retry.max_attempts > 0,
-                                       .recovery_wait = options.recovery_wait});
+
+private:
+  Model* model_;
+  std::shared_ptr<scaffold<Model>> scaffold_;
+  seconds_value max_wait_secs_;
+  chief_session_options options_;
+};
+
+template<template<class, class...> class Session, class Model, class... Hooks>
+std::type_identity<Session<model_session<Model>, step_counter_hook, default_summary_hook<Model>, checkpoint_saver_hook, Hooks...>>
+    session_with(std::type_identity<std::tuple<Hooks...>>);
+
+template<class... Hooks>
+auto held_of() {
+  if constexpr ((is_flat<Hooks> && ...)) {
+    return std::type_identity<std::tuple<Hooks...>>();
+  } else {
+    return std::type_identity<decltype(flattened_hooks(true, std::declval<Hooks>()...))>();
+  }
 }
 
 template<template<class, class...> class Session, class Model, class... Hooks>
-using session_of_hooks = typename session_with<Session, Model, decltype(flattened_hooks(true, std::declval<Hooks>()...))>::type;
+using session_of_hooks = typename decltype(session_with<Session, Model>(held_of<Hooks...>()))::type;
 
 /// A `Session`, blocking or awaited, as the options say; made of `first...`, settings, creator and hooks.
 template<template<class, class...> class Session, class Model, class... Hooks, class... First>
-auto make_training_session(Model& model, const training_options<Model>& options, std::tuple<First...> first, Hooks... hooks) {
+auto make_training_session(Model& model, const training_options<Model>& options, [[maybe_unused]] std::tuple<First...> first,
+                           Hooks... hooks) {
   const auto plain = plain_options_of(options);
   auto counter = make_step_counter_hook(plain);
   auto summaries = make_summary_hook(plain, options);
   auto saver = make_checkpoint_saver_hook(plain);
   auto settings = make_session_settings(plain, saver);
-  return std::apply(
-      [&](First... one, auto... flat) {
-        return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings), creator_of(model, options),
-                                                          std::move(counter), std::move(summaries), std::move(saver), std::move(flat)...);
-      },
-      std::tuple_cat(std::move(first), flattened_hooks(options.is_chief, std::move(hooks)...)));
+  const auto make = [&](First... one, auto... flat) {
+    return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings),
+                                                      training_session_creator<Model>(model, options), std::move(counter),
+                                                      std::move(summaries), std::move(saver), std::move(flat)...);
+  };
+  if constexpr (sizeof...(First) == 0 && (is_flat<Hooks> && ...)) {
+    return make(std::move(hooks)...);
+  } else {
+    return std::apply(make, std::tuple_cat(std::move(first), flattened_hooks(options.is_chief, std::move(hooks)...)));
+  }
 }
 
 /// What can be a session's model; says so where it cannot.

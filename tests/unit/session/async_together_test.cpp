@@ -133,16 +133,17 @@ TEST_CASE("at a master, a step that waits for its turn does not hold up the even
   chief.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
   worker.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
   loop.run();
-  std::optional alone(worker.raw_session().exclusive());  // the worker's turn
   bool is_stepped = false;
   bool had_its_turn = false;
-  chief.async_next(on_loop([&](const std::exception_ptr&, auto) { is_stepped = true; }));
-  asio::post(loop, [&] { had_its_turn = true; });
-  loop.restart();
-  for (int i = 0; i < 10; ++i) { loop.poll_one(); }
-  CHECK(had_its_turn);
-  CHECK_FALSE(is_stepped);
-  alone.reset();
+  {
+    const auto alone = worker.raw_session().exclusive();  // the worker's turn
+    chief.async_next(on_loop([&](const std::exception_ptr&, auto) { is_stepped = true; }));
+    asio::post(loop, [&] { had_its_turn = true; });
+    loop.restart();
+    for (int i = 0; i < 10; ++i) { loop.poll_one(); }
+    CHECK(had_its_turn);
+    CHECK_FALSE(is_stepped);
+  }
   loop.run();
   CHECK(is_stepped);
 }

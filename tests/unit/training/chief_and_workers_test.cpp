@@ -8,6 +8,7 @@
 #include "support/shared_model.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/latest_checkpoint.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/base/tensor.hpp"
+
+namespace stepwell {
+
+std::string to_string(const tensor_shape& shape) {
+  std::string text = "[";
+  for (const auto size : shape) { text.append(text.size() > 1 ? "," : "").append(std::to_string(size)); }
+  return text.append("]");
+}
+
+tensor::tensor() noexcept = default;
+tensor::tensor(stepwell::dtype type, tensor_shape shape) : dtype_(type), shape_(std::move(shape)) {
+  const auto count = static_cast<std::size_t>(element_count(shape_));
+  if (type == dtype::string) {
+    strings_.resize(count);
+  } else {
+    bytes_.resize(count * size_of(type));
+  }
+}
+tensor::tensor(const tensor&) = default;
+tensor::tensor(tensor&&) noexcept = default;
+tensor& tensor::operator=(const tensor&) = default;
+tensor& tensor::operator=(tensor&&) noexcept = default;
+tensor::~tensor() = default;
+
+}  // namespace stepwell

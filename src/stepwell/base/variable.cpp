@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/base/variable.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stepwell {
+namespace detail {
+
+bool is_row_major(const tensor_shape& shape, const tensor_shape& strides) {
+  if (shape.size() != strides.size()) { return false; }
+  if (std::ranges::find(shape, 0) != shape.end()) { return true; }  // no elements, no order
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] > 1 && strides[i] != expected) { return false; }
+    expected *= shape[i];
+  }
+  return true;
+}
+
+void throw_not_row_major() {
+  throw invalid_argument_error("a variable must be contiguous in row-major order; copy it into a row-major tensor");
+}
+
+void throw_named(const std::string& name, const invalid_argument_error& failure) {
+  throw invalid_argument_error("variable \"" + name + "\": " + failure.cause().message);
+}
+
+}  // namespace detail
+
+namespace {
+void flatten_into(variable_list& flat, const std::string& prefix, const std::vector<variable_ref>& nested) {
+  for (const auto& entry : nested) {
+    if (entry.below().empty() && entry.dtype() != dtype::invalid) {
+      flat.push_back(entry.renamed(prefix + entry.name()));
+    } else {
+      flatten_into(flat, prefix + entry.name() + "/", entry.below());
+    }
+  }
+}
+}  // namespace
+
+variable_ref::variable_ref(std::string name, std::vector<variable_ref> below) : name_(std::move(name)), below_(std::move(below)) {}
+
+variable_ref::variable_ref(const variable_ref&) = default;
+variable_ref::variable_ref(variable_ref&&) noexcept = default;
+variable_ref& variable_ref::operator=(const variable_ref&) = default;
+variable_ref& variable_ref::operator=(variable_ref&&) noexcept = default;
+variable_ref::~variable_ref() = default;
+
+variable_ref variable_ref::renamed(std::string name) const {
+  variable_ref copy = *this;
+  copy.name_ = std::move(name);
+  return copy;
+}
+
+variable_list variables(std::initializer_list<variable_ref> entries) {
+  variable_list flat;
+  flatten_into(flat, "", entries);
+  return flat;
+}
+
+}  // namespace stepwell

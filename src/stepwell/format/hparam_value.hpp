@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The settings of a trial, and how it ended; `hparams.hpp` writes them for TensorBoard's hyperparameter dashboard.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace stepwell::format {
+
+/// One setting: a number, a text or a truth value.
+class hparam_value {
+public:
+  hparam_value(bool value) : value_(value) {}
+  template<class Number>
+    requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool>)
+  hparam_value(Number value) : value_(static_cast<double>(value)) {}
+  hparam_value(std::string value) : value_(std::move(value)) {}
+  hparam_value(std::string_view value) : value_(std::string(value)) {}
+  hparam_value(const char* value) : value_(std::string(value)) {}
+
+  [[nodiscard]] const std::variant<double, std::string, bool>& get() const noexcept { return value_; }
+  friend bool operator==(const hparam_value&, const hparam_value&) = default;
+
+private:
+  std::variant<double, std::string, bool> value_;
+};
+
+/// Settings by name.
+using hparam_map = std::map<std::string, hparam_value>;
+
+enum class hparams_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
+
+}  // namespace stepwell::format

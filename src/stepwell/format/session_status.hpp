@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The landmarks of a run in an event file.
+#pragma once
+
+#include <cstdint>
+
+namespace stepwell::format {
+
+enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
+
+}  // namespace stepwell::format
