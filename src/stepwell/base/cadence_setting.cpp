@@ -15,7 +15,7 @@ std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional
     log_warning(fmt::format("both {} and {} are given; {} ({} s) is used", said.secs_name, said.steps_name, said.secs_name, secs->count()));
   }
   if (secs) { return cadence{.every_secs = secs->duration()}; }
-  if (steps) { return cadence{.every_steps = *steps}; }
+  if (steps) { return cadence{.every_steps = steps}; }
   return std::nullopt;
 }
 

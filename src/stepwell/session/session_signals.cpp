@@ -38,12 +38,11 @@ bool session_signals::wait_for_stop(clock& time, clock::time_point when) {
 }
 
 void session_signals::interrupt() {
-  std::stop_source others;
-  {
+  const auto others = [this] {
     const std::lock_guard lock(mutex_);
     bits_.fetch_or(interrupt_bit, std::memory_order_release);
-    others = interrupted_for_others_;
-  }
+    return interrupted_for_others_;
+  }();
   stopped_.notify_all();
   others.request_stop();
 }

@@ -104,16 +104,18 @@ std::shared_ptr<summary_work> make_summary_work(const plain_options& options) {
 }
 
 session_settings make_session_settings(const plain_options& options, const checkpoint_saver_hook& saver) {
-  return {.find_checkpoint = checkpoint_finder(options, saver),
-          .stop_grace_period = detail::as_duration(options.stop_grace_period),
-          .retry = options.retry,
-          .restores_what_it_saves = saver.is_on(),
-          .on_unseekable = options.on_unseekable,
-          .queue_runners = options.queue_runners,
-          .stop_token = options.stop_token,
-          .stop_on = options.stop_on,
-          .preemption_grace = duration_of(options.preemption_grace),
-          .clock = time_of(options)};
+  session_settings settings;
+  settings.find_checkpoint = checkpoint_finder(options, saver);
+  settings.stop_grace_period = detail::as_duration(options.stop_grace_period);
+  settings.retry = options.retry;
+  settings.restores_what_it_saves = saver.is_on();
+  settings.on_unseekable = options.on_unseekable;
+  settings.queue_runners = options.queue_runners;
+  settings.stop_token = options.stop_token;
+  settings.stop_on = options.stop_on;
+  settings.preemption_grace = duration_of(options.preemption_grace);
+  settings.clock = time_of(options);
+  return settings;
 }
 
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both) {
