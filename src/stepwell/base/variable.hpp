@@ -57,7 +57,7 @@ tensor_shape as_shape(const Sizes& sizes) {
 inline std::span<const std::byte> bytes_at(const void* first, std::size_t size) { return {static_cast<const std::byte*>(first), size}; }
 
 [[noreturn]] void throw_not_row_major();
-/// What `view_of` failed with, now with a name. @pre Inside a catch of it.
+/// What `view_of` failed with, now with a name.
 [[noreturn]] void throw_named(const std::string& name, const invalid_argument_error& failure);
 
 template<class T>

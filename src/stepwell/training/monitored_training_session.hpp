@@ -89,7 +89,7 @@ auto make_training_session(Model& model, const training_options<Model>& options,
                                                       training_session_creator<Model>(model, options), std::move(counter),
                                                       std::move(summaries), std::move(saver), std::move(flat)...);
   };
-  if constexpr (sizeof...(First) == 0 && (is_flat<Hooks> && ...)) {
+  if constexpr (sizeof...(First) == 0 && (is_flat<Hooks> && ...)) {  // the same without tuples, which take long to compile
     return make(std::move(hooks)...);
   } else {
     return std::apply(make, std::tuple_cat(std::move(first), flattened_hooks(options.is_chief, std::move(hooks)...)));
