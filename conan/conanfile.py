@@ -70,9 +70,9 @@ class StepwellConan(ConanFile):
             raise ConanInvalidConfiguration(
                 f"stepwell needs flock, pwrite and fsync of directories as Linux has them; {self.settings.os} is not supported yet")
         compiler, version = str(self.settings.compiler), Version(self.settings.compiler.version)
-        least = {"gcc": "12", "clang": "16"}.get(compiler)
+        least = {"gcc": "12", "clang": "19"}.get(compiler)
         if least is None or version < least:
-            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 16, or newer; this is {compiler} {version}")
+            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 19, or newer; this is {compiler} {version}")
         if self.options.module and (compiler != "clang" or version < "19"):
             raise ConanInvalidConfiguration(
                 f"stepwell's module needs clang 19 or newer, as {compiler} {version} does not see names that a module exports by "

@@ -54,7 +54,7 @@ template<dataset Dataset>
 
 /// What `make_batch` makes.
 template<dataset Dataset>
-using dataset_batch = decltype(make_batch(std::declval<const std::remove_cvref_t<Dataset>&>(), example_indices()));
+using dataset_batch = decltype(data::make_batch(std::declval<const std::remove_cvref_t<Dataset>&>(), example_indices()));
 
 /// How many examples there are.
 template<dataset Dataset>

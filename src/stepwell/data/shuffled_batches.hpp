@@ -35,7 +35,7 @@ public:
   using batch = dataset_batch<Dataset>;
 
   shuffled_source(Dataset&& examples, shuffle_options options)
-      : examples_(std::forward<Dataset>(examples)), options_(std::move(options)), size_(example_count(examples_)) {
+      : examples_(std::forward<Dataset>(examples)), options_(std::move(options)), size_(data::example_count(examples_)) {
     check();
   }
 
@@ -78,12 +78,12 @@ private:
     for (std::uint64_t i = 0; i < indices_.size(); ++i) { indices_[static_cast<std::size_t>(i)] = order(first + i); }
     if constexpr (requires(batch& into) { std::as_const(examples_).gather(example_indices(), into); }) {
       if (!batch_) {
-        batch_.emplace(make_batch(std::as_const(examples_), indices_));
+        batch_.emplace(data::make_batch(std::as_const(examples_), indices_));
       } else {
         std::as_const(examples_).gather(indices_, *batch_);
       }
     } else {
-      batch_.emplace(make_batch(std::as_const(examples_), indices_));
+      batch_.emplace(data::make_batch(std::as_const(examples_), indices_));
     }
     is_present_ = true;
   }

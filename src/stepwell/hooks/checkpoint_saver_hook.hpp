@@ -58,7 +58,7 @@ public:
     timer_.update_last_triggered_step(session.global_step());
     work_->attach(session.signals(), snapshot_size(session.raw_session().variables()));
     session.add_work(work_);
-    watch_writer(session, work_->events());
+    stepwell::watch_writer(session, work_->events());
     const auto& origin = session.restored_from();
     if (origin && work_->holds(*origin)) { return work_->note_saved(session.global_step()); }  // there already (D-5)
     work_->note_first(session.global_step());

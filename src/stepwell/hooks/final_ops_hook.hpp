@@ -94,7 +94,7 @@ public:
 
   void end(auto& session) {
     if constexpr (sizeof...(Ops) > 0) {
-      [[maybe_unused]] const auto alone = alone_with(session.raw_session());  // others may step the model, still
+      [[maybe_unused]] const auto alone = stepwell::alone_with(session.raw_session());  // others may step the model, still
       compute(session.raw_session().model());
     }
   }

@@ -30,10 +30,10 @@ public:
   void keep(const Value& value) {
     if constexpr (std::is_arithmetic_v<Value>) { number_ = static_cast<double>(value); }
     if constexpr (variable_like<const Value>) {
-      keep_elements(view_of(value));
+      keep_elements(stepwell::view_of(value));
     } else {
       shown_.dtype = dtype::invalid;
-      text_ = value_text(value);
+      text_ = stepwell::value_text(value);
     }
   }
 

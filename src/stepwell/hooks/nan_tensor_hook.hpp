@@ -37,7 +37,7 @@ template<class Value>
     static_assert(variable_like<Value>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
     const auto any_bad = [&](auto elements) { return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements); };
     if constexpr (adapted_tensor<Value>) {
-      return see_floats(view_of(value), any_bad, false);
+      return detail::see_floats(stepwell::view_of(value), any_bad, false);
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
       if constexpr (std::floating_point<element>) {
@@ -59,7 +59,8 @@ class nan_tensor_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
 
-  explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {}) : watched_(fetch(std::move(watched))), options_(options) {}
+  explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {})
+      : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
   /// With a name for the message. It is not part of the fetch, which is copied in every run.
   explicit nan_tensor_hook(tagged<Projection> watched, nan_tensor_options options = {})
       : nan_tensor_hook(std::move(watched.projection), options) {
@@ -74,8 +75,8 @@ public:
 
 private:
   [[gnu::noinline, gnu::cold]] void give_up(auto& context, const auto& value) {
-    const auto message = "NaN loss during training. " + (name_.empty() ? "The value watched" : name_) + " is " + value_text(value) +
-                         " at step " + std::to_string(context.global_step()) +
+    const auto message = "NaN loss during training. " + (name_.empty() ? "The value watched" : name_) + " is " +
+                         stepwell::value_text(value) + " at step " + std::to_string(context.global_step()) +
                          "; lower the learning rate, or look at the batch of this step";
     context.reject_state(message);
     if (options_.fail_on_nan_loss) {

@@ -75,7 +75,7 @@ public:
   static constexpr auto phase = hook_phase::observe;
 
   explicit progress_hook(progress_options options, Projection watched)
-      : printer_(std::move(options)), watched_(fetch(std::move(watched))) {}
+      : printer_(std::move(options)), watched_(stepwell::fetch(std::move(watched))) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session.global_step(), session.time()); }
   auto before_run(auto& context) { return printer_.is_due(context.global_step() + 1) ? std::optional(watched_) : std::nullopt; }

@@ -38,10 +38,10 @@ public:
   static constexpr auto phase = hook_phase::guard;
 
   rollback_on_nan_hook(Projection watched, skip_batch /*answer*/, rollback_on_nan_options options = {})
-      : watched_(fetch(std::move(watched))), skips_(true), options_(options) {}
+      : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {}
   /// @errors `invalid_argument_error` for an empty function.
   rollback_on_nan_hook(Projection watched, std::function<void()> change, rollback_on_nan_options options = {})
-      : watched_(fetch(std::move(watched))), change_(std::move(change)), options_(options) {
+      : watched_(stepwell::fetch(std::move(watched))), change_(std::move(change)), options_(options) {
     if (!change_) {
       throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
     }
@@ -50,7 +50,7 @@ public:
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
-    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { return roll_back(context, value_text(values.value())); }
+    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { return roll_back(context, stepwell::value_text(values.value())); }
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 

@@ -40,7 +40,7 @@ public:
   void after_create_session(auto& session, auto& /*threads*/) {
     if (period_) { timer_ = second_or_step_timer(*period_, session.time()); }
     last_step_ = session.global_step();
-    if (writer_) { watch_writer(session, writer_); }
+    if (writer_) { stepwell::watch_writer(session, writer_); }
   }
 
   void after_run(auto& context, const auto&) {

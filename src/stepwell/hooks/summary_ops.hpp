@@ -48,7 +48,7 @@ struct histogram_op {
 
   void write(writer& out, const auto& value, std::int64_t step) const {
     if constexpr (adapted_tensor<decltype(value)>) {
-      write_histogram(out, tag, view_of(value), step);
+      write_histogram(out, tag, stepwell::view_of(value), step);
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
       static_assert(std::floating_point<element>, "stepwell: a histogram is made of floats or doubles");
@@ -69,7 +69,9 @@ struct image_op {
   Projection projection;
   int max_outputs = 3;
 
-  void write(writer& out, const auto& value, std::int64_t step) const { write_images(out, tag, view_of(value), max_outputs, step); }
+  void write(writer& out, const auto& value, std::int64_t step) const {
+    write_images(out, tag, stepwell::view_of(value), max_outputs, step);
+  }
 };
 template<class Projection>
 [[nodiscard]] image_op<std::decay_t<Projection>> image(std::string tag, Projection&& projection, int max_outputs = 3) {

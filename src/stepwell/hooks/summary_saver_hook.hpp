@@ -70,7 +70,7 @@ public:
 
 private:
   auto wanted() const {
-    return std::apply([](const Ops&... op) { return fetch(op.projection...); }, ops_);
+    return std::apply([](const Ops&... op) { return stepwell::fetch(op.projection...); }, ops_);
   }
 
   template<std::size_t... I>

@@ -33,7 +33,7 @@ template<class Value>
     return std::string(std::string_view(value));
   } else {
     static_assert(variable_like<Value>, "stepwell: only numbers, text and tensors can be shown");
-    return tensor_text(view_of(value));
+    return tensor_text(stepwell::view_of(value));
   }
 }
 

@@ -79,7 +79,7 @@ public:
       if constexpr (std::is_void_v<decltype(hook().before_run(context))>) {
         hook().before_run(context);
       } else {
-        request_.emplace(as_request(hook().before_run(context)));
+        request_.emplace(detail::as_request(hook().before_run(context)));
       }
     }
     if constexpr (request_type::has_options) {

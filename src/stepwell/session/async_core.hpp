@@ -79,7 +79,7 @@ public:
   /// Where steps are taken. At a master they may wait for others, so not on an event loop.
   [[nodiscard]] workshop steps_where() {
     if (how_.has_compute()) { return workshop::compute; }
-    return is_seated(core_->raw()) ? workshop::apart : workshop::here;
+    return stepwell::is_seated(core_->raw()) ? workshop::apart : workshop::here;
   }
 
   /// Calls `function` in `where` and goes on when it has returned; what it throws is thrown. A cancellation is not heard,
@@ -121,7 +121,7 @@ public:
   asio::awaitable<void> visit_hooks(Visit& hooks, workshop where, hearing hears) {
     auto call = [this, where](auto& function) { return this->elsewhere(where, function); };
     auto await = [this, hears](asio::awaitable<void> theirs) { return this->visit(std::move(theirs), hears); };
-    co_await visit_each(hooks, call, await);
+    co_await detail::visit_each(hooks, call, await);
   }
 
   /// Waits for `when`, or a stop. @cancel Nothing but the waiting is lost.
@@ -174,7 +174,7 @@ public:
     co_return is_made;
   }
 
-  /// Recovers as `stepwell::recover` does; where a loop stands then. One that was cancelled goes on here.
+  /// Recovers as `session_frame::recover` does; where a loop stands then. One that was cancelled goes on here.
   asio::awaitable<loop_place> recover() {
     if (!due) { due.emplace(pending_recovery{core_->step_reached()}); }
     for (;;) {
@@ -187,7 +187,7 @@ public:
     }
     const auto reached = due->reached;
     due.reset();
-    co_return place_after_recovery(*core_, reached);
+    co_return detail::place_after_recovery(*core_, reached);
   }
 
   /// Of the sources that steps are taken from.

@@ -88,7 +88,7 @@ asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
   co_await throw_if_cancelled();
   try {
     if (!self->has_begun) {
-      co_await begin_hooks(*self);
+      co_await detail::begin_hooks(*self);
       self->has_begun = true;
       co_await throw_if_cancelled();
     }
@@ -117,7 +117,7 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   std::exception_ptr failure;
   try {
     if (self->is_started) {
-      co_await close_hooks_and_all(*self);
+      co_await detail::close_hooks_and_all(*self);
     } else {
       co_await self->elsewhere(workshop::helpers, let_go);
     }
@@ -154,7 +154,7 @@ asio::awaitable<bool> has_turn(Async& self) {
 struct as_in_a_loop {
   template<class Core, class Action>
   static step_end sorted(Core& core, Action& action) {
-    return sorted_out(core, action);
+    return detail::sorted_out(core, action);
   }
 };
 /// A run of its own: to be repeated after a recovery, or not.
@@ -165,7 +165,7 @@ struct as_a_run {
     try {
       return action();
     } catch (...) {
-      if constexpr (!Repeats) { throw_root(core); }
+      if constexpr (!Repeats) { detail::throw_root(core); }
       if (!core.can_recover()) { throw; }
     }
     return step_end::to_recover;
@@ -186,8 +186,8 @@ public:
 
   loop_step(Async& self, Holder& holder, std::optional<Step>& step) noexcept : self_(self), holder_(holder), step_(step) {}
   [[nodiscard]] int attempt() const noexcept { return self_.place.attempt; }
-  step_end at_once() { return take_step(self_.core(), holder_.lease(), self_.place, step_); }
-  asio::awaitable<std::optional<step_end>> awaited() { return take_step_awaited(self_, holder_.lease(), step_); }
+  step_end at_once() { return detail::take_step(self_.core(), holder_.lease(), self_.place, step_); }
+  asio::awaitable<std::optional<step_end>> awaited() { return detail::take_step_awaited(self_, holder_.lease(), step_); }
 
 private:
   Async& self_;
@@ -247,10 +247,10 @@ template<class Async, class Step>
 asio::awaitable<step_end> step_and_boundary(Async& self, Step& step, std::optional<step_end> end) {
   auto& core = self.core();
   if constexpr (Step::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
-    if (!end && must_await(self, step)) { end = co_await try_awaited(self, step); }
+    if (!end && detail::must_await(self, step)) { end = co_await detail::try_awaited(self, step); }
   }
   if constexpr (!Step::is_awaited) {
-    auto take = [&] { end = try_at_once(self, step); };
+    auto take = [&] { end = detail::try_at_once(self, step); };
     if (!end) { co_await self.elsewhere(self.steps_where(), take); }
   }
   if (end == step_end::done && core.boundary_due()) {
@@ -267,8 +267,8 @@ template<class Async, class Step>
   if constexpr (Step::is_awaited) {
     return false;
   } else {
-    if (must_await(self, step)) { return false; }
-    end = try_at_once(self, step);
+    if (detail::must_await(self, step)) { return false; }
+    end = detail::try_at_once(self, step);
     return end == step_end::done && !self.core().boundary_due();
   }
 }
@@ -285,17 +285,17 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   for (;;) {
     if (!end) {
       if (core.should_stop()) { break; }
-      const bool is_ready = co_await has_turn(*self);
+      const bool is_ready = co_await detail::has_turn(*self);
       if (!is_ready) { continue; }
       holder.take();
       if (self->due || core.recovery_due()) { end = step_end::to_recover; }
     }
-    if (!end || end == step_end::done) { end = co_await step_and_boundary(*self, one, end); }
+    if (!end || end == step_end::done) { end = co_await detail::step_and_boundary(*self, one, end); }
     if (end == step_end::done) {
       self->place = {};
       co_return std::move(step);
     }
-    if (end == step_end::out_of_data && is_over(core)) { break; }
+    if (end == step_end::out_of_data && detail::is_over(core)) { break; }
     const auto failure = core.failure();
     self->place = co_await self->recover();
     if (core.take_skip() && !holder.lease().skip_present()) { std::rethrow_exception(failure); }
@@ -335,11 +335,11 @@ asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, std:
   int attempt = 1;
   single_step<Async, Run> one(*self, run, attempt);
   if (!end) {
-    static_cast<void>(co_await has_turn(*self));
+    static_cast<void>(co_await detail::has_turn(*self));
     if (self->due || core.recovery_due()) { static_cast<void>(co_await self->recover()); }
   }
   for (;;) {
-    if (end != step_end::to_recover) { end = co_await step_and_boundary(*self, one, end); }
+    if (end != step_end::to_recover) { end = co_await detail::step_and_boundary(*self, one, end); }
     if (end == step_end::done) { co_return nothing(); }
     const auto failure = core.failure();
     const auto place = co_await self->recover();
@@ -359,7 +359,7 @@ auto run_of(Async* self, Run run) -> asio::awaitable<value_of_run<Run>> {
     single_step<Async, Run> one(*self, run, first);
     if (is_taken_at_once(*self, one, end)) [[likely]] { co_return run.value(); }
   }
-  auto go_on = [&] { return run_awaited(self->shared_from_this(), run, end); };
+  auto go_on = [&] { return detail::run_awaited(self->shared_from_this(), run, end); };
   auto rest = heard_in_time<nothing>(go_on);
   static_cast<void>(co_await std::move(rest));
   co_return run.value();

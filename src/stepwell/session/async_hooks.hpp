@@ -210,7 +210,7 @@ public:
         std::get<I>(all_).emplace(request_at<I, Choice>{no_request{}});
       } else {
         auto wanted = co_await this->template hook<I>().before_run(*context_);
-        std::get<I>(all_).emplace(request_at<I, Choice>{as_request(std::move(wanted))});
+        std::get<I>(all_).emplace(request_at<I, Choice>{detail::as_request(std::move(wanted))});
       }
     }
     /// @pre All were visited. Those that did not want to be want nothing.

@@ -61,9 +61,9 @@ public:
     const auto asked = caller();
     auto begin = [&]<std::size_t... I>(std::index_sequence<I...>) {
       if constexpr (repeats) {
-        return run_step_awaited(self, attempt, asked, std::get<I>(given_)...);
+        return detail::run_step_awaited(self, attempt, asked, std::get<I>(given_)...);
       } else {
-        return run_step_awaited(self, attempt, asked, std::get<I>(std::move(given_))...);
+        return detail::run_step_awaited(self, attempt, asked, std::get<I>(std::move(given_))...);
       }
     };
     auto taken = co_await begin(step_places());

@@ -36,7 +36,7 @@ asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::opt
   co_await throw_if_cancelled();
   core.refuse_copy();
   std::optional<snapshot_pool::buffer> memory;
-  if (pool) { memory = co_await buffer_awaited(*self, *pool); }
+  if (pool) { memory = co_await detail::buffer_awaited(*self, *pool); }
   snapshot taken;
   auto copy = [&] { taken = core.copy_state(std::move(memory)); };
   co_await self->elsewhere(workshop::helpers, copy);

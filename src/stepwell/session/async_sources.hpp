@@ -85,7 +85,7 @@ public:
   void take() {
     auto& core = self_.core();
     if (lease_) { return; }
-    guarded(core, step_stage::source, [&] { lease_.emplace(core.positions(), source_, core.raw().global_step()); });
+    detail::guarded(core, step_stage::source, [&] { lease_.emplace(core.positions(), source_, core.raw().global_step()); });
     core.note_end_of_source(false);
   }
   void release() noexcept override { lease_.reset(); }

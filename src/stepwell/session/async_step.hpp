@@ -59,7 +59,7 @@ asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outco
     auto fed = raw_type::fed(order, std::forward<Args>(args)...);
     const auto before = raw.global_step();
     std::optional<typename raw_type::result_type> result;
-    auto step = result_into(result, raw.step(fed));
+    auto step = detail::result_into(result, raw.step(fed));
     co_await self.visit(std::move(step), hearing::cancellation);
     outcome.emplace(raw.count(before, std::move(*result)));
   } else {
@@ -84,7 +84,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::optional<taken_of<raw_type, Caller>> taken;
   std::exception_ptr failure;
   try {
-    if (is_seated(raw)) {
+    if (stepwell::is_seated(raw)) {
       throw invalid_argument_error("a step that is awaited cannot be taken at a master: the others would wait for it on their event loop");
     }
     run_context<raw_type> context(raw, core.control(), attempt);
@@ -96,9 +96,9 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     const run_order order(caller, asking.take());
     trace.before_run(order);
     stage = step_stage::run;
-    [[maybe_unused]] const auto fed = feed_into(raw, order);
+    [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
     std::optional<typename raw_type::outcome_type> outcome;
-    co_await run_raw_awaited(self, outcome, order, std::forward<Args>(args)...);
+    co_await detail::run_raw_awaited(self, outcome, order, std::forward<Args>(args)...);
     stage = step_stage::after_run;
     context.come_to(outcome->step_after);
     trace.after_run(order);
@@ -132,14 +132,14 @@ asio::awaitable<std::optional<step_end>> take_step_awaited(Async& self, Lease& l
   if (batch == nullptr) { co_return step_end::out_of_data; }
   auto run = [&] {
     if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
-      return run_step_awaited(self, self.place.attempt, caller);
+      return detail::run_step_awaited(self, self.place.attempt, caller);
     } else {
-      return run_step_awaited(self, self.place.attempt, caller, *batch);
+      return detail::run_step_awaited(self, self.place.attempt, caller, *batch);
     }
   };
   auto outcome = co_await run();
   if (!outcome) { co_return std::nullopt; }
-  keep_step(core, lease, self.place, step, *outcome);
+  detail::keep_step(core, lease, self.place, step, *outcome);
   co_return step_end::done;
 }
 

@@ -69,7 +69,7 @@ constexpr auto request_type_of() {
     if constexpr (std::is_void_v<returned>) {
       return std::type_identity<no_request>{};
     } else if constexpr (run_request<returned>) {
-      return std::type_identity<decltype(as_request(std::declval<returned>()))>{};
+      return std::type_identity<decltype(detail::as_request(std::declval<returned>()))>{};
     } else {
       return std::type_identity<void>{};
     }

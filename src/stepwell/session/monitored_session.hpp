@@ -107,8 +107,8 @@ public:
     static_assert(std::is_invocable_v<StepFn&, step_context<monitored_session>&>,
                   "stepwell: `step_fn` may either have one `step_context` argument, taken by reference, or not be called");
     if (core_->is_closed()) { core_->refuse_when_over(); }
-    if (core_->must_recover()) { recover(*core_); }
-    for (;; recover(*core_)) {
+    if (core_->must_recover()) { core_->recover(); }
+    for (;; core_->recover()) {
       try {
         step_context<monitored_session> context(*this);
         return step_fn(context);
@@ -225,7 +225,7 @@ private:
                              Held... hooks)
       : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {
     core_->begin();
-    start(*core_);
+    core_->start();
   }
 
   std::unique_ptr<core_type> core_;

@@ -46,7 +46,7 @@ class created_raw final : public raw_maker<Raw> {
 public:
   explicit created_raw(Creator creator) : creator_(std::move(creator)) {}
   void make(std::optional<Raw>& raw, session_creation& creation) override {
-    auto made = create_by(creator_, creation);
+    auto made = detail::create_by(creator_, creation);
     raw.emplace(std::move(made));
   }
 

@@ -24,6 +24,7 @@ struct run_outcome {
 /// * `run(requests, args...)` does one step and returns an `outcome_type`: the result, and the global step before and
 ///   after, so that no hook needs an extra run. It throws what the step throws and then adds nothing to the step.
 ///   `requests` is a tuple of what caller and hooks asked for; a session that computes on demand reads it.
+/// * `global_step()` is where it stands; asked for at any time, by every hook: cheap, and it does not throw.
 /// * `read(outcome, fetch)` is the value of a fetch, by reference where it names memory.
 /// * `variables()` is everything a checkpoint holds, `global_step` included; asked for anew each time, never cached.
 /// * Used by one thread at a time; its address is fixed once a monitored session holds it.

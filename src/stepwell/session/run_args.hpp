@@ -71,7 +71,7 @@ struct args_request<run_args<Pack, Feed, Options>> {
   std::optional<run_args<Pack, Feed, Options>> all;
 
   constexpr const Pack* pack() const noexcept { return all ? &all->fetch : nullptr; }
-  constexpr auto feeds() const { return feeds_in(all ? &all->feed : nullptr); }
+  constexpr auto feeds() const { return detail::feeds_in(all ? &all->feed : nullptr); }
   constexpr const Options* options() const noexcept { return all ? &all->options : nullptr; }
 };
 

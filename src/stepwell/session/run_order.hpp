@@ -54,14 +54,14 @@ void check_apart(const A* a, const B* b, bool by_user) {
 }
 template<class One, class Others>
 void check_apart_from(const One* one, const Others& others, bool by_user) {
-  std::apply([&](const auto*... other) { (check_apart(one, other, by_user), ...); }, others);
+  std::apply([&](const auto*... other) { (detail::check_apart(one, other, by_user), ...); }, others);
 }
 /// No feed of `all` has the key of a later one.
 template<std::size_t I = 0, class... Fed>
 void check_apart_among(const std::tuple<const Fed*...>& all) {
   if constexpr (I + 1 < sizeof...(Fed)) {
     [&]<std::size_t... J>(std::index_sequence<J...>) {
-      (check_apart(std::get<I>(all), std::get<I + 1 + J>(all), false), ...);
+      (detail::check_apart(std::get<I>(all), std::get<I + 1 + J>(all), false), ...);
     }(std::make_index_sequence<sizeof...(Fed) - I - 1>{});
     check_apart_among<I + 1>(all);
   }
@@ -107,7 +107,7 @@ private:
   template<class One>
   static constexpr auto feeds_of(const One* one) {
     if constexpr (is_fed<One>::value) {
-      return feeds_in(one);
+      return detail::feeds_in(one);
     } else {
       return std::tuple<>{};
     }

@@ -92,12 +92,7 @@ public:
   }
 
   /// Whether the boundary has anything to do.
-  [[nodiscard]] bool boundary_due() const noexcept {
-    if constexpr (may_trace()) {
-      if (control_.trace()) [[unlikely]] { return true; }
-    }
-    return control_.due();
-  }
+  [[nodiscard]] bool boundary_due() const noexcept { return is_boundary_due(may_trace()); }
   /// The session does what hooks requested, now that all of them have run. What fails is told to the hooks.
   [[gnu::always_inline]] void boundary_or_fail() {
     if (boundary_due()) [[unlikely]] { keep_boundary_or_fail(); }
@@ -107,7 +102,7 @@ private:
   [[nodiscard]] std::int64_t raw_step() const noexcept override { return raw_->global_step(); }
   [[nodiscard]] variable_list raw_variables() override { return raw_->variables(); }
   void while_alone(function_ref<void()> action) override {
-    [[maybe_unused]] const auto alone = alone_with(*raw_);
+    [[maybe_unused]] const auto alone = stepwell::alone_with(*raw_);
     action();
   }
   void make(session_creation& creation) override { maker_->make(raw_, creation); }

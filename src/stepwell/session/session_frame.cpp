@@ -70,18 +70,18 @@ bool session_frame::failed_by_thread() noexcept {
   return is_due;
 }
 
-int recover(session_frame& core) {
+int session_frame::recover() {
   do {
-    const auto when = core.plan_recovery();
-    core.control().signals()->wait_for_stop(*core.control().time(), when);
-  } while (!core.create());
-  return core.attempt();
+    const auto when = plan_recovery();
+    control_.signals()->wait_for_stop(*control_.time(), when);
+  } while (!create());
+  return attempt();
 }
 
 // ---- creation
 
-void start(session_frame& core) {
-  if (!core.create()) { recover(core); }
+void session_frame::start() {
+  if (!create()) { recover(); }
 }
 
 bool session_frame::create() {
@@ -141,7 +141,7 @@ void session_frame::note_created(bool is_first) {
 }
 
 void session_frame::settle() {
-  if (is_boundary_due()) { keep_boundary(); }
+  if (is_boundary_due(may_trace_)) { keep_boundary(); }
   control_.drop_rollback();
   control_.end_creation();
   is_half_stepped_ = false;
@@ -156,8 +156,6 @@ void session_frame::check_names() {
 }
 
 // ---- boundary
-
-bool session_frame::is_boundary_due() const noexcept { return (may_trace_ && control_.trace()) || control_.due(); }
 
 void session_frame::keep_boundary_or_fail() {
   try {
@@ -206,7 +204,7 @@ std::int64_t session_frame::save_now() {
   refuse_bad_state();
   control_.drain(deadline::never(*control_.time()));  // what is under way makes room
   if (!ask_to_save()) { throw failed_precondition_error("no hook of this session saves checkpoints"); }
-  if (is_boundary_due()) { keep_boundary_or_fail(); }
+  if (is_boundary_due(may_trace_)) { keep_boundary_or_fail(); }
   control_.drain(deadline::never(*control_.time()));
   return raw_step();
 }

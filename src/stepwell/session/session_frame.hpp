@@ -48,6 +48,13 @@ public:
   ///         What comes out of joining and finishing, other than what a recovery may overcome (contract REC-4).
   clock::time_point plan_recovery();
 
+  /// The first creation, tried again as a recovery is.
+  void start();
+  /// The session as it was at the newest checkpoint, or at its start, after as many tries as the policy allows; which try of
+  /// the step comes next.
+  /// @errors As `plan_recovery` and `create`.
+  [[gnu::cold]] int recover();
+
   /// Creates the session, for the first time or anew (REC-6). False: it failed in a way that may pass.
   /// @errors Everything else that creating throws. After an interruption `cancelled_error`: it is to be created as before.
   bool create();
@@ -82,6 +89,8 @@ protected:
   session_frame(session_settings settings, bool is_given, bool may_trace);
   ~session_frame();
 
+  /// The caller says `may_trace` again, as a constant where it stands on the way of a step.
+  [[nodiscard]] bool is_boundary_due(bool may_trace) const noexcept { return (may_trace && control_.trace()) || control_.due(); }
   /// What is due between two steps. `or_fail`: what it throws is told to the hooks.
   [[gnu::noinline, gnu::cold]] void keep_boundary();
   [[gnu::noinline, gnu::cold]] void keep_boundary_or_fail();
@@ -105,7 +114,6 @@ private:
 
   void creation_failed();
   void note_created(bool is_first);
-  [[nodiscard]] bool is_boundary_due() const noexcept;
   void act(const deadline& until);
   void keep_traced_boundary();
   void check_names();
@@ -119,13 +127,5 @@ private:
   bool is_closing_ = false;  // its hooks are being ended
   std::int64_t state_version_;
 };
-
-/// The session as it was at the newest checkpoint, or at its start, after as many tries as the policy allows; which try of
-/// the step comes next.
-/// @errors The last failure; what joining threads and finishing I/O throws.
-[[gnu::cold]] int recover(session_frame& core);
-
-/// The first creation, tried again as a recovery is.
-void start(session_frame& core);
 
 }  // namespace stepwell

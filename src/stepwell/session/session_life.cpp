@@ -126,9 +126,14 @@ void session_life::leave_work() noexcept {
   }
 }
 
-void session_life::log_if_overcome(const std::exception_ptr& failure) const {
-  if (!recovery_.is_overcome(failure)) { std::rethrow_exception(failure); }
-  log_info("leaving the session: " + detail::text_of(failure));
+void session_life::overcome_or_throw(function_ref<void()> action) const {
+  try {
+    action();
+  } catch (...) {
+    const auto failure = std::current_exception();
+    if (!recovery_.is_overcome(failure)) { throw; }
+    log_info("leaving the session: " + detail::text_of(failure));
+  }
 }
 
 stop_reason session_life::stop_of_threads() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/function_ref.hpp"
 #include "stepwell/io/signal_watch.hpp"
 #include "stepwell/session/coordinator.hpp"
 #include "stepwell/session/queue_runner.hpp"
@@ -99,12 +100,7 @@ protected:
   /// Nobody waits for what is under way from here on; it goes on alone.
   void leave_work() noexcept;
   /// What a recovery may overcome is no reason to fail while leaving (contract WRAP-1, REC-3).
-  template<class Action>
-  void overcome_or_throw(Action&& action) const {
-    try {
-      action();
-    } catch (...) { log_if_overcome(std::current_exception()); }
-  }
+  void overcome_or_throw(function_ref<void()> action) const;
   /// Why threads had the loop end; nothing where a recovery goes on instead.
   [[nodiscard]] stop_reason stop_of_threads() const;
   /// What a hook asked for, as the failure of its run.
@@ -146,7 +142,6 @@ private:
 
   void watch_for_end();
   [[gnu::cold]] bool stopped_by_threads() const noexcept;
-  void log_if_overcome(const std::exception_ptr& failure) const;
 
   std::optional<std::stop_callback<stop_for_threads>> on_own_stop_;
   std::stop_callback<stop_for_application> on_stop_;

@@ -128,7 +128,7 @@ public:
 private:
   [[nodiscard]] detail::unreadiness worker_not_ready(Raw& raw, session_creation& creation) const {
     if (!is_chief_ready(raw)) { return no_chief; }  // not to be waited for at the gate, where no deadline counts
-    [[maybe_unused]] const auto alone = alone_with(raw);
+    [[maybe_unused]] const auto alone = stepwell::alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
     auto& subject = subject_in_raw(raw);
     auto reason = try_local_init(subject);

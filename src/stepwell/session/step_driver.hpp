@@ -123,10 +123,10 @@ template<class Core, class Caller, class... Args>
 [[gnu::noinline, gnu::cold]] auto run_again(Core& core, const Caller& caller, Args&... args) {
   for (;;) {
     const auto failure = core.failure();
-    const int attempt = recover(core);
+    const int attempt = core.recover();
     if (core.take_skip()) { std::rethrow_exception(failure); }  // of this call there is nothing left to run
     try {
-      auto taken = run_step(core, attempt, caller, args...);
+      auto taken = stepwell::run_step(core, attempt, caller, args...);
       core.boundary_or_fail();
       return taken;
     } catch (...) {
@@ -142,11 +142,11 @@ template<bool Recover, class Core, class Caller, class... Args>
 [[gnu::always_inline]] inline auto run_call(Core& core, const Caller& caller, Args&&... args) {
   using raw_type = std::remove_cvref_t<decltype(core.raw())>;
   if constexpr (Recover) {
-    if (core.recovery_due()) [[unlikely]] { recover(core); }
+    if (core.recovery_due()) [[unlikely]] { core.recover(); }
   }
   if constexpr (Recover && detail::is_repeatable<raw_type, std::remove_reference_t<Args>...>()) {
     try {
-      auto taken = run_step(core, 1, caller, args...);
+      auto taken = stepwell::run_step(core, 1, caller, args...);
       core.boundary_or_fail();
       return taken;
     } catch (...) {
@@ -155,7 +155,7 @@ template<bool Recover, class Core, class Caller, class... Args>
     return detail::run_again(core, caller, args...);
   } else {
     try {
-      auto taken = run_step(core, 1, caller, std::forward<Args>(args)...);
+      auto taken = stepwell::run_step(core, 1, caller, std::forward<Args>(args)...);
       core.boundary_or_fail();
       return taken;
     } catch (...) {
@@ -223,24 +223,24 @@ loop_place place_after_recovery(const Core& core, std::int64_t reached) {
 template<class Core>
 [[gnu::noinline, gnu::cold]] loop_place recover_loop(Core& core) {
   const auto reached = core.step_reached();
-  recover(core);
-  return place_after_recovery(core, reached);
+  core.recover();
+  return detail::place_after_recovery(core, reached);
 }
 
 /// The batch of the coming step of a loop; null at the end of the data.
 template<class Core, class Lease>
 [[gnu::always_inline]] inline auto batch_of_step(Core& core, Lease& lease) {
   if (lease.is_ahead()) [[unlikely]] {
-    guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
+    detail::guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
   }
-  return guarded(core, step_stage::source, [&] { return lease.peek(); });
+  return detail::guarded(core, step_stage::source, [&] { return lease.peek(); });
 }
 /// A step of a loop that is done: in `step`; its batch is used up. There is no end of the data any more.
 template<class Step, class Core, class Lease, class Outcome>
 [[gnu::always_inline]] inline void keep_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step,
                                              Outcome& outcome) {
   step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
-  guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });
+  detail::guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });
 }
 
 /// One step of a loop with the next batch, up to its boundary, which is the caller's. In `step` once it is done.
@@ -250,12 +250,12 @@ template<class Step, class Core, class Lease>
   if (batch == nullptr) { return step_end::out_of_data; }
   auto outcome = [&]() __attribute__((always_inline)) {
     if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
-      return run_step(core, place.attempt, caller_request<all_hooks>{});
+      return stepwell::run_step(core, place.attempt, caller_request<all_hooks>{});
     } else {
-      return run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
+      return stepwell::run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
     }
   }();
-  keep_step(core, lease, place, step, outcome);
+  detail::keep_step(core, lease, place, step, outcome);
   return step_end::done;
 }
 

@@ -57,7 +57,8 @@ template<class Model, class... Hooks>
 template<class Model, class... Hooks>
 [[nodiscard]] auto monitored_training_session(defer_start_t, Model&& model, training_options<std::remove_cvref_t<Model>> options = {},
                                               Hooks... hooks) {
-  return monitored_training_session(deferred_start(async_options()), std::forward<Model>(model), std::move(options), std::move(hooks)...);
+  return stepwell::monitored_training_session(deferred_start(async_options()), std::forward<Model>(model), std::move(options),
+                                              std::move(hooks)...);
 }
 
 }  // namespace stepwell

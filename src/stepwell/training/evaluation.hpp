@@ -73,11 +73,13 @@ public:
   [[nodiscard]] std::optional<evaluation<values_type>> next(const std::string& prefix) {
     const auto opened = open_if_whole(prefix, options_.evaluation);
     if (!opened) { return std::nullopt; }
-    const auto from = restore_for_evaluation(model_, *opened, options_.evaluation);
+    const auto from = detail::restore_for_evaluation(model_, *opened, options_.evaluation);
     auto&& source = make_source_();
     ++count_;
     return std::apply(
-        [&](Hooks&... hook) { return evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, as_reference(hook)...); },
+        [&](Hooks&... hook) {
+          return evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, detail::as_reference(hook)...);
+        },
         hooks_);
   }
   [[nodiscard]] bool is_enough() const noexcept {
@@ -125,7 +127,7 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
 template<trainable_model Model, class Source, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options = {},
                    Hooks... hooks) {
-  return evaluate_once(model, checkpoint_path, std::forward<Source>(source), options, final_ops_hook{}, std::move(hooks)...);
+  return stepwell::evaluate_once(model, checkpoint_path, std::forward<Source>(source), options, final_ops_hook{}, std::move(hooks)...);
 }
 
 /// Evaluates at each new whole checkpoint of a directory, as `checkpoints_iterator` gives them; `make_source()` is the data of
@@ -147,8 +149,8 @@ template<trainable_model Model, std::invocable MakeSource, class... Ops, class..
 template<trainable_model Model, std::invocable MakeSource, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options = {}, Hooks... hooks) {
-  return evaluate_repeatedly(model, std::move(checkpoint_dir), std::move(make_source), std::move(options), final_ops_hook{},
-                             std::move(hooks)...);
+  return stepwell::evaluate_repeatedly(model, std::move(checkpoint_dir), std::move(make_source), std::move(options), final_ops_hook{},
+                                       std::move(hooks)...);
 }
 
 }  // namespace stepwell

@@ -69,7 +69,7 @@ struct restored_evaluation {
 
 template<class Model>
 [[nodiscard]] restored_evaluation restore_for_evaluation(Model& model, const checkpoint_reader& reader, const evaluation_options& options) {
-  restore(model, reader, options.restore);
+  stepwell::restore(model, reader, options.restore);
   return {reader.prefix(), reader.step().value_or(0)};
 }
 

@@ -67,7 +67,7 @@ public:
   evaluates_model(Model& model, Fn fn) : model_(&model), fn_(std::move(fn)) {}
 
   decltype(auto) operator()(const snapshot& taken, const restore_options& how, const std::stop_token& stop) {
-    restore(*model_, taken, how);
+    stepwell::restore(*model_, taken, how);
     if constexpr (std::invocable<Fn&, Model&, std::stop_token>) {
       return fn_(*model_, stop);
     } else {

@@ -31,7 +31,7 @@ inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || st
 /// Hooks as the session takes them: `chief_only` ones one by one.
 template<class... Hooks>
 auto flattened_hooks([[maybe_unused]] bool is_chief, Hooks&&... hooks) {
-  return std::tuple_cat(flattened(std::move(hooks), is_chief)...);
+  return std::tuple_cat(detail::flattened(std::move(hooks), is_chief)...);
 }
 
 /// A chief's creator or a worker's, as the options say.
@@ -68,7 +68,7 @@ auto held_of() {
   if constexpr ((is_flat<Hooks> && ...)) {
     return std::type_identity<std::tuple<Hooks...>>();
   } else {
-    return std::type_identity<decltype(flattened_hooks(true, std::declval<Hooks>()...))>();
+    return std::type_identity<decltype(detail::flattened_hooks(true, std::declval<Hooks>()...))>();
   }
 }
 
@@ -92,7 +92,7 @@ auto make_training_session(Model& model, const training_options<Model>& options,
   if constexpr (sizeof...(First) == 0 && (is_flat<Hooks> && ...)) {  // the same without tuples, which take long to compile
     return make(std::move(hooks)...);
   } else {
-    return std::apply(make, std::tuple_cat(std::move(first), flattened_hooks(options.is_chief, std::move(hooks)...)));
+    return std::apply(make, std::tuple_cat(std::move(first), detail::flattened_hooks(options.is_chief, std::move(hooks)...)));
   }
 }
 

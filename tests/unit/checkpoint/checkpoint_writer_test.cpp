@@ -71,7 +71,8 @@ TEST_CASE("what is written is read by LevelDB and protobuf, and by us", "[checkp
   CHECK(files_in(directory.path()) == static_cast<std::size_t>(shards) + 1);
 }
 
-TEST_CASE("a tensor of a mebibyte begins at a page of its file, and is read by LevelDB and protobuf, and by us", "[checkpoint][writer]") {
+TEST_CASE("D-28 a tensor of a mebibyte begins at a page of its file, and is read by LevelDB and protobuf, and by us",
+          "[checkpoint][writer]") {
   const temporary_directory directory;
   const auto shards = GENERATE(1, 2);
   const std::array<std::uint8_t, 3> small{1, 2, 3};

@@ -206,7 +206,7 @@ TEST_CASE("a directory that must not be written refuses new files", "[io][file_s
   CHECK(files->open(directory / "closed/a", io::open_mode::create_new).error().code == sw::errc::permission_denied);
 }
 
-TEST_CASE("bytes written past the cache are read back from where they were written, wherever pages begin and end", "[io][file]") {
+TEST_CASE("D-28 bytes written past the cache are read back from where they were written, wherever pages begin and end", "[io][file]") {
   const temporary_directory directory;
   auto opened = files->open(directory / "a", io::open_mode::create_new);
   REQUIRE(opened.ok());

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model, hook, fetch, source or raw session may stand in any namespace: what is called there like something of ours is
+// never called instead. Compiling is passing: all these functions take anything, and none may be called.
+#include <stepwell/async.hpp>
+#include <stepwell/stepwell.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sw = stepwell;
+namespace asio = boost::asio;
+
+namespace guest {
+
+// clang-format off: as many to a line as it takes
+#define GREEDY(name) template<class... T> void name(T&&...) = delete
+GREEDY(add_metrics); GREEDY(all_feeds_fit); GREEDY(alone_with); GREEDY(append_fixed); GREEDY(append_record); GREEDY(append_varint);
+GREEDY(as_duration); GREEDY(as_reference); GREEDY(as_request); GREEDY(as_score); GREEDY(as_shape); GREEDY(async_evaluate);
+GREEDY(async_sleep_until); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step); GREEDY(batch_passed_by); GREEDY(begin_hooks);
+GREEDY(buffer_awaited); GREEDY(bytes_at); GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
+GREEDY(check_master_name); GREEDY(check_places); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_variable_names);
+GREEDY(checkpoint_exists); GREEDY(checkpoints_iterator); GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(close_awaited);
+GREEDY(close_hooks_and_all); GREEDY(copy_part); GREEDY(covers_once); GREEDY(create_by); GREEDY(create_with); GREEDY(csv_metric_bound);
+GREEDY(current_thread_id); GREEDY(current_thread_name); GREEDY(current_trace); GREEDY(data_name); GREEDY(decode_bundle_entry);
+GREEDY(decode_bundle_header); GREEDY(decode_checkpoint_state); GREEDY(decode_event); GREEDY(decode_hparams); GREEDY(decode_strings);
+GREEDY(decode_summary); GREEDY(described); GREEDY(dtype_of_element); GREEDY(element_count); GREEDY(ema_names); GREEDY(encode);
+GREEDY(encode_chrome_trace); GREEDY(encode_event); GREEDY(encode_hparams); GREEDY(encode_png); GREEDY(encode_run_metadata);
+GREEDY(encode_strings); GREEDY(encode_summary); GREEDY(enqueue_from); GREEDY(enter); GREEDY(evaluate); GREEDY(evaluate_beside);
+GREEDY(evaluate_once); GREEDY(evaluate_repeatedly); GREEDY(evaluation_awaited); GREEDY(evaluations_of); GREEDY(example_count);
+GREEDY(executor_for); GREEDY(executor_of); GREEDY(failure); GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one);
+GREEDY(feeds); GREEDY(feeds_batch); GREEDY(feeds_in); GREEDY(fetch); GREEDY(final_name_of_temporary); GREEDY(find_leftovers);
+GREEDY(find_newest_whole); GREEDY(find_or_wait); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
+GREEDY(free_shard_count); GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(has_feeds); GREEDY(has_turn); GREEDY(has_writable_elements);
+GREEDY(heard_in_time); GREEDY(held_of); GREEDY(histogram); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_abortion);
+GREEDY(is_awaited_step); GREEDY(is_bad); GREEDY(is_damage); GREEDY(is_newer_than_state); GREEDY(is_over); GREEDY(is_recoverable);
+GREEDY(is_repeatable); GREEDY(is_representable); GREEDY(is_row_major); GREEDY(is_seated); GREEDY(is_slice_key); GREEDY(is_taken_at_once);
+GREEDY(is_temporary_name); GREEDY(is_tracing); GREEDY(join_path); GREEDY(json_metric_bound); GREEDY(keep_step); GREEDY(latest_checkpoint);
+GREEDY(list_checkpoints); GREEDY(load_index); GREEDY(load_little); GREEDY(lock_posix_file); GREEDY(log); GREEDY(log_debug); GREEDY(log_error);
+GREEDY(log_exception); GREEDY(log_failure); GREEDY(log_info); GREEDY(log_warning); GREEDY(logging_cadence); GREEDY(make_batch);
+GREEDY(make_checkpoint_saver_hook); GREEDY(make_errand); GREEDY(make_error_code); GREEDY(make_event_file); GREEDY(make_histogram_value);
+GREEDY(make_hparams_value); GREEDY(make_image_value); GREEDY(make_scalar_value); GREEDY(make_session_settings);
+GREEDY(make_step_counter_hook); GREEDY(make_summary_hook); GREEDY(make_summary_work); GREEDY(make_text_value); GREEDY(make_training_session);
+GREEDY(manager_for); GREEDY(merge); GREEDY(monitored_training_session); GREEDY(must_await); GREEDY(name_of); GREEDY(name_of_call);
+GREEDY(names_in); GREEDY(next_awaited); GREEDY(next_event_file_name); GREEDY(next_of); GREEDY(not_initialized); GREEDY(not_ready);
+GREEDY(number_text); GREEDY(on_its_own); GREEDY(open_checkpoint); GREEDY(open_data_files); GREEDY(open_if_whole); GREEDY(open_text_log);
+GREEDY(order_by_phase); GREEDY(output_options_of); GREEDY(parent_directory); GREEDY(parse_data_name); GREEDY(parse_message);
+GREEDY(parse_slice_key); GREEDY(part_shape); GREEDY(phase_of); GREEDY(place_after_recovery); GREEDY(places_of); GREEDY(plain_options_of);
+GREEDY(plan_preemption); GREEDY(plan_retention); GREEDY(posix_file_system); GREEDY(prepare_as_chief); GREEDY(prepare_given);
+GREEDY(progress_line); GREEDY(random_bits); GREEDY(random_block); GREEDY(read_file); GREEDY(read_fixed); GREEDY(read_record);
+GREEDY(read_state_file); GREEDY(read_summary); GREEDY(read_table); GREEDY(read_tensor); GREEDY(read_text_file); GREEDY(reason_of);
+GREEDY(reason_of_refusal); GREEDY(record_data); GREEDY(recover_loop); GREEDY(refuse_both); GREEDY(refuse_rewind); GREEDY(refuse_run);
+GREEDY(remove_checkpoint); GREEDY(remove_data_files); GREEDY(request_type_of); GREEDY(restore); GREEDY(restore_for_evaluation);
+GREEDY(restore_state); GREEDY(restored); GREEDY(result_for_caller); GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(run_again);
+GREEDY(run_awaited); GREEDY(run_call); GREEDY(run_of); GREEDY(run_raw_awaited); GREEDY(run_step); GREEDY(run_step_awaited);
+GREEDY(save_awaited); GREEDY(scalar); GREEDY(seal_record); GREEDY(see_floats); GREEDY(sessions_at); GREEDY(set_log_level);
+GREEDY(set_log_sink); GREEDY(set_thread_name); GREEDY(settings_of); GREEDY(share); GREEDY(shuffled_batches); GREEDY(signal_name);
+GREEDY(sink_into); GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited); GREEDY(snapshot_size); GREEDY(sorted_out); GREEDY(source);
+GREEDY(spawned); GREEDY(spells_after_create_session); GREEDY(spells_after_run); GREEDY(spells_before_run); GREEDY(spells_begin);
+GREEDY(spells_end); GREEDY(spells_on_error); GREEDY(spells_wants); GREEDY(start_awaited); GREEDY(start_queue_runners); GREEDY(state_name_of);
+GREEDY(status_from_errno); GREEDY(step_and_boundary); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
+GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(sweep_leftovers); GREEDY(sync_wait); GREEDY(system_clock);
+GREEDY(tag); GREEDY(take); GREEDY(take_step); GREEDY(take_step_awaited); GREEDY(take_varint); GREEDY(taken_by); GREEDY(tensor_start);
+GREEDY(tensor_text); GREEDY(text); GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_fed_twice);
+GREEDY(throw_if_cancelled); GREEDY(throw_named); GREEDY(throw_not_ready); GREEDY(throw_not_row_major); GREEDY(throw_nothing_to_begin_with);
+GREEDY(throw_rollback); GREEDY(throw_root); GREEDY(throw_status); GREEDY(time_after); GREEDY(to_string); GREEDY(trace_of_this_thread);
+GREEDY(transform); GREEDY(try_at_once); GREEDY(try_awaited); GREEDY(type_name); GREEDY(value_or_throw); GREEDY(value_text); GREEDY(variables);
+GREEDY(view_of); GREEDY(visit_each); GREEDY(wait_for_new_checkpoint); GREEDY(warn_final_ops_read_input); GREEDY(warn_of_unseekable);
+GREEDY(watch_writer); GREEDY(with); GREEDY(with_tag); GREEDY(write_csv_metric); GREEDY(write_file_atomically); GREEDY(write_histogram);
+GREEDY(write_images); GREEDY(write_json_metric); GREEDY(write_summary); GREEDY(write_tensor);
+#undef GREEDY
+// clang-format on
+
+struct point {
+  float x = 0;
+};
+struct result {
+  float loss = 0;
+  std::vector<float> all = {};
+};
+
+struct model {
+  float weight = 0;
+  result step(const point& at) { return {weight -= at.x}; }
+  auto variables() { return sw::variables({{"weight", weight}}); }
+};
+
+struct loss_of {
+  float operator()(const result& done) const { return done.loss; }
+};
+
+struct all_of {
+  const std::vector<float>& operator()(const result& done) const { return done.all; }
+};
+struct weight_of {
+  float operator()(model& of) const { return of.weight; }
+};
+struct doubled {
+  point operator()(const point& one) const { return {2 * one.x}; }
+};
+struct examples {
+  [[nodiscard]] std::uint64_t size() const { return 8; }
+  [[nodiscard]] point batch(sw::data::example_indices /*which*/) const { return {}; }
+};
+
+struct hook {
+  std::int64_t seen = 0;
+  void begin() {}
+  void after_create_session(auto& /*session*/, auto& /*threads*/) {}
+  auto before_run(auto& /*context*/) { return sw::fetch(loss_of{}); }
+  void after_run(auto& /*context*/, const auto& /*values*/) { ++seen; }
+  void on_error(auto& /*context*/, const auto& /*failure*/) {}
+  void end(auto& /*session*/) {}
+  auto state() { return sw::variables({{"guest/seen", seen}}); }
+};
+
+struct other_hook {
+  void before_run(auto& /*context*/) {}
+};
+
+struct awaited_hook {
+  asio::awaitable<void> after_run(auto& /*context*/, const auto& /*values*/) { co_return; }
+};
+
+struct awaited_model {
+  float weight = 0;
+  asio::awaitable<result> step(point at) { co_return result{weight -= at.x}; }
+  auto variables() { return sw::variables({{"weight", weight}}); }
+};
+
+class tape {
+public:
+  const point* peek() { return place_ < 3 ? &only_ : nullptr; }
+  void advance() { ++place_; }
+  [[nodiscard]] std::uint64_t position() const { return place_; }
+  void seek(std::uint64_t position) { place_ = position; }
+
+private:
+  point only_;
+  std::uint64_t place_ = 0;
+};
+
+struct machine {
+  std::int64_t steps = 0;
+};
+struct dial {
+  friend bool operator==(dial, dial) = default;
+};
+
+class raw_session {
+public:
+  using result_type = result;
+  using outcome_type = sw::run_outcome<result>;
+
+  explicit raw_session(machine& on) : machine_(&on) {}
+  outcome_type run(const auto& /*order*/, const point& /*at*/) {
+    ++machine_->steps;
+    return {{}, machine_->steps - 1, machine_->steps};
+  }
+  float read(const outcome_type& /*done*/, dial /*wanted*/) const { return 1; }
+  float read(const outcome_type& done, loss_of wanted) const { return wanted(done.result); }
+  std::int64_t global_step() const { return machine_->steps; }
+  sw::variable_list variables() { return sw::variables({{std::string(sw::global_step_name), machine_->steps}}); }
+
+private:
+  machine* machine_;
+};
+
+struct turned {
+  auto operator()() const { return sw::feed(dial{}, 1.0F); }
+};
+struct creator {
+  machine* of;
+  raw_session create_session() { return raw_session(*of); }
+};
+
+}  // namespace guest
+
+namespace {
+
+void take_hooks(guest::model& model, std::vector<guest::point>& batches, guest::tape& tape) {
+  const sw::training_options<guest::model> options{.checkpoint_dir = "run"};
+  sw::ema_hook average(model);
+  auto session = sw::monitored_training_session(
+      model, options, guest::hook{}, std::ref(average), sw::chief_only(guest::other_hook{}), sw::nan_tensor_hook{guest::loss_of{}},
+      sw::rollback_on_nan_hook{guest::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{guest::loss_of{}, {}},
+      sw::progress_hook{{}, guest::loss_of{}}, sw::profiler_hook{{.save_steps = 1, .output_dir = "run"}},
+      sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", guest::loss_of{}), sw::tag("all", guest::all_of{})},
+      sw::summary_saver_hook{{.output_dir = "run", .save_steps = 1},
+                             sw::summary::scalar("loss", guest::loss_of{}),
+                             sw::summary::histogram("all", guest::all_of{})},
+      sw::final_ops_hook{guest::weight_of{}});
+  for (const auto& step : session.steps(batches)) { static_cast<void>(step.value.loss); }
+  for (const auto& step : session.steps(tape)) { static_cast<void>(step.value.loss); }
+  for (const auto& step : session.steps(sw::data::transform(tape, guest::doubled{}))) { static_cast<void>(step.value.loss); }
+  static_cast<void>(session.run(guest::point{}));
+  static_cast<void>(session.run(sw::fetch(guest::loss_of{}), guest::point{}));
+  static_cast<void>(session.run_step_fn([](auto& context) { return context.session().run(guest::point{}); }));
+  static_cast<void>(session.snapshot());
+  session.close();
+}
+
+void take_a_raw_session(guest::machine& machine, std::vector<guest::point>& batches) {
+  sw::monitored_session session(sw::session_settings{}, guest::raw_session(machine), guest::hook{}, sw::nan_tensor_hook{guest::dial{}},
+                                sw::feed_fn_hook{guest::turned{}});
+  for (const auto& step : session.steps(batches)) { static_cast<void>(step.value.loss); }
+  static_cast<void>(session.run(sw::fetch(guest::dial{}), sw::feed(guest::dial{}, 1.0F), guest::point{}));
+  sw::monitored_session made(sw::session_settings{}, guest::creator{&machine}, guest::hook{});
+  sw::singular_monitored_session alone(guest::creator{&machine}, guest::hook{});
+}
+
+void evaluate(guest::model& model, std::vector<guest::point>& batches) {
+  static_cast<void>(sw::evaluate_once(model, "run/model.ckpt-1", batches, {}, sw::final_ops_hook{guest::weight_of{}}, guest::other_hook{}));
+  const auto again = [&batches]() -> auto& { return batches; };
+  for (const auto& one : sw::evaluate_repeatedly(model, "run", again, {}, guest::other_hook{})) { static_cast<void>(one); }
+}
+
+void feed_a_queue() {
+  sw::data::fifo_queue<guest::point> queue({.capacity = 10});
+  static_cast<void>(sw::enqueue_from(queue, std::vector<guest::point>(3)));
+  guest::tape tape;
+  static_cast<void>(sw::enqueue_from(queue, tape));
+  auto shuffled = sw::data::shuffled_batches(std::vector<guest::point>(8), {.batch_size = 2, .seed = 1});
+  static_cast<void>(shuffled.peek());
+  auto own = sw::data::shuffled_batches(guest::examples{}, {.batch_size = 2, .seed = 1});
+  static_cast<void>(own.peek());
+}
+
+template<class Model>
+asio::awaitable<void> await_all_of(Model& model, guest::tape& tape) {
+  auto session = sw::monitored_training_session(sw::defer_start, model, sw::training_options<Model>{.checkpoint_dir = "run"},
+                                                guest::awaited_hook{}, guest::other_hook{});
+  co_await session.async_start();
+  for (;;) {
+    const auto step = co_await session.async_next(tape);
+    if (!step) { break; }
+  }
+  static_cast<void>(co_await session.async_run(guest::point{}));
+  static_cast<void>(co_await session.async_run(sw::fetch(guest::loss_of{}), guest::point{}));
+  static_cast<void>(co_await session.async_snapshot());
+  static_cast<void>(co_await session.async_checkpoint_now());
+  co_await session.async_close();
+}
+
+[[maybe_unused]] asio::awaitable<void> take_guests(guest::model& model, guest::awaited_model& awaited, guest::machine& machine) {
+  std::vector<guest::point> batches(3);
+  guest::tape tape;
+  take_hooks(model, batches, tape);
+  take_a_raw_session(machine, batches);
+  evaluate(model, batches);
+  feed_a_queue();
+  co_await await_all_of(model, tape);
+  co_await await_all_of(awaited, tape);
+}
+
+}  // namespace
