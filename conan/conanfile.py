@@ -73,7 +73,7 @@ class StepwellConan(ConanFile):
         least = {"gcc": "12", "clang": "19"}.get(compiler)
         if least is None or version < least:
             raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 19, or newer; this is {compiler} {version}")
-        if self.options.module and (compiler != "clang" or version < "19"):
+        if self.options.module and compiler != "clang":
             raise ConanInvalidConfiguration(
                 f"stepwell's module needs clang 19 or newer, as {compiler} {version} does not see names that a module exports by "
                 "using-declarations; set stepwell/*:module=False and include the headers")

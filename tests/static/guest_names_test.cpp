@@ -18,7 +18,10 @@ namespace asio = boost::asio;
 namespace guest {
 
 // clang-format off: as many to a line as it takes
-#define GREEDY(name) template<class... T> void name(T&&...) = delete
+#define GREEDY(name) \
+  template<class... T> void name(T&&...) = delete; \
+  template<class Said, class... T> void name(T&&...) = delete; \
+  template<auto Said, class... T> void name(T&&...) = delete
 GREEDY(add_metrics); GREEDY(all_feeds_fit); GREEDY(alone_with); GREEDY(append_fixed); GREEDY(append_record); GREEDY(append_varint);
 GREEDY(as_duration); GREEDY(as_reference); GREEDY(as_request); GREEDY(as_score); GREEDY(as_shape); GREEDY(async_evaluate);
 GREEDY(async_sleep_until); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step); GREEDY(batch_passed_by); GREEDY(begin_hooks);
@@ -108,6 +111,7 @@ struct examples {
 };
 
 struct hook {
+  static constexpr auto state_name = "guest";
   std::int64_t seen = 0;
   void begin() {}
   void after_create_session(auto& /*session*/, auto& /*threads*/) {}
@@ -115,7 +119,7 @@ struct hook {
   void after_run(auto& /*context*/, const auto& /*values*/) { ++seen; }
   void on_error(auto& /*context*/, const auto& /*failure*/) {}
   void end(auto& /*session*/) {}
-  auto state() { return sw::variables({{"guest/seen", seen}}); }
+  auto variables() { return sw::variables({{"seen", seen}}); }
 };
 
 struct other_hook {
@@ -197,6 +201,7 @@ void take_hooks(guest::model& model, std::vector<guest::point>& batches, guest::
   for (const auto& step : session.steps(batches)) { static_cast<void>(step.value.loss); }
   for (const auto& step : session.steps(tape)) { static_cast<void>(step.value.loss); }
   for (const auto& step : session.steps(sw::data::transform(tape, guest::doubled{}))) { static_cast<void>(step.value.loss); }
+  for (const auto& step : session.steps(sw::data::take(tape, 2))) { static_cast<void>(step.value.loss); }
   static_cast<void>(session.run(guest::point{}));
   static_cast<void>(session.run(sw::fetch(guest::loss_of{}), guest::point{}));
   static_cast<void>(session.run_step_fn([](auto& context) { return context.session().run(guest::point{}); }));

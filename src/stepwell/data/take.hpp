@@ -50,7 +50,7 @@ public:
     source_.seek(position);
   }
 
-  [[nodiscard]] std::string name() const { return name_of<under>(source_); }
+  [[nodiscard]] std::string name() const { return data::name_of<under>(source_); }
 
 private:
   Source source_;

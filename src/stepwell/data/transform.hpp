@@ -59,7 +59,7 @@ public:
     made_.reset();
   }
 
-  [[nodiscard]] std::string name() const { return name_of<under>(source_); }
+  [[nodiscard]] std::string name() const { return data::name_of<under>(source_); }
 
 private:
   Source source_;

@@ -83,9 +83,9 @@ private:
   auto run_in(Core& core, int attempt, std::index_sequence<I...>) {
     const auto asked = caller();
     if constexpr (repeats) {
-      return run_step(core, attempt, asked, std::get<I>(given_)...);
+      return stepwell::run_step(core, attempt, asked, std::get<I>(given_)...);
     } else {
-      return run_step(core, attempt, asked, std::get<I>(std::move(given_))...);
+      return stepwell::run_step(core, attempt, asked, std::get<I>(std::move(given_))...);
     }
   }
 

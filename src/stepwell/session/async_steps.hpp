@@ -33,7 +33,7 @@ public:
   auto next(Token&& token = Token()) {
     return coro::initiate<std::optional<Step>>(
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
-        [self = async_.get(), to = &holder_] { return next_of<Step>(self, to); });
+        [self = async_.get(), to = &holder_] { return detail::next_of<Step>(self, to); });
   }
 
 private:

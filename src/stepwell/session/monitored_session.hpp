@@ -127,13 +127,13 @@ public:
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
-      return steps_over<step_type>(*core_, owned_or_referred<Source>(source));
+      return stepwell::steps_over<step_type>(*core_, owned_or_referred<Source>(source));
     } else {
-      return steps_over<step_type>(*core_, data::source(std::forward<Source>(source)));
+      return stepwell::steps_over<step_type>(*core_, data::source(std::forward<Source>(source)));
     }
   }
   /// Steps of a model that needs no data.
-  [[nodiscard]] generator<const step_type&> steps() & { return steps_over<step_type>(*core_, no_data()); }
+  [[nodiscard]] generator<const step_type&> steps() & { return stepwell::steps_over<step_type>(*core_, no_data()); }
 
   template<class... Source>
   void steps(Source&&...) && {
@@ -209,7 +209,8 @@ private:
   [[gnu::always_inline]] auto run_for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given) {
     using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
     const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
-    return detail::result_for_caller<Raw, caller_type>(run_call<Recover>(*core_, caller, std::get<Step>(std::forward<Given>(given))...));
+    return detail::result_for_caller<Raw, caller_type>(
+        stepwell::run_call<Recover>(*core_, caller, std::get<Step>(std::forward<Given>(given))...));
   }
 
   template<class Source>

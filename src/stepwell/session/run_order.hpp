@@ -63,7 +63,7 @@ void check_apart_among(const std::tuple<const Fed*...>& all) {
     [&]<std::size_t... J>(std::index_sequence<J...>) {
       (detail::check_apart(std::get<I>(all), std::get<I + 1 + J>(all), false), ...);
     }(std::make_index_sequence<sizeof...(Fed) - I - 1>{});
-    check_apart_among<I + 1>(all);
+    detail::check_apart_among<I + 1>(all);
   }
 }
 

@@ -78,7 +78,7 @@ public:
     ++count_;
     return std::apply(
         [&](Hooks&... hook) {
-          return evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, detail::as_reference(hook)...);
+          return detail::evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, detail::as_reference(hook)...);
         },
         hooks_);
   }
