@@ -4,9 +4,7 @@
 #pragma once
 
 #include "network.hpp"
-
-#include <stepwell/kernel/xtensor_fix.hpp>
-#include <xtensor/xtensor.hpp>
+#include "xtensor.hpp"
 
 #include <cstddef>
 

@@ -3,8 +3,7 @@
 // Products of row-major matrices, into memory that is already there. The only file that knows about BLAS.
 #pragma once
 
-#include <stepwell/kernel/xtensor_fix.hpp>
-#include <xtensor/xtensor.hpp>
+#include "xtensor.hpp"
 
 namespace digits {
 

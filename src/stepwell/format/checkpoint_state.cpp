@@ -18,10 +18,16 @@ constexpr int max_nesting = 32;  // of unknown fields: ours are flat
 /// Keeps the first complaint instead of writing it to standard error.
 class first_error final : public pb::io::ErrorCollector {
 public:
-  void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override {
-    if (text_.empty()) { text_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, message); }
-  }
+#if GOOGLE_PROTOBUF_VERSION < 4022000  // the names of protobuf 22 are the only ones since 26
+  void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override { RecordError(line, column, message); }
   void AddWarning(int, pb::io::ColumnNumber, const std::string&) override {}
+  void RecordError(int line, pb::io::ColumnNumber column, std::string_view message) {
+#else
+  void RecordWarning(int, pb::io::ColumnNumber, absl::string_view) override {}
+  void RecordError(int line, pb::io::ColumnNumber column, absl::string_view message) override {
+#endif
+    if (text_.empty()) { text_ = fmt::format("line {}, column {}: {}", line + 1, column + 1, std::string_view(message)); }
+  }
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
 private:

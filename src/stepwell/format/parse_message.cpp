@@ -2,13 +2,20 @@
 #include "stepwell/format/parse_message.hpp"
 
 #include <google/protobuf/message_lite.h>
-#include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/stubs/common.h>
 #include <limits>
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include <google/protobuf/stubs/logging.h>
+#endif
 
 namespace stepwell::format {
 
 bool parse_message(google::protobuf::MessageLite& message, std::span<const std::byte> bytes) {
-  const google::protobuf::LogSilencer silence;  // the caller reports; protobuf would print beside it
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  // The caller reports the error, so protobuf need not print it. Since protobuf 22 it prints through Abseil, which can be
+  // silenced only together with the program's own log messages; then one line on standard error is the lesser evil.
+  const google::protobuf::LogSilencer silence;
+#endif
   return bytes.size() <= std::numeric_limits<int>::max() && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 

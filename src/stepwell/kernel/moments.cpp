@@ -11,6 +11,15 @@ namespace {
 
 using batch = xsimd::batch<double>;
 
+/// Returns the sum of all lanes. xsimd 9 renamed the function.
+double sum_of(const batch& values) noexcept {
+#if XSIMD_VERSION_MAJOR >= 9
+  return xsimd::reduce_add(values);
+#else
+  return xsimd::hadd(values);
+#endif
+}
+
 // The same sums, a lane each.
 struct lanes {
   batch min = batch(std::numeric_limits<double>::max());
@@ -46,9 +55,9 @@ void add(moments_of_values& all, const lanes& part) noexcept {
   part.max.store_unaligned(max);
   all.min = std::min(all.min, *std::ranges::min_element(min));
   all.max = std::max(all.max, *std::ranges::max_element(max));
-  all.sum += xsimd::hadd(part.sum);
-  all.sum_squares += xsimd::hadd(part.sum_squares);
-  all.count += static_cast<std::uint64_t>(xsimd::hadd(part.count));
+  all.sum += sum_of(part.sum);
+  all.sum_squares += sum_of(part.sum_squares);
+  all.count += static_cast<std::uint64_t>(sum_of(part.count));
 }
 
 template<class T>

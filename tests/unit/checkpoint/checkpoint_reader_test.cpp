@@ -163,9 +163,9 @@ TEST_CASE("CKPT-9 D-24 what is not there is not found", "[checkpoint][reader]") 
   const temporary_directory directory;
   write_tiny(directory / "m");
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "n"), sw::not_found_error);
-  CHECK_THROWS_WITH(sw::checkpoint_reader(directory / "n"), Catch::Contains("The passed save_path is not a valid checkpoint"));
+  CHECK_THROWS_WITH(sw::checkpoint_reader(directory / "n"), ContainsSubstring("The passed save_path is not a valid checkpoint"));
   sw::test::write_file_text(directory / "v1", "old");
-  CHECK_THROWS_WITH(sw::checkpoint_reader(directory / "v1"), Catch::Contains("version 1"));
+  CHECK_THROWS_WITH(sw::checkpoint_reader(directory / "v1"), ContainsSubstring("version 1"));
   const sw::checkpoint_reader reader(directory / "m");
   CHECK_FALSE(reader.contains("v"));
   CHECK_THROWS_AS(reader.read("v"), sw::not_found_error);

@@ -116,7 +116,7 @@ TEST_CASE("D-4 the newest whole one is found, past damaged ones, with a warning 
   std::filesystem::remove(directory / "model.ckpt-1.index");
   CHECK_THROWS_AS(newest(directory), sw::data_loss_error);
   CHECK_THROWS_WITH(newest(directory),
-                    Catch::Contains("model.ckpt-4") && Catch::Contains("model.ckpt-3") && Catch::Contains("model.ckpt-2"));
+                    ContainsSubstring("model.ckpt-4") && ContainsSubstring("model.ckpt-3") && ContainsSubstring("model.ckpt-2"));
 }
 
 TEST_CASE("a state file that names only what is gone is a claim, and an error", "[checkpoint][latest]") {

@@ -54,7 +54,7 @@ TEST_CASE("a failure is delivered at the next save, or when asked for", "[checkp
   };
   fail_once(1);
   CHECK(saver.has_failure());
-  CHECK_THROWS_WITH(saver.save(toy_snapshot(2)), Catch::Contains("model.ckpt-1") && Catch::Contains("could not save"));
+  CHECK_THROWS_WITH(saver.save(toy_snapshot(2)), ContainsSubstring("model.ckpt-1") && ContainsSubstring("could not save"));
   fail_once(3);
   CHECK_THROWS_AS(saver.throw_if_failed(), sw::data_loss_error);
   CHECK_NOTHROW(saver.throw_if_failed());
@@ -156,5 +156,5 @@ TEST_CASE("CKPT-3 a directory removed under way is a clear error", "[checkpoint]
   std::filesystem::remove_all(shop.directory / "run");
   CHECK_THROWS_AS(saver.save_and_wait(toy_snapshot(2)), sw::not_found_error);
   CHECK_THROWS_WITH(saver.save_and_wait(toy_snapshot(2)),
-                    Catch::Contains("Parent directory of model.ckpt-2 doesn't exist, can't save") && Catch::Contains("gone"));
+                    ContainsSubstring("Parent directory of model.ckpt-2 doesn't exist, can't save") && ContainsSubstring("gone"));
 }

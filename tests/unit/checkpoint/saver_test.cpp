@@ -77,7 +77,7 @@ TEST_CASE("a directory has one saver at a time, by whatever path", "[checkpoint]
   {
     auto saver = shop.make();
     CHECK_THROWS_AS(shop.make(), sw::failed_precondition_error);
-    CHECK_THROWS_WITH(sw::saver(shop.directory.path() + "/./"), Catch::Contains("process"));
+    CHECK_THROWS_WITH(sw::saver(shop.directory.path() + "/./"), ContainsSubstring("process"));
     std::filesystem::create_directory_symlink(shop.directory.path(), shop.directory.path() + "-link");
     CHECK_THROWS_AS(sw::saver(shop.directory.path() + "-link"), sw::failed_precondition_error);
     std::filesystem::remove(shop.directory.path() + "-link");

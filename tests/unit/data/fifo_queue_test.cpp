@@ -97,7 +97,7 @@ TEST_CASE("a closed queue gives what it holds, and then tells of the end", "[dat
   CHECK_FALSE(on.queue.close());
   CHECK(on.queue.dequeue() == 1);
   CHECK_THROWS_AS(on.queue.dequeue(), sw::out_of_range_error);
-  CHECK_THROWS_WITH(on.queue.dequeue(), Catch::Contains("small") && Catch::Contains("is closed and has insufficient elements"));
+  CHECK_THROWS_WITH(on.queue.dequeue(), ContainsSubstring("small") && ContainsSubstring("is closed and has insufficient elements"));
 }
 
 TEST_CASE("a closed queue refuses what is new, and the element stays with its producer", "[data][fifo_queue]") {
@@ -106,7 +106,7 @@ TEST_CASE("a closed queue refuses what is new, and the element stays with its pr
   std::string word = "a word too long to stand inside the string itself";
   CHECK_THROWS_AS(queue.enqueue(std::move(word)), sw::cancelled_error);
   CHECK(word == "a word too long to stand inside the string itself");
-  CHECK_THROWS_WITH(queue.enqueue(word), Catch::Contains("words") && Catch::Contains("is closed"));
+  CHECK_THROWS_WITH(queue.enqueue(word), ContainsSubstring("words") && ContainsSubstring("is closed"));
 }
 
 TEST_CASE("QR-1 closing keeps pending enqueues, which reach the consumer before the end", "[data][fifo_queue]") {
@@ -127,7 +127,7 @@ TEST_CASE("QR-1 closing with cancellation sends pending enqueues away and keeps 
   auto third = on.blocked_producer(3);
   CHECK(on.queue.close(true));
   CHECK_THROWS_AS(second.get(), sw::cancelled_error);
-  CHECK_THROWS_WITH(third.get(), Catch::Contains("cancelled"));
+  CHECK_THROWS_WITH(third.get(), ContainsSubstring("cancelled"));
   CHECK(on.queue.dequeue() == 1);
   CHECK_THROWS_AS(on.queue.dequeue(), sw::out_of_range_error);
 }

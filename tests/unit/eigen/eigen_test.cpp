@@ -109,6 +109,6 @@ TEST_CASE("blocks of whole rows are variables, others are refused by name", "[ei
     (void)sw::variables({{"encoder/column", whole.col(1)}});
     FAIL("accepted");
   } catch (const sw::invalid_argument_error& failure) {
-    CHECK_THAT(failure.what(), Catch::Contains("encoder/column") && Catch::Contains("row-major"));
+    CHECK_THAT(failure.what(), ContainsSubstring("encoder/column") && ContainsSubstring("row-major"));
   }
 }

@@ -91,7 +91,7 @@ TEST_CASE("a histogram of whole numbers is refused by name", "[eigen]") {
           sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1},
                                  sw::summary::histogram("whole", &counting_matrices::result::whole)});
   };
-  CHECK_THROWS_WITH(write(), Catch::Contains("summary \"whole\": a histogram is made of floats or doubles; this is DT_INT32"));
+  CHECK_THROWS_WITH(write(), ContainsSubstring("summary \"whole\": a histogram is made of floats or doubles; this is DT_INT32"));
 }
 
 TEST_CASE("HOOK-NAN-1 a fetched matrix is watched in each element", "[eigen][nan]") {

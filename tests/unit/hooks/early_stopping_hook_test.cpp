@@ -77,7 +77,7 @@ TEST_CASE("Prechelt's generalization loss ends training that is so many per cent
   CHECK(stopped_after({2, 1.999, 1.998, 2}, {.min_delta = 1, .generalization_loss = 0}) == 4);  // the lowest, whatever min_delta says
   CHECK(stopped_after({0, 0, 0.001}, {.generalization_loss = 1000}) == 3);
   CHECK(stopped_after({2, 3, 4}, {.patience = 1, .generalization_loss = 1000}) == 2);
-  CHECK_THROWS_WITH(stopped_after({-1}, {.generalization_loss = 5}), Catch::Contains("not negative"));
+  CHECK_THROWS_WITH(stopped_after({-1}, {.generalization_loss = 5}), ContainsSubstring("not negative"));
 }
 
 TEST_CASE("the reason says what the best value was, and when", "[hooks][early_stopping]") {

@@ -116,5 +116,5 @@ TEST_CASE("metrics of a training session without event files are refused", "[tra
   const temporary_directory directory;
   adding_model model;
   CHECK_THROWS_WITH(sw::monitored_training_session(model, {.metrics = {csv_in(directory, sw::system_clock())}}),
-                    Catch::Contains("summary_dir"));
+                    ContainsSubstring("summary_dir"));
 }

@@ -59,7 +59,7 @@ TEST_CASE("HOOK-MULTI-1 D-6 a run resumed at or past its end makes no step", "[h
 TEST_CASE("HOOK-MULTI-1 a run makes at least one step, and has one end", "[hooks][multi_step]") {
   for (const std::int64_t steps : {0, -1}) {
     CHECK_THROWS_AS((sw::multi_step_stop_at_step_hook{{.last_step = 10, .steps_per_run = steps}}), sw::invalid_argument_error);
-    CHECK_THROWS_WITH((sw::multi_step_stop_at_step_hook{{.last_step = 10, .steps_per_run = steps}}), Catch::Contains("steps_per_run"));
+    CHECK_THROWS_WITH((sw::multi_step_stop_at_step_hook{{.last_step = 10, .steps_per_run = steps}}), ContainsSubstring("steps_per_run"));
   }
   CHECK_THROWS_AS((sw::multi_step_stop_at_step_hook{{.num_steps = 1, .last_step = 1}}), sw::invalid_argument_error);
   CHECK_THROWS_AS((sw::multi_step_stop_at_step_hook{{.steps_per_run = 2}}), sw::invalid_argument_error);

@@ -186,7 +186,7 @@ TEST_CASE("an awaited point that fails fails as any: what may pass is recovered 
       CHECK(std::ranges::count(story, "begin") == 1);
       CHECK(std::ranges::count(story, "end 3") == 1);
     } else {
-      CHECK_THROWS_WITH(rig.await(life_of(session, source)), Catch::Contains("the hook fails"));
+      CHECK_THROWS_WITH(rig.await(life_of(session, source)), ContainsSubstring("the hook fails"));
       CHECK(std::ranges::count(story, "error") == (where == "begin" ? 0 : 1));
       CHECK(session.is_closed() == (where == "end"));
     }
@@ -317,6 +317,6 @@ TEST_CASE("a step that is awaited is refused at a master, where others would wai
   sw::async_monitored_session<raw, awaited_hook> session(sw::session_settings{.recover = false, .clock = rig.clock},
                                                          raw(rig.awaiting, {.master = "local:awaited"}), awaited_hook{});
   log_capture log;
-  CHECK_THROWS_WITH(rig.await(life_of(session, source)), Catch::Contains("cannot be taken at a master"));
+  CHECK_THROWS_WITH(rig.await(life_of(session, source)), ContainsSubstring("cannot be taken at a master"));
   CHECK(source.next == 1);
 }

@@ -270,5 +270,5 @@ TEST_CASE("an executor that ends before it has done a step fails the step", "[se
   rig.io.poll();
   pool.reset();
   rig.io.run();
-  CHECK_THROWS_WITH(std::rethrow_exception(failure), Catch::Contains("has ended"));
+  CHECK_THROWS_WITH(std::rethrow_exception(failure), ContainsSubstring("has ended"));
 }

@@ -104,7 +104,7 @@ TEST_CASE("a cancelled wait leaves the recovery due: the next operation waits fo
   CHECK(how.has_ended);
   CHECK(was_aborted(how.failure));
   CHECK_FALSE(session.should_stop());
-  CHECK_THROWS_WITH(rig.await(session.async_checkpoint_now()), Catch::Contains("not recovered yet"));
+  CHECK_THROWS_WITH(rig.await(session.async_checkpoint_now()), ContainsSubstring("not recovered yet"));
   CHECK(rig.story.back() == "error");
   how = {};
   rig.own->advance(60ms);
@@ -153,7 +153,7 @@ TEST_CASE("D-2 an awaited session gives up as a blocking one does", "[session][a
   rig.model.before = [](std::int64_t) { throw sw::unavailable_error("still not"); };
   ending_source source;
   auto session = rig.async(0);
-  CHECK_THROWS_WITH(rig.await(whole_life(session, source)), Catch::Contains("still not"));
+  CHECK_THROWS_WITH(rig.await(whole_life(session, source)), ContainsSubstring("still not"));
   CHECK(session.metrics().recoveries == 3);
   CHECK(session.should_stop());
   CHECK(source.next == 1);

@@ -99,7 +99,7 @@ TEST_CASE("an awaited snapshot is refused before the start, after the close, and
   async_rig rig;
   auto session = rig.async(0);
   ending_source source{2};
-  CHECK_THROWS_WITH(rig.await(a_copy(session)), Catch::Contains("await async_start() first"));
+  CHECK_THROWS_WITH(rig.await(a_copy(session)), ContainsSubstring("await async_start() first"));
   rig.await(session.async_start());
   rig.await(all_steps(session, source));
   CHECK(same(rig.await(a_copy(session)), model_after(2)));
@@ -108,10 +108,10 @@ TEST_CASE("an awaited snapshot is refused before the start, after the close, and
       asio::bind_executor(rig.io.get_executor(), [](const std::exception_ptr& how, const sw::snapshot&) { CHECK_FALSE(how); }));
   session.async_snapshot(asio::bind_executor(rig.io.get_executor(), [&](std::exception_ptr how, const sw::snapshot&) { failure = how; }));
   rig.io.restart(), rig.io.run();
-  CHECK_THROWS_WITH(std::rethrow_exception(failure), Catch::Contains("another operation"));
+  CHECK_THROWS_WITH(std::rethrow_exception(failure), ContainsSubstring("another operation"));
   CHECK(session.async_snapshot(asio::use_future).get().step() == 2);
   rig.await(session.async_close());
-  CHECK_THROWS_WITH(rig.await(a_copy(session)), Catch::Contains("closed"));
+  CHECK_THROWS_WITH(rig.await(a_copy(session)), ContainsSubstring("closed"));
 }
 
 TEST_CASE("the wait for a buffer holds up nobody else, and ends when one comes back", "[session][async][snapshot]") {

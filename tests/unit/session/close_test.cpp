@@ -182,7 +182,7 @@ TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, e
     inner.run(std::int64_t{1});
     report(inner, is_data ? failed_with<sw::out_of_range_error>("the thread's") : failed_with<std::runtime_error>("the thread's"));
   };
-  CHECK_THROWS_WITH(sw::with(session, body), Catch::Contains("the thread's"));
+  CHECK_THROWS_WITH(sw::with(session, body), ContainsSubstring("the thread's"));
   CHECK(std::ranges::count(story, "end 1") == 1);
   CHECK(session.should_stop());
 }
@@ -239,7 +239,7 @@ TEST_CASE("CLOSE-11 after leaving there is no run, whichever way it was left", "
   }
   CHECK(session.should_stop());
   CHECK_THROWS_AS(session.run(std::int64_t{1}), sw::failed_precondition_error);
-  CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("closed"));
+  CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("closed"));
   int steps = 0;
   for ([[maybe_unused]] const auto& step : session.steps(std::vector<std::int64_t>{1, 2})) { ++steps; }
   CHECK(steps == 0);

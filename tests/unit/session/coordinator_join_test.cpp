@@ -29,7 +29,7 @@ TEST_CASE("COORD-5 a thread registered after the join began is left to the next 
   joined.get();
   CHECK(late.thread().is_alive());
   on.threads.request_stop();
-  CHECK_THROWS_WITH(on.threads.join({.stop_grace_period = 0s}), Catch::Contains("still running: late"));
+  CHECK_THROWS_WITH(on.threads.join({.stop_grace_period = 0s}), ContainsSubstring("still running: late"));
 }
 
 TEST_CASE("COORD-5 a thread that somebody else started is joined while its mark lives", "[session][coordinator]") {
@@ -82,7 +82,7 @@ TEST_CASE("COORD-6 after a stop join waits for the grace period, as the clock sh
   on.time->advance(59s);
   CHECK_FALSE(on.threads.joined());
   on.time->advance(1s);
-  CHECK_THROWS_WITH(joined.get(), Catch::Contains("Coordinator stopped with threads still running: slow other"));
+  CHECK_THROWS_WITH(joined.get(), ContainsSubstring("Coordinator stopped with threads still running: slow other"));
   CHECK(on.threads.joined());
   on.held_up.open();
   slow.join();

@@ -128,7 +128,7 @@ TEST_CASE("COORD-4 threads stay registered when a stop is cleared", "[session][c
   on.threads.request_stop();
   on.threads.clear_stop();
   on.threads.request_stop();
-  CHECK_THROWS_WITH(on.threads.join({.stop_grace_period = 0s}), Catch::Contains("still running: stubborn"));
+  CHECK_THROWS_WITH(on.threads.join({.stop_grace_period = 0s}), ContainsSubstring("still running: stubborn"));
   on.held_up.open();
   thread.join();
 }

@@ -267,7 +267,7 @@ TEST_CASE("QR-6 no session is an error, no runners are a warning, a monitored se
   rig on;
   const auto runner = std::make_shared<sw::queue_runner>(on.queue, std::vector{on.endless()});
   CHECK_THROWS_WITH(sw::start_queue_runners(nullptr, on.threads, std::vector{runner}),
-                    Catch::Contains("Cannot start queue runners: No default session is registered"));
+                    ContainsSubstring("Cannot start queue runners: No default session is registered"));
   CHECK_THROWS_AS(sw::start_queue_runners(&on.session, on.threads, std::vector{std::shared_ptr<sw::queue_runner>()}),
                   sw::invalid_argument_error);
   CHECK(sw::start_queue_runners(&on.session, on.threads, {}).empty());

@@ -60,11 +60,11 @@ TEST_CASE("D-2 a policy that makes no sense is refused, naming what", "[session]
     } catch (const sw::invalid_argument_error& refused) { return std::string(refused.what()); }
     return std::string();
   };
-  CHECK_THAT(refusal({.max_attempts = -1}), Catch::Contains("max_attempts is -1"));
-  CHECK_THAT(refusal({.initial_backoff = -0.5}), Catch::Contains("initial_backoff is -0.5"));
-  CHECK_THAT(refusal({.max_backoff = -1}), Catch::Contains("max_backoff"));
-  CHECK_THAT(refusal({.multiplier = 0.5}), Catch::Contains("multiplier is 0.5"));
-  CHECK_THAT(refusal({.jitter = 1.5}), Catch::Contains("jitter is 1.5"));
+  CHECK_THAT(refusal({.max_attempts = -1}), ContainsSubstring("max_attempts is -1"));
+  CHECK_THAT(refusal({.initial_backoff = -0.5}), ContainsSubstring("initial_backoff is -0.5"));
+  CHECK_THAT(refusal({.max_backoff = -1}), ContainsSubstring("max_backoff"));
+  CHECK_THAT(refusal({.multiplier = 0.5}), ContainsSubstring("multiplier is 0.5"));
+  CHECK_THAT(refusal({.jitter = 1.5}), ContainsSubstring("jitter is 1.5"));
 }
 
 TEST_CASE("D-2 REC-5 the session waits as long as the policy says, on its own clock", "[session][retry]") {
@@ -105,14 +105,14 @@ TEST_CASE("D-2 after the last attempt the last failure is thrown; all were told 
   auto settings = at_once();
   settings.retry.max_attempts = 3;
   sw::monitored_session session(settings, model, attempts_hook{});
-  CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("failure 4"));
+  CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("failure 4"));
   CHECK(session.hook<attempts_hook>().attempts == std::vector<int>{1, 2, 3, 4});
   CHECK(session.hook<attempts_hook>().failures.size() == 4);
   CHECK(session.metrics().recoveries == 3);
   CHECK(log.contains(sw::log_level::error, "giving up after 3 recoveries"));
   CHECK(session.should_stop());
   CHECK(session.stop_reason().cause == sw::stop_cause::error);
-  CHECK_THAT(session.stop_reason().text, Catch::Contains("failure 4"));
+  CHECK_THAT(session.stop_reason().text, ContainsSubstring("failure 4"));
 
   model.before = nullptr;
   CHECK(session.run(std::int64_t{2}).loss == 2);  // somebody goes on all the same: with a new session
@@ -129,7 +129,7 @@ TEST_CASE("D-2 a first creation gives up, too, and throws the last failure", "[s
       sw::scaffold_options<adding_model>{.init_op = [&](adding_model&) { throw sw::unavailable_error("try " + std::to_string(++tries)); }});
   auto settings = at_once();
   settings.retry.max_attempts = 4;
-  CHECK_THROWS_WITH(sw::monitored_session(settings, sw::chief_session_creator(model, never_ready)), Catch::Contains("try 5"));
+  CHECK_THROWS_WITH(sw::monitored_session(settings, sw::chief_session_creator(model, never_ready)), ContainsSubstring("try 5"));
 }
 
 TEST_CASE("D-2 only a step that was not done before is progress", "[session][retry]") {
@@ -193,6 +193,6 @@ TEST_CASE("D-2 while a stop is asked for, a second failure is thrown: nobody wai
   model.before = always_failing{&calls};
   sw::monitored_session session({.clock = std::make_shared<sw::held_clock>()}, model);
   session.request_stop();
-  CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("failure 2"));
+  CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("failure 2"));
   CHECK(session.metrics().recoveries == 1);
 }

@@ -165,7 +165,8 @@ TEST_CASE("a source that cannot seek is an error after a step was lost, or goes 
   travelled seen;
   const auto loop = [&] { seen = travel(session, source, 5); };
   if (!skips) {
-    CHECK_THROWS_WITH(loop(), Catch::Contains("cannot rewind") && Catch::Contains("from step 3 to 2") && Catch::Contains("on_unseekable"));
+    CHECK_THROWS_WITH(loop(),
+                      ContainsSubstring("cannot rewind") && ContainsSubstring("from step 3 to 2") && ContainsSubstring("on_unseekable"));
     CHECK(session.global_step() == 2);  // the state is restored all the same
     CHECK(same(rig.model, model_after(2)));
     CHECK_FALSE(session.should_stop());
@@ -286,7 +287,7 @@ TEST_CASE("a batch after the other is left out, as often as the policy has attem
   rig.settings.retry.max_attempts = 3;
   auto session = rig.start_saving_every(1, picky_hook{3, 99});
   counting_source source;
-  CHECK_THROWS_WITH(travel(session, source, 9), Catch::Contains("nothing is good enough"));
+  CHECK_THROWS_WITH(travel(session, source, 9), ContainsSubstring("nothing is good enough"));
   CHECK(tried == numbers{1, 2, 3, 4, 5, 6});
   CHECK(session.should_stop());
 }
@@ -296,10 +297,10 @@ TEST_CASE("where there is no batch to leave out, the failure is thrown once the 
   sw::test::log_capture log;
   auto session = rig.start_saving_every(1, rollback_hook{.at = 3, .asked = {.why = "bad", .skip_batch = true}});
   run_until(session, 2);
-  SECTION("in a single run") { CHECK_THROWS_WITH(session.run(std::int64_t{3}), Catch::Contains("rolling back: bad")); }
+  SECTION("in a single run") { CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("rolling back: bad")); }
   SECTION("in a loop over a source that cannot seek") {
     blind_source source{.next = 3};
-    CHECK_THROWS_WITH(travel(session, source, 9), Catch::Contains("rolling back: bad"));
+    CHECK_THROWS_WITH(travel(session, source, 9), ContainsSubstring("rolling back: bad"));
   }
   CHECK(session.global_step() == 2);
   CHECK(same(rig.model, model_after(2)));
@@ -348,7 +349,7 @@ TEST_CASE("an answer that fails is a failure of the recovery; one that may pass 
     CHECK(session.metrics().recoveries == 2);
     CHECK(session.metrics().rollbacks == 1);
   } else {
-    CHECK_THROWS_WITH(session.run(std::int64_t{3}), Catch::Contains("never"));
+    CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("never"));
     CHECK(session.should_stop());
     session.close();
     CHECK(rig.steps() == "0 1 2");  // what is not recovered is not saved
@@ -361,7 +362,7 @@ TEST_CASE("a session that does not recover throws what a hook asked to roll back
   rig.settings.recover = false;
   auto session = rig.start_saving_every(1, rollback_hook{.at = 2, .asked = {.why = "bad"}});
   session.run(std::int64_t{1});
-  CHECK_THROWS_WITH(session.run(std::int64_t{2}), Catch::Contains("rolling back: bad"));
+  CHECK_THROWS_WITH(session.run(std::int64_t{2}), ContainsSubstring("rolling back: bad"));
   CHECK(session.metrics().recoveries == 0);
   session.close();
   CHECK(rig.steps() == "0 1");  // the bad state is not saved

@@ -70,7 +70,7 @@ TEST_CASE("WRAP-2 WRAP-3 should_stop is true once closed, or once somebody asked
     sw::monitored_session session(at_once(), model, coordinator_hook{});
     report(session, nullptr);
     CHECK(session.should_stop());  // by a thread
-    CHECK_THAT(session.stop_reason().text, Catch::Contains("a thread of the session asked to stop"));
+    CHECK_THAT(session.stop_reason().text, ContainsSubstring("a thread of the session asked to stop"));
   }
   sw::monitored_session session(at_once(), model);
   session.close();
@@ -147,7 +147,7 @@ TEST_CASE("WRAP-5 without recovery that root is what is thrown", "[session][reco
   model.before = failing<sw::out_of_range_error>(1, "the queue is closed");
   sw::monitored_session session(settings, model, coordinator_hook{});
   report(session, failed_with<sw::unavailable_error>(gone));
-  CHECK_THROWS_WITH(session.run(std::int64_t{5}), Catch::Contains(gone));
+  CHECK_THROWS_WITH(session.run(std::int64_t{5}), ContainsSubstring(gone));
   CHECK(session.hook<coordinator_hook>().creations == 1);
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("WRAP-5 the root is thrown, too, where the arguments of a run are used
   settings.recover = GENERATE(true, false);
   sw::monitored_session session(settings, model, coordinator_hook{});
   report(session, failed_with<sw::unavailable_error>(gone));
-  CHECK_THROWS_WITH(session.run(std::make_unique<int>(5)), Catch::Contains(gone));
+  CHECK_THROWS_WITH(session.run(std::make_unique<int>(5)), ContainsSubstring(gone));
 }
 
 TEST_CASE("WRAP-5 any other failure of a thread leaves the run its own", "[session][recovery]") {
@@ -172,7 +172,7 @@ TEST_CASE("WRAP-5 any other failure of a thread leaves the run its own", "[sessi
   sw::monitored_session session(at_once(), model, coordinator_hook{});
   const bool is_reported = GENERATE(true, false);
   if (is_reported) { report(session, failed_with<std::runtime_error>("the thread's")); }
-  CHECK_THROWS_WITH(session.run(std::int64_t{1}), Catch::Contains("the run's own"));
+  CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("the run's own"));
   if (is_reported) { CHECK_THROWS_WITH(session.close(), "the thread's"); }
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("a file of something else is refused and not touched", "[summary][metr
   const std::string other = "step,loss\n1,0.5\nhalf";
   { summary::csv_writer empty(with.path, with.options()); }
   test::write_file_text(with.path, other);
-  CHECK_THROWS_WITH(summary::csv_writer(with.path, with.options()), Catch::Contains("\"wall_time,step,tag,value\""));
+  CHECK_THROWS_WITH(summary::csv_writer(with.path, with.options()), ContainsSubstring("\"wall_time,step,tag,value\""));
   CHECK_THROWS_AS(summary::jsonl_writer(with.path, with.options()), sw::invalid_argument_error);
   CHECK(file_text(with.path) == other);
 }

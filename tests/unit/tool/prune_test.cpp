@@ -6,6 +6,8 @@
 
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
+#include <unistd.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 

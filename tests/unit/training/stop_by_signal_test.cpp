@@ -161,7 +161,7 @@ TEST_CASE("what cannot be caught, and a grace without a signal, are refused", "[
   CHECK_THROWS_AS(sw::monitored_training_session(rig.model, options), sw::invalid_argument_error);
   options.stop_on = {};
   options.preemption_grace = 30s;
-  CHECK_THROWS_WITH(sw::monitored_training_session(rig.model, options), Catch::Contains("stop_on"));
+  CHECK_THROWS_WITH(sw::monitored_training_session(rig.model, options), ContainsSubstring("stop_on"));
 }
 
 namespace {
