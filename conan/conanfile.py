@@ -26,8 +26,10 @@ class StepwellConan(ConanFile):
         "fPIC": [True, False],
         "module": [True, False],  # import stepwell;
         "tool": [True, False],    # the program `stepwell`
+        "with_eigen": [True, False],
+        "with_torch": [True, False],
     }
-    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False}
+    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False, "with_eigen": False, "with_torch": False}
 
     def set_version(self):
         root = os.path.join(self.recipe_folder, os.pardir, "CMakeLists.txt")
@@ -47,18 +49,23 @@ class StepwellConan(ConanFile):
             self.options.rm_safe("fPIC")
 
     def requirements(self):
+        # Each range ends before the first major version that was never tried.
         self.requires("boost/[>=1.81 <2]", transitive_headers=True)  # Asio, headers only
-        self.requires("protobuf/[>=3.21]")
-        self.requires("xsimd/[>=8.1]")
-        self.requires("xtl/[>=0.7.2]")
-        self.requires("fmt/[>=9]")
-        self.requires("snappy/[>=1.1.9]")
-        self.requires("zlib/[>=1.2.11]")
+        self.requires("protobuf/[>=3.21 <8]")
+        self.requires("xsimd/[>=8.1 <15]")
+        self.requires("xtl/[>=0.7.2 <0.9]")
+        self.requires("fmt/[>=9 <13]")
+        self.requires("snappy/[>=1.1.9 <2]")
+        self.requires("zlib/[>=1.2.11 <2]")
         if self.options.tool:
-            self.requires("cli11/[>=2.1]")
+            self.requires("cli11/[>=2.1 <3]")
+        if self.options.with_eigen:
+            self.requires("eigen/[>=3.4 <6]", transitive_headers=True)
+        if self.options.with_torch:
+            self.requires("libtorch/[>=1.13 <3]", transitive_headers=True, transitive_libs=True)
 
     def build_requirements(self):
-        self.tool_requires("cmake/[>=3.25]")
+        self.tool_requires("cmake/[>=3.25 <5]")
         self.tool_requires("protobuf/<host_version>")
 
     def layout(self):
@@ -70,13 +77,13 @@ class StepwellConan(ConanFile):
             raise ConanInvalidConfiguration(
                 f"stepwell needs flock, pwrite and fsync of directories as Linux has them; {self.settings.os} is not supported yet")
         compiler, version = str(self.settings.compiler), Version(self.settings.compiler.version)
-        least = {"gcc": "12", "clang": "19"}.get(compiler)
-        if least is None or version < least:
-            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 19, or newer; this is {compiler} {version}")
-        if self.options.module and compiler != "clang":
+        oldest = {"gcc": "12", "clang": "16"}.get(compiler)
+        if oldest is None or version < oldest:
+            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 16, or newer; this is {compiler} {version}")
+        if self.options.module and (compiler != "clang" or version < "19"):
             raise ConanInvalidConfiguration(
-                f"stepwell's module needs clang 19 or newer, as {compiler} {version} does not see names that a module exports by "
-                "using-declarations; set stepwell/*:module=False and include the headers")
+                f"stepwell's module needs clang 19 or newer; this is {compiler} {version}. Set stepwell/*:module=False and include "
+                "the headers")
 
     def generate(self):
         CMakeDeps(self).generate()
@@ -85,6 +92,8 @@ class StepwellConan(ConanFile):
         toolchain.cache_variables["STEPWELL_BUILD_EXAMPLES"] = False
         toolchain.cache_variables["STEPWELL_BUILD_MODULE"] = bool(self.options.module)
         toolchain.cache_variables["STEPWELL_BUILD_TOOL"] = bool(self.options.tool)
+        toolchain.cache_variables["STEPWELL_BUILD_EIGEN"] = bool(self.options.with_eigen)
+        toolchain.cache_variables["STEPWELL_BUILD_TORCH"] = bool(self.options.with_torch)
         toolchain.generate()
 
     def build(self):

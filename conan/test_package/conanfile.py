@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds a program against the package: by header, and by import where the package has the module.
+# Builds programs against the package: by header; and by import, with Eigen and with LibTorch where the package has these.
 import os
 
 from conan import ConanFile
@@ -20,7 +20,10 @@ class StepwellTest(ConanFile):
     def generate(self):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
-        toolchain.cache_variables["WITH_MODULE"] = bool(self.dependencies["stepwell"].options.module)
+        options = self.dependencies["stepwell"].options
+        toolchain.cache_variables["WITH_MODULE"] = bool(options.module)
+        toolchain.cache_variables["WITH_EIGEN"] = bool(options.with_eigen)
+        toolchain.cache_variables["WITH_TORCH"] = bool(options.with_torch)
         toolchain.generate()
 
     def build(self):
@@ -30,7 +33,7 @@ class StepwellTest(ConanFile):
 
     def test(self):
         if can_run(self):
-            for program in ("by_header", "by_import"):
+            for program in ("by_header", "by_import", "by_eigen", "by_torch"):
                 path = os.path.join(self.cpp.build.bindir, program)
                 if os.path.exists(path):
                     self.run(path, env="conanrun")
