@@ -33,7 +33,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stepwellConfig.cmake.i
   ${PROJECT_BINARY_DIR}/stepwellConfig.cmake INSTALL_DESTINATION ${STEPWELL_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake
-  DESTINATION ${STEPWELL_PACKAGE_DIR})
+  ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
 # For pkg-config. It finds its own place, so that the tree may be moved. A static library names what it needs itself, for
 # `pkg-config --static`; a shared one has found it already.
