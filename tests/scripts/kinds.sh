@@ -30,6 +30,40 @@ run_tests() {
   check dev -LE '^(long|ci)$'
 }
 
+# run_with COMPILER: the tests, built with another compiler, without optimisation: the shortest way to see that all of it builds.
+run_with() {
+  local compiler=${1:-} tree
+  [ -n "$compiler" ] || die "with: say which compiler, such as: bash tests/run with clang++"
+  tree=with-${compiler##*/}
+  have build examples tool tests
+  if [ "$compiler" = clang++ ]; then
+    have clang
+    ! command -v clang++-19 >/dev/null || compiler=clang++-19
+  fi
+  configure dev -B "$root/build/$tree" "-DCMAKE_CXX_COMPILER=$compiler" -DCMAKE_CXX_FLAGS_DEBUG=-O0
+  build "$tree"
+  check "$tree" -LE '^(long|ci)$'
+}
+
+run_packages() { packages "$@"; }
+
+# All presets, all targets. Their tests run with other kinds.
+run_presets() {
+  have build examples tool tests clang
+  local preset
+  for preset in $(cd "$root" && cmake --list-presets | sed -n 's/^ *"\(.*\)".*/\1/p'); do
+    configure "$preset"
+    build "$preset"
+  done
+}
+
+run_release() {
+  have build examples tool tests
+  configure release
+  build release
+  check release -LE '^(long|ci)$'
+}
+
 run_bench() {
   have build examples bench
   configure release -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON

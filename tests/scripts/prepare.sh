@@ -9,44 +9,99 @@ installed=  # what `have` installed
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# packages GROUP...: the names that tests/packages.txt lists under these groups.
-packages() {
-  local group
-  for group in "$@"; do sed -n "s/^$group: *//p" "$root/tests/packages.txt"; done | tr -s ' ' '\n'
+# The package manager of this system; `none` where it is one that is not known here.
+manager=none
+for candidate in apt-get dnf pacman; do
+  if command -v "$candidate" >/dev/null; then manager=$candidate && break; fi
+done
+
+# entries GROUP...: the lines of tests/packages.txt for these groups and this package manager, a word each.
+entries() {
+  local group ending=
+  case $manager in dnf | pacman) ending=@$manager ;; esac
+  for group in "$@"; do sed -n "s/^$group$ending: *//p" "$root/tests/packages.txt"; done | tr -s ' ' '\n'
 }
 
-# missing PACKAGE...: those of them that are not installed.
-missing() {
+is_installed() {
+  case $manager in
+    apt-get) case "$(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" in ii*) ;; *) return 1 ;; esac ;;
+    dnf) rpm -q --whatprovides "$1" >/dev/null 2>&1 ;;
+    pacman) pacman -T "$1" >/dev/null 2>&1 ;;
+    none) return 1 ;;
+  esac
+}
+
+is_offered() {
+  case $manager in
+    apt-get) apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]' ;;
+    dnf) dnf -q list "$1" >/dev/null 2>&1 ;;
+    pacman) pacman -Si "$1" >/dev/null 2>&1 ;;
+    none) return 1 ;;
+  esac
+}
+
+# choose TEST ENTRY: the first of the entry's alternatives that passes the test; fails if none does.
+choose() {
   local name
-  for name in "$@"; do
-    case "$(dpkg-query -W -f '${db:Status-Abbrev}' "$name" 2>/dev/null)" in ii*) ;; *) echo "$name" ;; esac
+  for name in ${2//|/ }; do
+    if "$1" "$name"; then echo "$name" && return 0; fi
   done
+  return 1
+}
+
+# packages GROUP...: the names of these groups on this system.
+packages() {
+  local entry
+  for entry in $(entries "$@"); do
+    choose is_installed "$entry" || choose is_offered "$entry" || echo "${entry%%|*}"
+  done
+}
+
+# missing ENTRY...: those of which no alternative is installed.
+missing() {
+  local entry
+  for entry in "$@"; do choose is_installed "$entry" >/dev/null || echo "$entry"; done
 }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# have GROUP...: installs by name what is missing of these groups; says which packages, and fails if any stays missing.
+# update_lists, install_packages PACKAGE...: with the package manager of this system.
+update_lists() {
+  case $manager in
+    apt-get) as_root apt-get update -q ;;
+    dnf) as_root dnf -q makecache ;;
+    pacman) as_root pacman -Sy ;;
+  esac
+}
+install_packages() {
+  case $manager in
+    apt-get) as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" ;;
+    dnf) as_root dnf install -q -y "$@" ;;
+    pacman) as_root pacman -S --noconfirm --needed "$@" ;;
+  esac
+}
+
+# have GROUP...: installs what is missing of these groups; says which packages, and fails if any stays missing.
 have() {
-  local wanted absent
-  wanted=$(packages "$@")
-  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say "this is not Debian: expecting to find what these packages hold"
-    echo $wanted
+  local absent
+  if [ "$manager" = none ]; then
+    say "no known package manager here: expecting to find what these packages of Debian hold"
+    entries "$@"
     return 0
   fi
-  absent=$(missing $wanted)
+  absent=$(missing $(entries "$@"))
   [ -n "$absent" ] || return 0
   say "missing packages:" $absent
   if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-    die "not root, and there is no sudo; as root, run: apt-get install --no-install-recommends" $absent
+    die "not root, and there is no sudo; as root, install with $manager:" $absent
   fi
-  as_root apt-get update -q || echo "apt-get update failed; going on with the package lists at hand" >&2
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $absent || true
-  installed=$absent
+  update_lists || echo "updating the lists of packages failed; going on with those at hand" >&2
+  installed=$(packages "$@")
+  install_packages $installed || true
   absent=$(missing $absent)
-  [ -z "$absent" ] || die "could not install:" $absent "(Debian 12 has them all in its main section)"
+  [ -z "$absent" ] || die "could not install:" $absent "(tests/packages.txt names them for this system)"
 }
 
 # configure PRESET [CMAKE OPTION...]: once, and again if packages were installed; Ninja repeats it when a CMake file changes.
