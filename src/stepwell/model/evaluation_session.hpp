@@ -34,6 +34,12 @@ public:
     return outcome;
   }
 
+  /// Feeds members of the model until the returned value is destroyed. @see `model_session::feed`.
+  template<class Order>
+  [[nodiscard]] auto feed(const Order& order) const {
+    return steps_.feed(order);
+  }
+
   template<class Projection>
     requires requires(const steps& all, const outcome_type& outcome, const Projection& projection) { all.read(outcome, projection); }
   [[nodiscard]] decltype(auto) read(const outcome_type& outcome, const Projection& projection) const {

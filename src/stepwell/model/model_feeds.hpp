@@ -3,10 +3,13 @@
 // Feeds of a model session: members of the model for the time of a run, members of a batch in a copy of it.
 #pragma once
 
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/type_name.hpp"
 #include "stepwell/session/feed.hpp"
 
 #include <concepts>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -46,9 +49,19 @@ private:
   T old_;
 };
 
+/// @errors `invalid_argument_error` for a feed whose key is a null pointer.
+template<class Key, class Value>
+void check_key(const fed<Key, Value>* one) {
+  if (one != nullptr && one->key == nullptr) {
+    throw invalid_argument_error("a feed names no member: its key is a null pointer to a member of type " +
+                                 std::string(type_name<typename member_of<Key>::value_type>()) + "; give the address of the member");
+  }
+}
+
 template<class Model, class Key, class Value>
 auto fed_member(Model& model, const fed<Key, Value>* one) {
   if constexpr (key_into<Key, Model>) {
+    check_key(one);
     using holder = put_back<Model, typename member_of<Key>::value_type, typename member_of<Key>::class_type>;
     return one != nullptr ? std::optional<holder>(std::in_place, model, one->key, one->value) : std::optional<holder>();
   } else {
@@ -103,7 +116,8 @@ constexpr bool all_feeds_fit() {
 template<class Batch, class Key, class Value>
 void feed_one(Batch& batch, const fed<Key, Value>* one) {
   if constexpr (key_into<Key, Batch>) {
-    if (one != nullptr) { batch.*(one->key) = one->value; }
+    check_key(one);
+    if (one != nullptr) { batch.*(one->key) = static_cast<typename member_of<Key>::value_type>(one->value); }
   }
 }
 

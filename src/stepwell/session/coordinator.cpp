@@ -215,12 +215,7 @@ void coordinator::clear_stop() {
 }
 
 coordinated_thread coordinator::make_thread(std::string name, std::function<void(std::stop_token)> fn) {
-  if (!fn) {
-    throw invalid_argument_error(
-        "the thread "
-        " + name + "
-        " has nothing to do: give it a function");
-  }
+  if (!fn) { throw invalid_argument_error("the thread \"" + name + "\" has nothing to do: give it a function"); }
   state_->forget_ended();
   const auto id = state_->new_id();
   coordinated_thread thread(name, [kept = state_, id, name, fn = std::move(fn), token = get_token()] {

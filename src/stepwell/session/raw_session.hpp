@@ -41,6 +41,11 @@ template<class Projection, class Raw>
 concept fetch_of =
     requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) { raw.read(outcome, projection); };
 
+/// True if `run` of `Raw` reads `order.feeds()` itself, which `static constexpr bool reads_feeds = true` declares. A run with
+/// feeds compiles only over a raw session that has this, or `feed(order)`.
+template<class Raw>
+concept reads_feeds = requires { requires Raw::reads_feeds; };
+
 /// Whether others step the same: then a step of `raw` may wait for them.
 template<class Raw>
 [[nodiscard]] bool is_seated(const Raw& raw) {

@@ -7,6 +7,7 @@
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/session/fetch.hpp"
+#include "stepwell/session/raw_session.hpp"
 #include "stepwell/session/session_core.hpp"
 #include "stepwell/session/source_lease.hpp"
 #include "stepwell/session/step_result.hpp"
@@ -32,12 +33,17 @@ template<class Raw, class Order>
     return 0;
   }
 }
-/// Feeds what is fed to the raw session itself, until the end of the run.
+/// Delivers the feeds of `order` to the raw session, until the end of the run. A raw session whose `run` reads them needs nothing here.
 template<class Raw, class Order>
 auto feed_into(Raw& raw, const Order& order) {
-  if constexpr (Order::has_feeds && requires { raw.feed(order); }) {
+  if constexpr (!Order::has_feeds) {
+    return 0;
+  } else if constexpr (requires { raw.feed(order); }) {
     return raw.feed(order);
   } else {
+    static_assert(reads_feeds<Raw>,
+                  "stepwell: this raw session cannot be fed: give it feed(order), or, if its run reads order.feeds(), "
+                  "static constexpr bool reads_feeds = true");
     return 0;
   }
 }

@@ -92,6 +92,7 @@ struct sees_context_too : sees_context {};
 
 /// A raw session that tells what it was asked for.
 struct listening_session {
+  static constexpr bool reads_feeds = true;
   using result_type = int;
   using outcome_type = sw::run_outcome<int>;
 
@@ -176,6 +177,17 @@ TEST_CASE("RUN-5 a hook and the caller feeding one fetch is an error, and else b
   CHECK_THROWS_WITH(session.run(sw::feed(&rated_model::rate, 1.0f), batch{}),
                     ContainsSubstring("Same tensor is fed by a SessionRunHook and user."));
   CHECK(session.run(sw::feed(&batch::weight, 2), batch{5}).loss == 30);
+}
+
+TEST_CASE("RUN-5 a feed whose key is a null pointer is refused before the step", "[session][run]") {
+  rated_model model;
+  sw::monitored_session session(model);
+  float rated_model::* no_member = nullptr;
+  CHECK_THROWS_AS(session.run(sw::feed(no_member, 1.0f), batch{}), sw::invalid_argument_error);
+  int batch::* no_weight = nullptr;
+  CHECK_THROWS_AS(session.run(sw::feed(no_weight, 2), batch{}), sw::invalid_argument_error);
+  CHECK(model.steps == 0);
+  CHECK(session.run(batch{}).rate_seen == 1);
 }
 
 TEST_CASE("RUN-6 RUN-13 where feeds clash nothing runs, and no hook sees an end", "[session][run]") {

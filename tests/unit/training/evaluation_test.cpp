@@ -10,6 +10,7 @@
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
 #include <stepwell/data/range_source.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
+#include <stepwell/hooks/feed_fn_hook.hpp>
 #include <stepwell/session/boundary.hpp>
 #include <stepwell/training/evaluation.hpp>
 
@@ -112,6 +113,29 @@ TEST_CASE("HOOK-MULTI-2 an evaluation makes as many steps as it is told", "[trai
   CHECK(found.final_ops_values == std::tuple(0.5f));
   CHECK(at.log.contains(sw::log_level::info, "Evaluation [2/2]"));
   CHECK(sw::evaluate_once(model, at.prefix(4), some_batches(), {.num_evals = 0}).evals == 0);
+}
+
+TEST_CASE("RUN-5 a hook of an evaluation feeds members of the model and of the batch, which get their own values back",
+          "[training][evaluation]") {
+  struct picture {
+    float ink = 1;
+  };
+  struct scaled_model {
+    float sum = 0;
+    float scale = 1;
+    std::vector<float> seen = {};
+    float step(const picture& shown) { return seen.emplace_back(scale * shown.ink); }
+    sw::variable_list variables() { return sw::variables({{"sum", sum}}); }
+  };
+  const trained_directory at;
+  scaled_model model;
+  float next = 10;
+  const std::vector<picture> pictures(2);
+  sw::evaluate_once(model, at.prefix(2), sw::data::source(pictures), {},
+                    sw::feed_fn_hook{[&] { return sw::feeds(sw::feed(&scaled_model::scale, next++), sw::feed(&picture::ink, 2)); }});
+  CHECK(model.seen == std::vector<float>{20, 22});
+  CHECK(model.scale == 1);
+  CHECK(pictures[1].ink == 1);
 }
 
 TEST_CASE("an evaluation saves nothing and leaves the global step where training left it", "[training][evaluation]") {

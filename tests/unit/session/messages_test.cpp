@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages that name a thread, a queue, a source or a hook: each is compared in full.
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/toy_model.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/data/fifo_queue.hpp>
+#include <stepwell/data/shuffle_queue.hpp>
+#include <stepwell/model/model_session.hpp>
+#include <stepwell/session/coordinator.hpp>
+#include <stepwell/session/queue_runner.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sw = stepwell;
+
+namespace {
+
+/// The message of the error that `action` throws.
+template<class Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const sw::error& failure) { return failure.cause().message; }
+  return "nothing was thrown";
+}
+
+/// Keeps state under the name "average".
+struct named_hook {
+  float value = 0;
+  static constexpr std::string_view state_name = "average";
+  sw::variable_list variables() { return sw::variables({{"value", value}}); }
+  void after_run(auto&, const auto&) {}
+};
+struct other_named_hook : named_hook {};
+
+struct named_source {
+  std::int64_t present = 1;
+  const std::int64_t* peek() { return &present; }
+  void advance() { ++present; }
+  std::uint64_t position() const { return static_cast<std::uint64_t>(present); }
+  void seek(std::uint64_t to) { present = static_cast<std::int64_t>(to); }
+  static std::string name() { return "digits"; }
+};
+
+void do_nothing(const std::stop_token&) {}
+
+}  // namespace
+
+TEST_CASE("a message about a thread names the thread", "[session][messages]") {
+  sw::coordinator threads;
+  CHECK(message_of([&] { (void)threads.make_thread("reader", nullptr); }) == "the thread \"reader\" has nothing to do: give it a function");
+  CHECK(message_of([] { const sw::coordinated_thread thread("reader", nullptr); }) ==
+        "the thread \"reader\" has nothing to do: give it a function");
+  CHECK(message_of([] {
+          sw::coordinated_thread thread("reader", [] {});
+          thread.start();
+          thread.start();
+        }) == "could not start the thread \"reader\": it was started before; make a new one");
+}
+
+TEST_CASE("a message about a thread that fails names the thread", "[session][messages]") {
+  const sw::test::log_capture log;
+  sw::coordinated_thread alone("reader", [] { throw std::runtime_error("the disk is gone"); });
+  alone.start();
+  alone.join();
+  CHECK(log.contains(sw::log_level::error, "the thread \"reader\" ended with: the disk is gone"));
+}
+
+TEST_CASE("a message about a queue names the queue", "[session][messages]") {
+  using queue = sw::data::fifo_queue<int>;
+  CHECK(message_of([] { queue({.capacity = 0, .name = "numbers"}); }) == "the queue \"numbers\" has the capacity 0; give it at least 1");
+  queue numbers({.capacity = 2, .name = "numbers"});
+  numbers.close();
+  CHECK(message_of([&] { numbers.enqueue(1); }) == "the queue \"numbers\" is closed");
+  CHECK(message_of([&] { (void)numbers.dequeue(); }) ==
+        "the queue \"numbers\" is closed and has insufficient elements (requested 1, current size 0)");
+  CHECK(message_of([] { sw::data::shuffle_queue<int>({.capacity = 2, .min_after_dequeue = 2, .name = "numbers"}); }) ==
+        "the queue \"numbers\" keeps 2 elements behind and holds only 2: nothing could be taken out; make the capacity greater");
+}
+
+TEST_CASE("a message about a queue runner names the queue", "[session][messages]") {
+  sw::data::fifo_queue<int> numbers({.capacity = 2, .name = "numbers"});
+  CHECK(message_of([&] { sw::queue_runner(numbers, {}); }) == "the queue runner of \"numbers\" has no enqueue operations; give it one");
+  CHECK(message_of([&] { sw::queue_runner(numbers, {{"nothing", nullptr}}); }) ==
+        "the queue runner of \"numbers\" has an enqueue operation without a function");
+  CHECK(message_of([&] { sw::queue_runner(numbers, {{"something", do_nothing}}, {.queue_closed = {}}); }) ==
+        "the queue runner of \"numbers\" has an empty queue_closed: its threads could never end; leave it out, or name a kind");
+  const auto op = sw::enqueue_from(numbers, std::vector<int>{});
+  CHECK(message_of([&] { op.run({}); }) == "\"numbers_enqueue\" is at the end of its input");
+}
+
+TEST_CASE("a message about two of one name gives the name", "[session][messages]") {
+  sw::test::adding_model model;
+  sw::monitored_session session(model);
+  named_source source;
+  named_source other;
+  CHECK(message_of([&] {
+          auto loop = session.steps(source);
+          REQUIRE(loop.begin() != loop.end());
+          auto second = session.steps(other);
+          (void)(second.begin() == second.end());
+        }) == "two sources named \"digits\" are in use at once; name them apart");
+  CHECK(message_of([] {
+          sw::test::counting_model counting;
+          sw::monitored_session stateful(counting, named_hook{}, other_named_hook{});
+        }) == "two hooks keep state under the name \"average\"; name them apart");
+}
