@@ -641,6 +641,7 @@ using stepwell::preemption_plan;
 using stepwell::queue_runner;
 using stepwell::queue_runner_options;
 using stepwell::raw_session;
+using stepwell::reads_feeds;
 using stepwell::raw_session_over;
 using stepwell::raw_session_over_t;
 using stepwell::reason_of;
