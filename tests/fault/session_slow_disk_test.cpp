@@ -10,9 +10,14 @@
 
 #include <stepwell/base/error.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -30,9 +35,9 @@ namespace {
 struct slow_rig : session_rig {
   std::shared_ptr<sw::test::gate> gate = std::make_shared<sw::test::gate>();
 
-  explicit slow_rig(std::string what = "model.ckpt") {
-    files->before_each([gate = gate, what](const sw::test::event& asked) {
-      if (asked.kind == operation::write && asked.path.find(what) != std::string::npos) { gate->pass(); }
+  explicit slow_rig(std::string what = "model.ckpt", operation kind = operation::write) {
+    files->before_each([gate = gate, what, kind](const sw::test::event& asked) {
+      if (asked.kind == kind && asked.path.find(what) != std::string::npos) { gate->pass(); }
     });
   }
   ~slow_rig() {
@@ -190,6 +195,87 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
     rig.pool = options.saver.pool;
   }
   CHECK(rig.steps() == "0 1 2");
+}
+
+namespace {
+
+/// A session that writes a scalar at each step. Saves and events have a thread each.
+struct recording_rig : slow_rig {
+  recording_rig() : slow_rig("tfevents", operation::sync) { pool = std::make_shared<sw::io::pool>(2); }
+
+  sw::test::adding_options recording_options() const {
+    auto made = options();
+    made.save_summaries_steps = 1;
+    made.summary = [](sw::summary::writer& out, const auto&, const auto&, std::int64_t step) { out.add_scalar("step", step, step); };
+    return made;
+  }
+  bool has_checkpoint(std::int64_t step) const {
+    return std::filesystem::exists(directory / ("model.ckpt-" + std::to_string(step) + ".index"));
+  }
+  /// From now on syncs of events wait at the gate. The data of the next checkpoint gets its name once one waits there.
+  void hold_events() const {
+    gate->close();
+    files->before_each([gate = gate, is_next = std::make_shared<std::atomic<bool>>(true)](const sw::test::event& asked) {
+      if (asked.kind == operation::sync && asked.path.find("tfevents") != std::string::npos) { gate->pass(); }
+      const bool is_data = asked.kind == operation::rename && asked.path.find(".data-") != std::string::npos;
+      if (is_data && is_next->exchange(false)) { gate->wait_for_somebody(); }
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a checkpoint is committed after the event records up to its step are durable, and no step waits for that",
+          "[fault][session][slow]") {
+  recording_rig rig;
+  auto session = sw::monitored_training_session(rig.model, rig.recording_options());
+  wait_for_saves(session);
+  rig.hold_events();
+  const auto alarms = rig.clock->pending();
+  run_until(session, 3);
+  CHECK(rig.clock->wait_for_pending(alarms + 1));  // the saver waits
+  CHECK_FALSE(rig.has_checkpoint(2));
+  rig.gate->open();
+  wait_for_saves(session);
+  CHECK(rig.has_checkpoint(2));
+  session.close();
+}
+
+TEST_CASE("the last checkpoint is committed after the event records, too", "[fault][session][slow]") {
+  recording_rig rig;
+  auto session = sw::monitored_training_session(rig.model, rig.recording_options());
+  run_until(session, 3);
+  wait_for_saves(session);
+  rig.hold_events();
+  std::atomic<bool> is_early = false;
+  {
+    const std::jthread opener([&, alarms = rig.clock->pending()] {
+      static_cast<void>(rig.clock->wait_for_pending(alarms + 2));  // close waits, and the saver
+      is_early = rig.has_checkpoint(3);
+      rig.gate->open();
+    });
+    session.close();
+  }
+  CHECK_FALSE(is_early);
+  CHECK(rig.has_checkpoint(3));
+}
+
+TEST_CASE("a checkpoint is committed although the event file cannot be written, which is logged once", "[fault][session][slow]") {
+  sw::test::log_capture log;
+  recording_rig rig;
+  auto session = sw::monitored_training_session(rig.model, rig.recording_options());
+  wait_for_saves(session);
+  rig.files->inject({.kind = operation::sync, .path_contains = "tfevents"});
+  run_until(session, 2);
+  wait_for_saves(session);
+  CHECK(rig.has_checkpoint(2));
+  CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("tfevents"));
+  run_until(session, 4);
+  wait_for_saves(session);
+  CHECK(rig.has_checkpoint(4));
+  session.close();
+  const auto all = log.messages();
+  CHECK(std::ranges::count_if(all, [](const auto& one) { return one.text.find("committed without") != std::string::npos; }) == 1);
 }
 
 TEST_CASE("a session left by an error waits no longer than its grace period either", "[fault][session][slow]") {

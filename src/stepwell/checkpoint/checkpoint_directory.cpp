@@ -74,7 +74,7 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   return newest;
 }
 
-saved_checkpoint checkpoint_directory::write(const snapshot& taken) {
+saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::function<void()>& before_commit) {
   const std::lock_guard one(one_at_a_time_);
   const auto start = time_->now();
   const auto name = fmt::format("{}-{:0{}}", options_.basename, taken.step(), options_.pad_step_number ? 8 : 1);
@@ -83,7 +83,7 @@ saved_checkpoint checkpoint_directory::write(const snapshot& taken) {
   span.argument("bytes", taken.size_bytes());
   try {
     check_is_in_place();
-    write_tensors(name, taken);
+    write_tensors(name, taken, before_commit);
     add_to_list(name, taken.step());
     write_state();
   } catch (const error& failure) { throw_status(save_failure(failure.cause(), name)); }
@@ -102,13 +102,13 @@ status checkpoint_directory::save_failure(const status& cause, const std::string
           path_of(name)};
 }
 
-void checkpoint_directory::write_tensors(const std::string& name, const snapshot& taken) {
+void checkpoint_directory::write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit) {
   const auto names = value_or_throw(files_->list(path_));
   const auto shards = free_shard_count(names, name, options_.shards);
   checkpoint_writer writer(path_of(name), files_, shards);
   for (const auto& entry : taken.entries()) { writer.add(entry.name, {entry.dtype, entry.shape, entry.bytes}); }
   writer.add(std::string(own_version_name), {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
-  writer.commit();
+  writer.commit(before_commit);
   remove_data_files(*files_, path_, names, name, shards);
 }
 

@@ -13,6 +13,7 @@
 #include "stepwell/io/file_system.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,8 +43,8 @@ public:
   checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time,
                        directory_access access = directory_access::own);
 
-  /// Makes a snapshot durable and lists it.
-  saved_checkpoint write(const snapshot& taken);
+  /// Makes a snapshot durable and lists it. `before_commit`: see `saver::save`.
+  saved_checkpoint write(const snapshot& taken, const std::function<void()>& before_commit = nullptr);
   /// Deletes what is past keeping, after a save. Failures are logged only.
   void tidy() noexcept;
   /// The same, but throws them.
@@ -77,7 +78,7 @@ private:
   void load_metrics();
 
   [[nodiscard]] status save_failure(const status& cause, const std::string& name) const;
-  void write_tensors(const std::string& name, const snapshot& taken);
+  void write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
   void add_to_list(const std::string& name, std::int64_t step);
   void write_state();
   void retain();

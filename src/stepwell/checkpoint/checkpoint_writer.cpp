@@ -151,9 +151,10 @@ void checkpoint_writer::publish_index() {
   value_or_throw(file.rename_into_place());
 }
 
-void checkpoint_writer::commit() {
+void checkpoint_writer::commit(const std::function<void()>& before_index) {
   try {
     publish_data();
+    if (before_index) { before_index(); }
     publish_index();
   } catch (...) {
     remove_data();

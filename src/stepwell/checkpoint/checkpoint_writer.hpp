@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -37,9 +38,10 @@ public:
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;
 
   /// Data synced and renamed, then the index the same way: once the index has its name, the checkpoint exists.
+  /// `before_index` is called between the two; what it throws is thrown.
   /// @errors After one, nothing of this checkpoint is left; unless it was the very last sync that failed: then it stands,
   ///         whole, but a power cut may still take it away.
-  void commit();
+  void commit(const std::function<void()>& before_index = nullptr);
 
 private:
   [[nodiscard]] format::bundle_entry write(const std::string& name, std::span<const std::byte> bytes, dtype type,

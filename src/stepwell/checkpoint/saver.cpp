@@ -18,7 +18,9 @@ void saver::close() noexcept { core_->close(); }
 
 std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) { return core_->acquire(pool, true); }
 std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) { return core_->acquire(pool, false); }
-save_outcome saver::save(snapshot taken) { return core_->save(std::move(taken)); }
+save_outcome saver::save(snapshot taken, std::function<void()> before_commit) {
+  return core_->save(std::move(taken), std::move(before_commit));
+}
 saved_checkpoint saver::save_and_wait(snapshot taken) { return core_->save_and_wait(std::move(taken)); }
 
 void saver::on_saved(std::function<void(const saved_checkpoint&)> callback) { core_->on_saved(std::move(callback)); }

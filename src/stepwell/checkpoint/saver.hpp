@@ -63,8 +63,10 @@ public:
   [[nodiscard]] std::optional<snapshot_pool::buffer> try_acquire(snapshot_pool& pool);
 
   /// Takes a snapshot and returns; a task on the pool writes it. Saves happen in the order given.
+  /// `before_commit` is called on the pool's thread when the data is durable, before the index is written: the checkpoint
+  /// does not exist before it returns. It is called again at each retry. If it throws, the save fails with that error.
   /// @errors The failure of an earlier save that was not delivered yet (policy `stop`); the snapshot is then dropped.
-  save_outcome save(snapshot taken);
+  save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr);
   /// Takes a snapshot and returns when it is durable; older ones past keeping may go a moment later (see `drain`).
   /// Never skips. @errors Why it could not be saved, after retries.
   /// @pre Not called on a thread of the saver's pool.

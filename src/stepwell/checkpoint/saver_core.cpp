@@ -59,7 +59,7 @@ std::optional<snapshot> saver::core::take_waiting() {
   return taken;
 }
 
-save_outcome saver::core::save(snapshot taken) {
+save_outcome saver::core::save(snapshot taken, std::function<void()> before_commit) {
   throw_if_failed();
   refuse_when_closed();
   std::optional<snapshot> replaced;  // goes back to its pool, which may wake somebody, once the mutex is free
@@ -71,7 +71,7 @@ save_outcome saver::core::save(snapshot taken) {
     if (replaced) { outcome = save_outcome::coalesced; }
     changed_.wait(lock, [this] { return !is_full(); });
   }
-  queue_.push_back({.taken = std::move(taken)});
+  queue_.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit)});
   const bool starts = start_next();
   lock.unlock();
   if (starts) { post_current(); }

@@ -25,7 +25,7 @@ public:
   core(std::string directory, saver_options options);
 
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool, bool may_wait);
-  save_outcome save(snapshot taken);
+  save_outcome save(snapshot taken, std::function<void()> before_commit);
   saved_checkpoint save_and_wait(snapshot taken);
 
   void on_saved(std::function<void(const saved_checkpoint&)> callback);
@@ -54,6 +54,7 @@ private:
   };
   struct job {
     std::optional<snapshot> taken;
+    std::function<void()> before_commit = nullptr;
     std::shared_ptr<ticket> waiting = nullptr;
     int tries = 0;
     clock_type::time_point begun = {};  // once it is the current one

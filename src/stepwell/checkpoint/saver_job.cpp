@@ -59,7 +59,7 @@ void saver::core::run() {
   const auto trace = current_->taken->trace();  // of the session that asked for this save
   try {
     const trace_scope scope(trace);
-    saved = directory_.write(*current_->taken);  // `current_` is ours until `finish`
+    saved = directory_.write(*current_->taken, current_->before_commit);  // `current_` is ours until `finish`
   } catch (...) { failure = std::current_exception(); }
   if (saved) {
     succeed(*saved, trace);
@@ -71,8 +71,10 @@ void saver::core::run() {
 /// A snapshot counts as held until just before its buffer is free again: whoever gets the buffer has room for a save.
 void saver::core::release_current() {
   std::optional<snapshot> done;
+  std::function<void()> before_commit;  // what it holds is destroyed without the lock
   const std::lock_guard lock(mutex_);
   done.swap(current_->taken);
+  before_commit.swap(current_->before_commit);
 }
 
 void saver::core::succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace) {

@@ -70,17 +70,17 @@ bool checkpoint_work::try_save(const boundary_state& state) {
     return true;
   }
   tell_before_save(state.global_step);
-  if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step))) { return false; }
+  if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step), state.wait_for_records)) { return false; }
   announced_step_.reset();
   return true;
 }
 
-/// False: the last state must be saved, and is not yet.
-bool checkpoint_work::hand_over(snapshot taken) {
+/// False: the last state must be saved, and is not yet. The checkpoint is committed after the records up to its step, for a
+/// run that goes on from it does not write them again.
+bool checkpoint_work::hand_over(snapshot taken, std::function<void()> wait_for_records) {
   const auto step = taken.step();
-  events_->request_flush();  // a run that goes on from here must not miss what was summed up before
   try {
-    if (saver_->save(std::move(taken)) == save_outcome::skipped) {
+    if (saver_->save(std::move(taken), std::move(wait_for_records)) == save_outcome::skipped) {
       if (!last_step_) { warn_skipped(step); }
       return !last_step_;
     }

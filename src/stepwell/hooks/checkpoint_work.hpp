@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,7 +54,7 @@ public:
   void report(session_metrics& all) const override;
 
 private:
-  [[nodiscard]] bool hand_over(snapshot taken);
+  [[nodiscard]] bool hand_over(snapshot taken, std::function<void()> wait_for_records);
   void warn_skipped(std::int64_t step);
   void tell_before_save(std::int64_t step);
   void tell_after_save();

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/writer_work.hpp"
 
+#include "stepwell/base/log.hpp"
+
+#include <fmt/format.h>
+#include <atomic>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 namespace {
+
+using pending_flush = io::byte_queue::pending_flush;
+
+std::vector<pending_flush> started_flush(summary::writer& writer) { return writer.start_flush(); }
+std::vector<pending_flush> started_flush(summary::metric_writer& writer) { return {writer.start_flush()}; }
+
+/// Waits for all of them. A failure does not hold up the checkpoint; it is logged once.
+void wait_for(const std::vector<pending_flush>& flushes, std::atomic<bool>& is_logged) {
+  for (const auto& flush : flushes) {
+    const auto written = flush.wait();
+    if (written || is_logged.exchange(true)) { continue; }
+    log_warning(fmt::format("{}; checkpoints are committed without the records that this file lacks", written.error().to_string()));
+  }
+}
 
 template<class Writer>
 class writer_work final : public boundary_work {
@@ -17,9 +36,13 @@ public:
     if (writer_->has_failed()) { writer_->flush(); }  // throws it, unless it was thrown
   }
   void flush(const deadline& until) override { writer_->flush(until.on(*writer_->time())); }
+  std::function<void()> start_flush() override {
+    return [flushes = started_flush(*writer_), is_logged = is_failure_logged_] { wait_for(flushes, *is_logged); };
+  }
 
 private:
   std::shared_ptr<Writer> writer_;
+  std::shared_ptr<std::atomic<bool>> is_failure_logged_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 template<class Writer>

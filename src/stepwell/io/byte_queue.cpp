@@ -51,7 +51,8 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   std::uint64_t wanted = 0;  // somebody wants so much to be synced
   int waiting = 0;           // threads that wait for `changed`
   int starved = 0;           // of these, the ones that wait for room
-  bool is_running = false;
+  enum class task { none, posted, running };
+  task writer_task = task::none;
   bool is_closed = false;
   std::shared_ptr<trace_recorder> asked_to_write;  // whose bytes came last, as far as they are traced
   std::shared_ptr<trace_recorder> asked_to_sync;   // who wanted a flush last
@@ -73,18 +74,26 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
 
   /// Sees to it that the writer's task runs. Lets go of the lock: waking a thread takes longer than a record.
   void start(std::unique_lock<std::mutex>& lock) {
-    if (is_running || failure) { return; }
-    is_running = true;
+    if (writer_task != task::none || failure) { return; }
+    writer_task = task::posted;
     lock.unlock();
-    options.threads->post([self = shared_from_this()] { self->run(); });
+    options.threads->post([self = shared_from_this()] {
+      std::unique_lock posted(self->mutex);
+      self->run_posted(posted);
+    });
     lock.lock();
+  }
+
+  /// Runs the writer's task here, unless it has begun or ended already.
+  void run_posted(std::unique_lock<std::mutex>& lock) {
+    if (writer_task == task::posted) { run(lock); }
   }
 
   [[nodiscard]] bool must_write() const { return used > 0 && (used >= wake_at || starved > 0 || wanted > written); }
 
   /// The writer's task: leaves as soon as there is nothing urgent.
-  void run() {
-    std::unique_lock lock(mutex);
+  void run(std::unique_lock<std::mutex>& lock) {
+    writer_task = task::running;
     while (!failure) {
       if (wanted > synced && written >= wanted) {
         sync(lock);
@@ -94,7 +103,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
         break;
       }
     }
-    is_running = false;
+    writer_task = task::none;
     notify();
   }
 
@@ -164,7 +173,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     // Started anew after each wake-up: others may have taken the room, and the writer may have left.
     while (!refusal() && !has_room(bytes)) {
       start(lock);
-      wait(lock, forever, [&] { return refusal() || has_room(bytes) || !is_running; });
+      wait(lock, forever, [&] { return refusal() || has_room(bytes) || writer_task == task::none; });
     }
     --starved;
     return refusal();
@@ -191,6 +200,10 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   result<void> flush(std::unique_lock<std::mutex>& lock, clock::time_point until) {
     const auto target = appended;
     want_all(lock);
+    return wait_synced(lock, target, until);
+  }
+
+  result<void> wait_synced(std::unique_lock<std::mutex>& lock, std::uint64_t target, clock::time_point until) {
     const bool is_done = wait(lock, until, [&] { return synced >= target || failure; });
     if (synced >= target) { return {}; }
     if (is_done) { return *failure; }
@@ -229,7 +242,7 @@ void byte_queue::commit(room& place, std::size_t used) {
   all.used += used;
   all.appended += used;
   if (auto trace = current_trace()) [[unlikely]] { all.asked_to_write = std::move(trace); }
-  if (all.used >= all.wake_at && !all.is_running) [[unlikely]] { all.start(place.lock); }
+  if (all.used >= all.wake_at && all.writer_task == core::task::none) [[unlikely]] { all.start(place.lock); }
 }
 
 result<void> byte_queue::append(std::span<const std::byte> record) {
@@ -239,9 +252,23 @@ result<void> byte_queue::append(std::span<const std::byte> record) {
   });
 }
 
-void byte_queue::request_flush() {
+void byte_queue::request_flush() { static_cast<void>(start_flush()); }
+
+byte_queue::pending_flush byte_queue::start_flush() {
   std::unique_lock lock(core_->mutex);
+  const auto target = core_->appended;
   core_->want_all(lock);
+  return pending_flush(core_, target);
+}
+
+byte_queue::pending_flush::pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept
+    : queue_(std::move(queue)), target_(target) {}
+
+/// A posted task may stand behind this very thread in the pool: it is run here.
+result<void> byte_queue::pending_flush::wait() const {
+  std::unique_lock lock(queue_->mutex);
+  queue_->run_posted(lock);
+  return queue_->wait_synced(lock, target_, forever);
 }
 
 result<void> byte_queue::flush(clock::time_point until) {
@@ -255,7 +282,7 @@ result<void> byte_queue::close(clock::time_point until) {
   if (std::exchange(all.is_closed, true)) { return {}; }
   all.notify();
   auto flushed = all.flush(lock, until);
-  if (!all.wait(lock, until, [&] { return !all.is_running; })) { return all.too_late("close"); }
+  if (!all.wait(lock, until, [&] { return all.writer_task == core::task::none; })) { return all.too_late("close"); }
   const auto sink = std::move(all.sink);
   lock.unlock();
   auto closed = sink->close();

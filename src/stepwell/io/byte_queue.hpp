@@ -11,6 +11,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -38,9 +39,11 @@ struct byte_queue_options {
 /// `close` give that failure from then on. Whoever wants to go on opens a new queue on a new sink.
 /// While the sink works, the trace is in force that was in force where the last of its bytes were appended, or the last
 /// flush was asked for (see base/trace.hpp).
-/// @pre     Nobody appends, flushes or closes on a thread of the pool that is to write.
+/// @pre     Nobody appends, flushes or closes on a thread of the pool that is to write, but for `pending_flush::wait`.
 /// @threads Any, any number of producers; `close` and the end of the queue once.
 class byte_queue {
+  struct core;
+
 public:
   /// No deadline.
   static constexpr clock::time_point forever = clock::time_point::max();
@@ -69,8 +72,27 @@ public:
   /// Copies `record` into the queue; otherwise as above.
   result<void> append(std::span<const std::byte> record);
 
+  /// A flush that was requested and may be waited for elsewhere.
+  /// @lifetime May outlive the queue.
+  class pending_flush {
+  public:
+    /// Blocks until all that was queued before the request is written and synced. Writes it on this thread if the writer's
+    /// task has not begun; so it may be called on a thread of the pool.
+    /// @errors The first failure of the sink, unless the bytes were synced before it.
+    [[nodiscard]] result<void> wait() const;
+
+  private:
+    friend class byte_queue;
+    pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept;
+
+    std::shared_ptr<core> queue_;
+    std::uint64_t target_;  // bytes since the beginning
+  };
+
   /// Asks that all queued so far be written and synced, and does not wait.
   void request_flush();
+  /// Like `request_flush`. Returns what a thread of the pool may wait for.
+  [[nodiscard]] pending_flush start_flush();
 
   /// Returns once all that was queued before the call is written and synced, at the latest at `until`.
   /// @errors The first failure of the sink, unless all that was safe by then; `deadline_exceeded`: still under way.
@@ -89,8 +111,6 @@ public:
   void on_failure(std::function<void(const status&)> action);
 
 private:
-  struct core;
-
   /// Room for a record while the lock is held, or the reason why there is none.
   struct room {
     std::unique_lock<std::mutex> lock;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace stepwell {
@@ -18,6 +19,9 @@ namespace stepwell {
 struct boundary_state {
   std::int64_t global_step;
   variable_list variables;  ///< Model, `global_step`, and everything of ours below `stepwell/`.
+  /// Blocks until the records that the session's works wrote up to this step are durable; see `boundary_work::start_flush`.
+  /// Callable on any thread, at any later time. Empty: there are no records.
+  std::function<void()> wait_for_records = nullptr;
 };
 
 /// A time on the session's clock, for those who may keep another clock.
@@ -55,6 +59,11 @@ public:
   virtual bool try_save(const boundary_state& /*state*/) { return true; }
   /// Blocks until `try_save` can do better. @errors `deadline_exceeded_error` when it still cannot at `until`.
   virtual void wait_ready(const deadline& /*until*/) {}
+
+  /// Requests that all records written so far become durable, without waiting for a disk. Returns a function that blocks until
+  /// they are, or until writing them has failed, which it logs. It may be called on any thread, and outlives this object.
+  /// Empty: this work writes no records. Called when a state is saved: a checkpoint is committed after these records.
+  [[nodiscard]] virtual std::function<void()> start_flush() { return nullptr; }
 
   /// Whether it would save the state of this step, now that the process is to end. What it answers with yes is saved.
   [[nodiscard]] virtual bool wants_last_save(std::int64_t /*step*/) const { return false; }

@@ -78,6 +78,17 @@ void session_control::act(function_ref<void(function_ref<void(const boundary_sta
   failures.rethrow();
 }
 
+std::function<void()> session_control::start_flush() const {
+  std::vector<std::function<void()>> waits;
+  for (const auto& work : works_) {
+    if (auto wait = work->start_flush()) { waits.push_back(std::move(wait)); }
+  }
+  if (waits.empty()) { return nullptr; }
+  return [waits = std::move(waits)] {
+    for (const auto& wait : waits) { wait(); }
+  };
+}
+
 void session_control::attend() {
   signals_->clear_attention();
   detail::first_failure failures;

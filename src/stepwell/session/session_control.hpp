@@ -109,6 +109,9 @@ public:
   /// state; it is called only if a save is due. A failure that is delivered here does not prevent the save.
   void act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until);
 
+  /// Starts the flush of all works. Returns a function that blocks until it is done, see `boundary_work::start_flush`.
+  [[nodiscard]] std::function<void()> start_flush() const;
+
   /// Forgets what was requested in a step that failed.
   void drop_requests() noexcept { saves_.clear(); }
 

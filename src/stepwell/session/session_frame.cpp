@@ -184,12 +184,19 @@ void session_frame::keep_traced_boundary() {
 }
 
 void session_frame::act(const deadline& until) {
-  control_.act([this](function_ref<void(const boundary_state&)> save) { while_alone([&] { save(compose()); }); }, until);
+  const auto with_state = [this](function_ref<void(const boundary_state&)> save) {
+    while_alone([&] {
+      auto state = compose();
+      state.wait_for_records = control_.start_flush();
+      save(state);
+    });
+  };
+  control_.act(with_state, until);
   if (settings_.restores_what_it_saves && initial_.is_kept() && control_.signals()->has_checkpoint()) { initial_.forget(); }
 }
 
 boundary_state session_frame::compose() {
-  boundary_state state{raw_step(), raw_variables()};
+  boundary_state state{.global_step = raw_step(), .variables = raw_variables()};
   const auto append = [&](variable_list more) {
     for (auto& variable : more) { state.variables.push_back(std::move(variable)); }
   };

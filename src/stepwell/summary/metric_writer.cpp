@@ -73,6 +73,7 @@ void metric_writer::add(std::string_view tag, std::string_view value, std::int64
 void metric_writer::add_start(std::int64_t step) { core_->add(start_tag, {}, step); }
 void metric_writer::flush(clock::time_point until) { core_->out().flush(until); }
 void metric_writer::request_flush() { core_->out().request_flush(); }
+io::byte_queue::pending_flush metric_writer::start_flush() { return core_->out().start_flush(); }
 void metric_writer::close(clock::time_point until) { core_->out().close(until); }
 void metric_writer::on_failure(std::function<void(const status&)> action) { core_->out().listeners().add(std::move(action)); }
 

@@ -64,6 +64,8 @@ public:
   void flush(clock::time_point until = io::byte_queue::forever);
   /// Asks that all that was added so far be written and synced, and does not wait.
   void request_flush();
+  /// Like `request_flush`. The result may be waited for on any thread.
+  [[nodiscard]] io::byte_queue::pending_flush start_flush();
   /// `flush`, then closes the file. The second call does nothing.
   void close(clock::time_point until = io::byte_queue::forever);
 

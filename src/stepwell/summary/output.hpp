@@ -71,6 +71,8 @@ public:
 
   void flush(clock::time_point until);
   void request_flush();
+  /// Also after `close`, which may have left bytes to be written.
+  [[nodiscard]] io::byte_queue::pending_flush start_flush() { return queue_.start_flush(); }
   void close(clock::time_point until);
   /// How long its end may wait: not at all after a flush that ran into its deadline.
   [[nodiscard]] clock::time_point last_deadline() const { return is_late_ ? options_.queue.time->now() : io::byte_queue::forever; }

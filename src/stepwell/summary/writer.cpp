@@ -166,6 +166,12 @@ void writer::request_flush() {
   for (const auto& metric : core_->metrics()) { metric->request_flush(); }
 }
 
+std::vector<io::byte_queue::pending_flush> writer::start_flush() {
+  std::vector<io::byte_queue::pending_flush> started{core_->out().start_flush()};
+  for (const auto& metric : core_->metrics()) { started.push_back(metric->start_flush()); }
+  return started;
+}
+
 void writer::flush(clock::time_point until) {
   for_all(*core_, [&](output& file) { file.flush(until); }, until);
 }

@@ -136,6 +136,9 @@ public:
 
   /// Asks that all that was added so far be written and synced, and does not wait. After `close`: does nothing.
   void request_flush();
+  /// Like `request_flush`. Returns one flush for each file: the event file, and each of `writer_options::metrics`. They may be
+  /// waited for on any thread, also on one of `writer_options::threads`, and after this writer is gone.
+  [[nodiscard]] std::vector<io::byte_queue::pending_flush> start_flush();
 
   /// `flush`, then closes the file. The second call does nothing.
   /// @errors As `flush`.

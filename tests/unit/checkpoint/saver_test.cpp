@@ -147,6 +147,19 @@ TEST_CASE("CKPT-3 STATE-3 data, index and state file are each synced and renamed
   CHECK(order == "sync data rename data directory sync index rename index directory sync state rename state directory ");
 }
 
+TEST_CASE("a save calls before_commit between data and index, and does not commit if it throws", "[checkpoint][saver]") {
+  workshop shop;
+  auto saver = shop.make();
+  std::string there;
+  saver.save(toy_snapshot(1), [&] { there = names_in(shop.directory.path()); });
+  saver.drain();
+  CHECK(there == "model.ckpt-1.data-00000-of-00001");
+  CHECK(shop.steps() == "1");
+  saver.save(toy_snapshot(2), [] { throw sw::unavailable_error("the records are not there"); });
+  CHECK_THROWS_WITH(saver.drain(), ContainsSubstring("the records are not there"));
+  CHECK(shop.steps() == "1");
+}
+
 TEST_CASE("a full stage makes a save wait, skip, or take the place of the one that waits", "[checkpoint][saver]") {
   workshop shop;
   sw::test::gate gate;

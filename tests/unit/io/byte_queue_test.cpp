@@ -3,6 +3,7 @@
 #include "support/fault_file_system.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
+#include "unit/io/fake_disk.hpp"
 
 #include <stepwell/io/byte_queue.hpp>
 #include <stepwell/io/read_file.hpp>
@@ -23,77 +24,6 @@
 namespace sw = stepwell;
 namespace io = stepwell::io;
 using namespace stepwell::test;
-
-namespace {
-
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-/// What a test sees of a disk, and how it holds it up or breaks it.
-struct fake_disk {
-  void open_gate() {
-    const std::lock_guard lock(mutex);
-    is_open = true;
-    changed.notify_all();
-  }
-  std::string text() const {
-    const std::lock_guard lock(mutex);
-    return content;
-  }
-
-  mutable std::mutex mutex;
-  std::condition_variable changed;
-  bool is_open = true;
-  std::string content;
-  int writes = 0;
-  int syncs = 0;
-  int closes = 0;
-  std::size_t largest_write = 0;
-  sw::result<void> write_outcome;
-  sw::result<void> sync_outcome;
-};
-
-class fake_sink final : public io::byte_sink {
-public:
-  explicit fake_sink(fake_disk& disk) : disk_(disk) {}
-  sw::result<void> write(std::span<const std::byte> added) override {
-    std::unique_lock lock(disk_.mutex);
-    disk_.changed.wait(lock, [&] { return disk_.is_open; });
-    ++disk_.writes;
-    disk_.largest_write = std::max(disk_.largest_write, added.size());
-    if (!disk_.write_outcome) { return disk_.write_outcome; }
-    disk_.content.append(reinterpret_cast<const char*>(added.data()), added.size());
-    return {};
-  }
-  sw::result<void> sync() override {
-    const std::lock_guard lock(disk_.mutex);
-    ++disk_.syncs;
-    return disk_.sync_outcome;
-  }
-  sw::result<void> close() override {
-    const std::lock_guard lock(disk_.mutex);
-    ++disk_.closes;
-    return {};
-  }
-
-private:
-  fake_disk& disk_;
-};
-
-/// A queue of two halves of eight bytes upon a fake disk and a clock that stands still.
-struct small_queue {
-  explicit small_queue(std::size_t write_at = 8, std::size_t capacity = 16)
-      : queue(std::make_unique<fake_sink>(disk),
-              {.capacity_bytes = capacity, .write_at_bytes = write_at, .threads = threads, .time = time}) {}
-
-  fake_disk disk;
-  std::shared_ptr<io::pool> threads = std::make_shared<io::pool>(1);
-  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
-  io::byte_queue queue;
-};
-
-const sw::status full(sw::errc::resource_exhausted, "disk full", "events");
-
-}  // namespace
 
 TEST_CASE("what is appended is written in order, and is safe once flush returns", "[io][byte_queue]") {
   small_queue on;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A flush of a byte_queue that is started in one place and waited for in another.
+#include "support/catch.hpp"
+#include "unit/io/fake_disk.hpp"
+
+#include <future>
+#include <memory>
+
+namespace sw = stepwell;
+namespace io = stepwell::io;
+using namespace stepwell::test;
+
+TEST_CASE("a thread of the pool may wait for a flush that nobody else is there to do", "[io][byte_queue]") {
+  small_queue on;
+  CHECK(on.queue.append(bytes("held")).ok());
+  std::promise<bool> written;
+  on.threads->post([&] { written.set_value(on.queue.start_flush().wait().ok()); });  // the only thread
+  CHECK(written.get_future().get());
+  CHECK(on.disk.text() == "held");
+  CHECK(on.disk.syncs == 1);
+  CHECK(on.queue.append(bytes("more")).ok());
+  CHECK(on.queue.close().ok());
+  CHECK(on.disk.text() == "heldmore");
+}
+
+TEST_CASE("a flush that was started may be waited for after the queue is gone, and has the failure of its bytes", "[io][byte_queue]") {
+  fake_disk disk;
+  disk.is_open = false;
+  disk.write_outcome = full;
+  const auto threads = std::make_shared<io::pool>(1);
+  const auto time = std::make_shared<sw::held_clock>();
+  const auto late = [&] {
+    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .time = time});
+    CHECK(queue.append(bytes("late")).ok());
+    auto started = queue.start_flush();
+    CHECK(queue.close(time->now()).error().code == sw::errc::deadline_exceeded);
+    return started;
+  }();
+  disk.open_gate();
+  CHECK(late.wait().error().message == "disk full");
+}
