@@ -222,6 +222,7 @@ set(STEPWELL_TORCH_HEADERS
 
 set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/failure_text.hpp
+  stepwell/base/narrow_number.hpp
   stepwell/kernel/crc32c_detail.hpp
   stepwell/format/little_endian.hpp
   stepwell/format/parse_message.hpp

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
+#include "stepwell/base/narrow_number.hpp"
 
-#include <bit>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -16,19 +16,23 @@
 
 namespace stepwell::tool {
 
-/// The 16 bits of a bfloat16: the upper half of a float.
-struct bfloat16_bits {
-  std::uint16_t bits;
-};
-/// The 16 bits of an IEEE half.
-struct half_bits {
-  std::uint16_t bits;
+/// The stored bits of a number that C++20 has no type for: halves, bfloat16, float8, int4, ...
+template<dtype Type>
+struct stored_number {
+  std::conditional_t<size_of(Type) == 2, std::uint16_t, std::uint8_t> bits;
 };
 
-[[nodiscard]] inline float to_float(bfloat16_bits value) noexcept {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+/// Returns the value of the element; exact.
+template<dtype Type>
+[[nodiscard]] float to_float(stored_number<Type> value) noexcept {
+  if constexpr (Type == dtype::half) {
+    return stepwell::detail::half_number(value.bits);
+  } else if constexpr (Type == dtype::bfloat16) {
+    return stepwell::detail::bfloat16_number(value.bits);
+  } else {
+    return stepwell::detail::narrow_number(Type, value.bits);
+  }
 }
-[[nodiscard]] float to_float(half_bits value) noexcept;
 
 /// Calls `act` with a `std::type_identity` of the type in which such elements stand in memory; false where there is none
 /// (strings, variants).
@@ -51,8 +55,18 @@ bool with_element_type(dtype type, Act&& act) {
     case dtype::uint32: act(std::type_identity<std::uint32_t>{}); return true;
     case dtype::uint64: act(std::type_identity<std::uint64_t>{}); return true;
     case dtype::boolean: act(std::type_identity<bool>{}); return true;
-    case dtype::bfloat16: act(std::type_identity<bfloat16_bits>{}); return true;
-    case dtype::half: act(std::type_identity<half_bits>{}); return true;
+    case dtype::bfloat16: act(std::type_identity<stored_number<dtype::bfloat16>>{}); return true;
+    case dtype::half: act(std::type_identity<stored_number<dtype::half>>{}); return true;
+    case dtype::float8_e5m2: act(std::type_identity<stored_number<dtype::float8_e5m2>>{}); return true;
+    case dtype::float8_e4m3fn: act(std::type_identity<stored_number<dtype::float8_e4m3fn>>{}); return true;
+    case dtype::float8_e4m3fnuz: act(std::type_identity<stored_number<dtype::float8_e4m3fnuz>>{}); return true;
+    case dtype::float8_e4m3b11fnuz: act(std::type_identity<stored_number<dtype::float8_e4m3b11fnuz>>{}); return true;
+    case dtype::float8_e5m2fnuz: act(std::type_identity<stored_number<dtype::float8_e5m2fnuz>>{}); return true;
+    case dtype::float4_e2m1fn: act(std::type_identity<stored_number<dtype::float4_e2m1fn>>{}); return true;
+    case dtype::int4: act(std::type_identity<stored_number<dtype::int4>>{}); return true;
+    case dtype::uint4: act(std::type_identity<stored_number<dtype::uint4>>{}); return true;
+    case dtype::int2: act(std::type_identity<stored_number<dtype::int2>>{}); return true;
+    case dtype::uint2: act(std::type_identity<stored_number<dtype::uint2>>{}); return true;
     case dtype::complex64: act(std::type_identity<std::complex<float>>{}); return true;
     case dtype::complex128: act(std::type_identity<std::complex<double>>{}); return true;
     default: return false;
@@ -83,6 +97,8 @@ template<class T>
 /// Every digit of it: reading the text gives the same value again. "true", "0.1", "1+2j".
 template<class T>
 [[nodiscard]] std::string element_text(T value);
+template<dtype Type>
+[[nodiscard]] std::string element_text(stored_number<Type> value);
 
 extern template std::string element_text(bool);
 extern template std::string element_text(float);
@@ -95,9 +111,12 @@ extern template std::string element_text(std::uint8_t);
 extern template std::string element_text(std::uint16_t);
 extern template std::string element_text(std::uint32_t);
 extern template std::string element_text(std::uint64_t);
-extern template std::string element_text(bfloat16_bits);
-extern template std::string element_text(half_bits);
 extern template std::string element_text(std::complex<float>);
 extern template std::string element_text(std::complex<double>);
+
+template<dtype Type>
+std::string element_text(stored_number<Type> value) {
+  return element_text(to_float(value));
+}
 
 }  // namespace stepwell::tool

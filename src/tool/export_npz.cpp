@@ -47,7 +47,7 @@ std::string_view numpy_type(dtype type) {
     case dtype::boolean: return "b1";
     case dtype::complex64: return "c8";
     case dtype::complex128: return "c16";
-    default: return {};
+    default: return stepwell::detail::is_narrow_number(type) ? "u1" : "";  // the stored byte of each element
   }
 }
 
@@ -116,8 +116,8 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
   std::vector<float> widened;
   const auto show = [&](std::span<const std::byte> piece) {
     if (entry.dtype != dtype::bfloat16) { return visit(piece); }
-    widened.resize(piece.size() / sizeof(bfloat16_bits));
-    for (std::size_t i = 0; i < widened.size(); ++i) { widened[i] = to_float(element_at<bfloat16_bits>(piece, i)); }
+    widened.resize(piece.size() / sizeof(stored_number<dtype::bfloat16>));
+    for (std::size_t i = 0; i < widened.size(); ++i) { widened[i] = to_float(element_at<stored_number<dtype::bfloat16>>(piece, i)); }
     visit(std::as_bytes(std::span(widened)));
   };
   if (entry.is_partitioned) { return show(reader.read(entry.name).bytes()); }

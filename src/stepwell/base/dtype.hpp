@@ -40,16 +40,37 @@ enum class dtype : std::int32_t {
   variant = 21,
   uint32 = 22,
   uint64 = 23,
+  float8_e5m2 = 24,
+  float8_e4m3fn = 25,
+  float8_e4m3fnuz = 26,
+  float8_e4m3b11fnuz = 27,
+  float8_e5m2fnuz = 28,
+  int4 = 29,
+  uint4 = 30,
+  int2 = 31,
+  uint2 = 32,
+  float4_e2m1fn = 33,
 };
 
 /// Bytes of one element in memory and in files; 0 where elements have no fixed size (string, variant, resource).
+/// Elements of 2 and 4 bits take a byte each, as TensorFlow stores them.
 [[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept {
   switch (type) {
     case dtype::uint8:
     case dtype::int8:
     case dtype::boolean:
     case dtype::qint8:
-    case dtype::quint8: return 1;
+    case dtype::quint8:
+    case dtype::float8_e5m2:
+    case dtype::float8_e4m3fn:
+    case dtype::float8_e4m3fnuz:
+    case dtype::float8_e4m3b11fnuz:
+    case dtype::float8_e5m2fnuz:
+    case dtype::int4:
+    case dtype::uint4:
+    case dtype::int2:
+    case dtype::uint2:
+    case dtype::float4_e2m1fn: return 1;
     case dtype::int16:
     case dtype::uint16:
     case dtype::half:
@@ -71,10 +92,40 @@ enum class dtype : std::int32_t {
 
 /// TensorFlow's name of the type, e.g. `DT_FLOAT`; `DT_INVALID` for numbers nobody knows.
 [[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept {
-  constexpr std::string_view names[] = {"DT_INVALID",    "DT_FLOAT",  "DT_DOUBLE",    "DT_INT32",   "DT_UINT8",   "DT_INT16",
-                                        "DT_INT8",       "DT_STRING", "DT_COMPLEX64", "DT_INT64",   "DT_BOOL",    "DT_QINT8",
-                                        "DT_QUINT8",     "DT_QINT32", "DT_BFLOAT16",  "DT_QINT16",  "DT_QUINT16", "DT_UINT16",
-                                        "DT_COMPLEX128", "DT_HALF",   "DT_RESOURCE",  "DT_VARIANT", "DT_UINT32",  "DT_UINT64"};
+  constexpr std::string_view names[] = {"DT_INVALID",
+                                        "DT_FLOAT",
+                                        "DT_DOUBLE",
+                                        "DT_INT32",
+                                        "DT_UINT8",
+                                        "DT_INT16",
+                                        "DT_INT8",
+                                        "DT_STRING",
+                                        "DT_COMPLEX64",
+                                        "DT_INT64",
+                                        "DT_BOOL",
+                                        "DT_QINT8",
+                                        "DT_QUINT8",
+                                        "DT_QINT32",
+                                        "DT_BFLOAT16",
+                                        "DT_QINT16",
+                                        "DT_QUINT16",
+                                        "DT_UINT16",
+                                        "DT_COMPLEX128",
+                                        "DT_HALF",
+                                        "DT_RESOURCE",
+                                        "DT_VARIANT",
+                                        "DT_UINT32",
+                                        "DT_UINT64",
+                                        "DT_FLOAT8_E5M2",
+                                        "DT_FLOAT8_E4M3FN",
+                                        "DT_FLOAT8_E4M3FNUZ",
+                                        "DT_FLOAT8_E4M3B11FNUZ",
+                                        "DT_FLOAT8_E5M2FNUZ",
+                                        "DT_INT4",
+                                        "DT_UINT4",
+                                        "DT_INT2",
+                                        "DT_UINT2",
+                                        "DT_FLOAT4_E2M1FN"};
   const auto index = static_cast<std::size_t>(type);
   return index < std::size(names) ? names[index] : names[0];
 }

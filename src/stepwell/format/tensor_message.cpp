@@ -47,6 +47,16 @@ void spread(const Field& field, std::span<std::byte> out) {
   }
 }
 
+// The same of a field that holds an element in each byte.
+void spread_bytes(const std::string& field, std::span<std::byte> out) {
+  if (field.empty()) { return; }  // the elements are zero already
+  for (std::size_t i = 0; i < out.size(); ++i) { out[i] = static_cast<std::byte>(field[std::min(i, field.size() - 1)]); }
+}
+
+bool is_float_of_a_byte(dtype type) noexcept {
+  return (type >= dtype::float8_e5m2 && type <= dtype::float8_e5m2fnuz) || type == dtype::float4_e2m1fn;
+}
+
 // Complex numbers are pairs in the field; the last pair is what is repeated.
 template<class Part, class Field>
 void spread_pairs(const Field& field, std::span<std::byte> out) {
@@ -62,7 +72,8 @@ void spread_pairs(const Field& field, std::span<std::byte> out) {
 }
 
 // How many values the typed field of the dtype holds.
-int typed_values(dtype type, const tensorflow::TensorProto& message) {
+std::int64_t typed_values(dtype type, const tensorflow::TensorProto& message) {
+  if (is_float_of_a_byte(type)) { return static_cast<std::int64_t>(message.float8_val().size()); }
   switch (type) {
     case dtype::float32: return message.float_val_size();
     case dtype::float64: return message.double_val_size();
@@ -81,6 +92,7 @@ int typed_values(dtype type, const tensorflow::TensorProto& message) {
 
 void read_typed(const tensorflow::TensorProto& message, tensor& made) {
   const auto out = made.bytes();
+  if (is_float_of_a_byte(made.dtype())) { return spread_bytes(message.float8_val(), out); }
   switch (made.dtype()) {
     case dtype::float32: return spread<float>(message.float_val(), out);
     case dtype::float64: return spread<double>(message.double_val(), out);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/value_text.hpp"
 
+#include "stepwell/base/narrow_number.hpp"
+
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
@@ -30,8 +32,12 @@ std::string element_text(const tensor_view& tensor, std::size_t index) {
     case dtype::uint32: return std::to_string(element<std::uint32_t>(tensor, index));
     case dtype::uint64: return std::to_string(element<std::uint64_t>(tensor, index));
     case dtype::boolean: return element<bool>(tensor, index) ? "true" : "false";
-    default: return "?";
+    case dtype::half: return number_text(static_cast<double>(detail::half_number(element<std::uint16_t>(tensor, index))));
+    case dtype::bfloat16: return number_text(static_cast<double>(detail::bfloat16_number(element<std::uint16_t>(tensor, index))));
+    default: break;
   }
+  if (!detail::is_narrow_number(tensor.dtype)) { return "?"; }
+  return number_text(static_cast<double>(detail::narrow_number(tensor.dtype, element<std::uint8_t>(tensor, index))));
 }
 
 }  // namespace

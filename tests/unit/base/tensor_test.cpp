@@ -35,6 +35,8 @@ TEST_CASE("element sizes are those of the C++ types", "[base][dtype]") {
   CHECK(sw::size_of(sw::dtype::half) == 2);
   CHECK(sw::size_of(sw::dtype::bfloat16) == 2);
   CHECK(sw::size_of(sw::dtype::qint32) == 4);
+  CHECK(sw::size_of(sw::dtype::float8_e4m3fn) == 1);
+  CHECK(sw::size_of(sw::dtype::int2) == 1);  // a byte each, as TensorFlow stores them
   CHECK(sw::size_of(sw::dtype::string) == 0);
   CHECK(sw::size_of(sw::dtype{99}) == 0);
 }
@@ -44,7 +46,10 @@ TEST_CASE("a dtype is named as TensorFlow names it, and unknown numbers are inva
   CHECK(sw::to_string(sw::dtype::string) == "DT_STRING");
   CHECK(sw::to_string(sw::dtype::half) == "DT_HALF");
   CHECK(sw::to_string(sw::dtype::uint64) == "DT_UINT64");
-  CHECK(sw::to_string(sw::dtype{24}) == "DT_INVALID");
+  CHECK(sw::to_string(sw::dtype{24}) == "DT_FLOAT8_E5M2");
+  CHECK(sw::to_string(sw::dtype{29}) == "DT_INT4");
+  CHECK(sw::to_string(sw::dtype{33}) == "DT_FLOAT4_E2M1FN");
+  CHECK(sw::to_string(sw::dtype{34}) == "DT_INVALID");
   CHECK(sw::to_string(sw::dtype{-1}) == "DT_INVALID");
 }
 

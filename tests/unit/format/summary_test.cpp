@@ -75,6 +75,13 @@ TEST_CASE("a tensor's numbers are found in the typed field of its dtype", "[form
   boolean.add_bool_val(true);
   boolean.add_bool_val(false);
   CHECK(elements<char>(boolean) == std::vector<char>{1, 0, 0});
+  auto float8 = proto_of(dtype::float8_e4m3fn, {3});
+  float8.set_float8_val("\x38\xb8");
+  CHECK(elements<std::uint8_t>(float8) == std::vector<std::uint8_t>{0x38, 0xb8, 0xb8});
+  auto int4 = proto_of(dtype::int4, {2});
+  int4.add_int_val(-8);
+  int4.add_int_val(7);
+  CHECK(elements<std::int8_t>(int4) == std::vector<std::int8_t>{-8, 7});
 }
 
 TEST_CASE("complex numbers come in pairs, and the last pair is what is repeated", "[format][summary]") {

@@ -8,6 +8,7 @@
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -206,6 +208,11 @@ TEST_CASE("HOOK-LOG-8 lines are of level info; small numbers have no exponent, l
   CHECK(sw::value_text(std::string("text")) == "text");
   CHECK(sw::value_text(std::vector<int>{1, 2, 3, 4, 5, 6, 7}) == "[1 2 3 4 5 6 ...] of shape [7]");
   CHECK(sw::value_text(std::vector<double>{}) == "[]");
+  const std::array<std::uint16_t, 2> halves{0x3c00, 0xc500};
+  const std::array<std::uint8_t, 2> bytes{0x38, 0x0f};
+  CHECK(sw::tensor_text({sw::dtype::half, {2}, std::as_bytes(std::span(halves))}) == "[1 -5]");
+  CHECK(sw::tensor_text({sw::dtype::float8_e4m3fn, {1}, std::as_bytes(std::span(bytes))}) == "[1]");
+  CHECK(sw::tensor_text({sw::dtype::int4, {2}, std::as_bytes(std::span(bytes))}) == "[-8 -1]");
 }
 
 TEST_CASE("HOOK-LOG-9 every run of the session counts, and the global step does not", "[hooks][logging]") {

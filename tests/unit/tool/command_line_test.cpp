@@ -111,11 +111,11 @@ TEST_CASE("JSON says what it has no word for as texts, and mends what is no UTF-
 }
 
 TEST_CASE("halves and bfloat16 widen exactly", "[tool][elements]") {
-  CHECK(tool::to_float(tool::half_bits{0x3c00}) == 1.0f);
-  CHECK(tool::to_float(tool::half_bits{0xc500}) == -5.0f);
-  CHECK(tool::to_float(tool::half_bits{0x0001}) == std::ldexp(1.0f, -24));
-  CHECK(tool::to_float(tool::half_bits{0x7bff}) == 65504.0f);
-  CHECK(std::isnan(tool::to_float(tool::half_bits{0x7e00})));
-  CHECK(std::isinf(tool::to_float(tool::half_bits{0xfc00})));
-  CHECK(tool::to_float(tool::bfloat16_bits{0x4049}) == 3.140625f);
+  CHECK(tool::to_float(tool::stored_number<sw::dtype::half>{0x3c00}) == 1.0f);
+  CHECK(tool::to_float(tool::stored_number<sw::dtype::half>{0xc500}) == -5.0f);
+  CHECK(tool::to_float(tool::stored_number<sw::dtype::half>{0x0001}) == std::ldexp(1.0f, -24));
+  CHECK(tool::to_float(tool::stored_number<sw::dtype::half>{0x7bff}) == 65504.0f);
+  CHECK(std::isnan(tool::to_float(tool::stored_number<sw::dtype::half>{0x7e00})));
+  CHECK(std::isinf(tool::to_float(tool::stored_number<sw::dtype::half>{0xfc00})));
+  CHECK(tool::to_float(tool::stored_number<sw::dtype::bfloat16>{0x4049}) == 3.140625f);
 }

@@ -98,6 +98,20 @@ TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]
   CHECK(std::isinf(number_at<float>(elements, 8)));
 }
 
+TEST_CASE("float8, float4, int4 and int2 are exported as the byte that TensorFlow stores", "[tool][export][golden]") {
+  const temporary_directory directory;
+  const auto file = directory / "narrow.npz";
+  REQUIRE(run_tool({"export", STEPWELL_GOLDEN "/checkpoint/narrow", "--npz", file}).how == outcome::good);
+  const auto arrays = members_of(sw::test::file_text(file));
+  REQUIRE(arrays.size() == 10);
+  for (const auto& [name, npy] : arrays) {
+    const auto elements = elements_of(npy);
+    INFO(name);
+    CHECK(header_of(npy) == "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(elements.size()) + ",), }");
+    for (std::size_t i = 0; i < elements.size(); ++i) { CHECK(elements[i] == static_cast<char>(i)); }
+  }
+}
+
 TEST_CASE("strings become bytes of one width; those that NumPy would shorten are left out, and said", "[tool][export]") {
   const temporary_directory directory;
   const std::vector<std::string> good{"a", "bcd"};
