@@ -24,7 +24,8 @@ namespace {
 
 constexpr const char* exit_codes =
     "exit codes: 0 done; 1 the checkpoints differ (inspect --diff); 2 wrong command line; 3 damaged; 4 not there or not\n"
-    "readable; 5 held by a running process. `stepwell COMMAND --help` says more. Colours only on a terminal, never with NO_COLOR.";
+    "readable; 5 held by a running process; 6 made for a later reader, or of a kind that is not read. `stepwell COMMAND --help`\n"
+    "says more. Colours only on a terminal, never with NO_COLOR.";
 constexpr const char* is_json = "one JSON document, for scripts";
 
 /// Every command's options, and which of them was asked for.
@@ -211,16 +212,6 @@ public:
 private:
   log_sink before_;
 };
-
-outcome outcome_of(errc kind) noexcept {
-  switch (kind) {
-    case errc::data_loss:
-    case errc::truncated: return outcome::damaged;
-    case errc::invalid_argument: return outcome::usage;
-    case errc::failed_precondition: return outcome::held;
-    default: return outcome::unreadable;
-  }
-}
 
 }  // namespace
 

@@ -192,13 +192,14 @@ outcome diff_checkpoints(const inspect_options& options, const std::string& a, c
   const checkpoint_reader right(b, to.files);
   const auto found = differences_of(left, right, options.tolerance);
   (options.json ? print_as_json : print_as_text)(found, left, right, to);
-  bool is_damaged = false;
+  outcome how = outcome::good;
   for (const auto& one : found) {
-    if (one.what != "damaged") { continue; }
-    to.err << "stepwell: " << one.a << '\n';
-    is_damaged = true;
+    const bool is_damaged = one.what == "damaged";
+    const bool is_unread = one.what == "not read";
+    if (is_damaged || is_unread) { to.err << "stepwell: " << one.a << '\n'; }
+    how = worse(how, is_damaged ? outcome::damaged : is_unread ? outcome::unsupported : outcome::differs);
   }
-  return is_damaged ? outcome::damaged : found.empty() ? outcome::good : outcome::differs;
+  return how;
 }
 
 }  // namespace stepwell::tool

@@ -21,19 +21,22 @@
 namespace stepwell::tool {
 namespace {
 
-/// What became of one checkpoint.
+/// The result for one checkpoint.
 struct verified {
   std::string prefix;
+  bool had_index = false;  ///< When the directory was listed.
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t uncovered = 0;  ///< Bytes of the data files that no tensor, and so no checksum, covers.
-  std::vector<std::string> damages;
+  std::uint64_t uncovered = 0;         ///< Bytes of the data files that no tensor, and so no checksum, covers.
+  std::vector<std::string> damages;    ///< Also other reasons why something could not be read.
+  std::vector<std::string> unchecked;  ///< Why, for each tensor whose checksum is not known here, or for all of it.
   outcome how = outcome::good;
 };
 
 void note(verified& one, const error& failure) {
-  one.damages.emplace_back(failure.what());
-  one.how = worse(one.how, detail::is_damage(failure) ? outcome::damaged : outcome::unreadable);
+  const bool is_unsupported = failure.kind() == errc::unimplemented;
+  (is_unsupported ? one.unchecked : one.damages).emplace_back(failure.what());
+  one.how = worse(one.how, is_unsupported ? outcome::unsupported : detail::is_damage(failure) ? outcome::damaged : outcome::unreadable);
 }
 
 std::uint64_t data_bytes(const console& to, const checkpoint_reader& reader) {
@@ -45,8 +48,7 @@ std::uint64_t data_bytes(const console& to, const checkpoint_reader& reader) {
   return bytes;
 }
 
-verified verify_one(const console& to, std::string prefix) {
-  verified one{.prefix = std::move(prefix), .damages = {}};
+void verify_one(const console& to, verified& one) {
   try {
     const checkpoint_reader reader(one.prefix, to.files);
     for (const auto& entry : reader.entries()) {
@@ -59,14 +61,25 @@ verified verify_one(const console& to, std::string prefix) {
     const auto all = data_bytes(to, reader);
     one.uncovered = all > one.bytes ? all - one.bytes : 0;
   } catch (const error& failure) { note(one, failure); }
-  return one;
 }
 
-/// Prefixes to look at, those of the state file first.
+bool has_index(const console& to, const std::string& prefix) { return value_or_throw(to.files->exists(format::index_name(prefix))); }
+
+bool has_data(const console& to, const std::string& prefix) {
+  const auto names = to.files->list(io::parent_directory(prefix));
+  if (!names) { return false; }
+  return std::ranges::any_of(*names, [base = io::base_name(prefix)](const std::string& name) {
+    const auto data = detail::parse_data_name(name);
+    return data && data->prefix == base;
+  });
+}
+
+/// The checkpoints that the state file lists or that have an index, those of the state file first.
 std::vector<verified> claims_of(const console& to, const std::string& directory) {
   std::vector<verified> claims;
   const auto add = [&](const std::string& prefix) {
-    if (std::ranges::find(claims, prefix, &verified::prefix) == claims.end()) { claims.push_back({.prefix = prefix, .damages = {}}); }
+    if (std::ranges::find(claims, prefix, &verified::prefix) != claims.end()) { return; }
+    claims.push_back({.prefix = prefix, .had_index = has_index(to, prefix), .damages = {}, .unchecked = {}});
   };
   if (const auto state = detail::read_state_file(*to.files, directory)) {
     for (const auto& prefix : state->prefixes) { add(prefix); }
@@ -75,15 +88,23 @@ std::vector<verified> claims_of(const console& to, const std::string& directory)
   return claims;
 }
 
+/// Returns true for a checkpoint that retention has deleted meanwhile, or was deleting when it was killed. Retention removes an
+/// index while the state file still lists it, and never that of the newest.
+bool is_retired(const console& to, const std::string& directory, const verified& one) {
+  if (has_index(to, one.prefix) || !(one.had_index || has_data(to, one.prefix))) { return false; }
+  const auto state = detail::read_state_file(*to.files, directory);
+  return state && state->prefixes.back() != one.prefix && has_index(to, state->prefixes.back());
+}
+
 /// Data files without an index, and files that were being written aside.
 std::vector<std::string> orphans_in(const console& to, const std::string& directory) {
   const auto names = value_or_throw(to.files->list(directory));
   std::vector<std::string> orphans;
   for (const auto& name : names) {
     const auto data = detail::parse_data_name(name);
-    const bool has_index = data && std::ranges::binary_search(names, format::index_name(data->prefix));
-    if (io::is_temporary_name(name) || (data && !has_index)) { orphans.push_back(name); }
-    if (!has_index) { continue; }
+    const bool is_indexed = data && std::ranges::binary_search(names, format::index_name(data->prefix));
+    if (io::is_temporary_name(name) || (data && !is_indexed)) { orphans.push_back(name); }
+    if (!is_indexed) { continue; }
     try {  // data of another number of shards than the index speaks of
       const auto index = detail::load_index(*to.files, io::join_path(directory, std::string(data->prefix)));
       if (index.header.num_shards != data->shards) { orphans.push_back(name); }
@@ -94,10 +115,33 @@ std::vector<std::string> orphans_in(const console& to, const std::string& direct
   return orphans;
 }
 
+/// How a result is shown, and its name in JSON.
+struct verdict {
+  std::string_view label;
+  std::string_view name;
+  ink colour;
+};
+
+verdict verdict_of(const verified& one) {
+  switch (one.how) {
+    case outcome::good: return {"ok", "ok", ink::green};
+    case outcome::unsupported:
+      return one.tensors == 0 ? verdict{"UNSUPPORTED", "unsupported", ink::yellow} : verdict{"NOT CHECKED", "not checked", ink::yellow};
+    case outcome::damaged: return {"DAMAGED", "damaged", ink::red};
+    default: return {"UNREADABLE", "unreadable", ink::red};
+  }
+}
+
+/// The first column.
+std::string labelled(const console& to, ink colour, std::string_view label) {
+  return paint(to, colour, fmt::format("{:<11}", label)) + "  ";
+}
+
 void print_one(const verified& one, console& to) {
-  const bool is_good = one.how == outcome::good;
-  to.out << paint(to, is_good ? ink::green : ink::red, is_good ? "ok     " : "DAMAGED") << "  " << printable(one.prefix) << ": "
-         << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes);
+  const auto shown = verdict_of(one);
+  to.out << labelled(to, shown.colour, shown.label) << printable(one.prefix);
+  if (one.tensors != 0 || one.how == outcome::good) { to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes); }
+  if (one.tensors != 0 && !one.unchecked.empty()) { to.out << ", " << one.unchecked.size() << " of them not checked"; }
   if (one.uncovered != 0) { to.out << ", and " << size_text(one.uncovered) << " between them that no checksum covers"; }
   to.out << '\n';
 }
@@ -105,12 +149,15 @@ void print_one(const verified& one, console& to) {
 void write_one(json_writer& json, const verified& one) {
   json.begin_object();
   json.member("prefix", one.prefix);
+  json.member("status", verdict_of(one).name);
   json.member("whole", one.how == outcome::good);
   json.member("tensors", one.tensors);
   json.member("bytes", one.bytes);
   json.member("bytes_without_checksum", one.uncovered);
   json.key("damages");
   write_array(json, one.damages);
+  json.key("not_checked");
+  write_array(json, one.unchecked);
   json.end_object();
 }
 
@@ -129,7 +176,7 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
     return;
   }
   for (const auto& orphan : orphans) {
-    to.out << paint(to, ink::yellow, "orphan ") << "  " << printable(orphan) << ": belongs to no checkpoint\n";
+    to.out << labelled(to, ink::yellow, "orphan") << printable(orphan) << ": belongs to no checkpoint\n";
   }
 }
 
@@ -138,15 +185,19 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
 outcome verify(const verify_options& options, console& to) {
   const auto single = checkpoint_prefix(to, options.target);
   const bool is_in_directory = !single && is_directory(to, options.target);
-  std::vector<verified> seen = is_in_directory ? claims_of(to, options.target)
-                                               : std::vector{verified{.prefix = require_checkpoint(to, options.target), .damages = {}}};
+  auto claims = is_in_directory ? claims_of(to, options.target)
+                                : std::vector{verified{.prefix = require_checkpoint(to, options.target), .damages = {}, .unchecked = {}}};
+  std::vector<verified> seen;
   std::vector<std::string> orphans;
   outcome how = outcome::good;
-  for (auto& one : seen) {
-    one = verify_one(to, std::move(one.prefix));
+  for (auto& one : claims) {
+    verify_one(to, one);
+    if (is_in_directory && one.how != outcome::good && is_retired(to, options.target, one)) { continue; }  // its data is an orphan
     how = worse(how, one.how);
     if (!options.json) { print_one(one, to); }
-    for (const auto& damage : one.damages) { to.err << "stepwell: " << printable(damage) << '\n'; }
+    for (const auto& reason : one.damages) { to.err << "stepwell: " << printable(reason) << '\n'; }
+    for (const auto& reason : one.unchecked) { to.err << "stepwell: " << printable(reason) << '\n'; }
+    seen.push_back(std::move(one));
   }
   if (is_in_directory) {
     orphans = orphans_in(to, options.target);

@@ -76,7 +76,7 @@ std::string checkpoint_directory::metrics_path() const { return io::join_path(pa
 std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string& prefix) {
   try {
     const auto index = load_index(*files_, prefix);
-    check_places(index, open_data_files(*files_, prefix, index.header.num_shards));
+    check_places(index, open_data_files(*files_, prefix, index.header.num_shards), format::index_name(prefix));
     const auto is_version = [](const stored_tensor& tensor) { return tensor.entry.name == own_version_name; };
     listed_checkpoint made{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
     made.is_ours = io::base_name(prefix) == made.name && std::ranges::any_of(index.tensors, is_version) &&

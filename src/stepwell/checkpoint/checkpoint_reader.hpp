@@ -68,11 +68,12 @@ public:
   /// @errors As `read_into`, out of this call or of the iteration. @cost Memory for one piece, whatever the size of the tensor.
   [[nodiscard]] generator<std::span<const std::byte>> pieces(std::string_view name) const;
 
-  /// Reads everything and checks every checksum; remembered, so that `restore` need not do it again.
+  /// Reads everything and checks every checksum; remembered, so that `restore` need not do it again. Skips tensors whose
+  /// checksum is not known here (variants, resources).
   /// @errors `data_loss_error` naming the first damaged tensor.
   void verify() const;
   /// The same for one tensor.
-  /// @errors Also `not_found_error`.
+  /// @errors Also `not_found_error`; `unimplemented_error` for a tensor that `verify()` skips.
   void verify(std::string_view name) const;
   [[nodiscard]] bool is_verified() const noexcept;
 

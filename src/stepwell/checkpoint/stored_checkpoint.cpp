@@ -47,7 +47,9 @@ using parts_by_key = std::map<std::string, format::bundle_entry, std::less<>>;
 void gather_parts(stored_tensor& tensor, const parts_by_key& parts, const std::string& place) {
   const auto& [entry, where, gathered] = tensor;
   const auto refuse = [&](std::string_view why) { fail(errc::data_loss, fmt::format("tensor \"{}\": {}", entry.name, why), place); };
-  if (where.slices.size() > max_parts) { fail(errc::unimplemented, "a tensor in more than 8192 slices", place); }
+  if (where.slices.size() > max_parts) {
+    fail(errc::unimplemented, fmt::format("tensor \"{}\" is stored in more than 8192 slices", entry.name), place);
+  }
   if (!covers_once(where.slices, where.shape)) { refuse("its slices do not cover it exactly once"); }
   for (const auto& slice : where.slices) {
     const auto found = parts.find(format::slice_key(entry.name, slice));
@@ -71,10 +73,10 @@ stored_tensor describe(std::string name, format::bundle_entry where) {
   return made;
 }
 
-void check_place(const format::bundle_entry& where, const std::vector<data_file>& data, const std::string& name) {
+void check_place(const format::bundle_entry& where, const std::vector<data_file>& data, const std::string& name, const std::string& place) {
   const auto shard = static_cast<std::size_t>(where.shard_id);
   if (shard >= data.size()) {
-    fail(errc::data_loss, fmt::format("tensor \"{}\" is said to be in shard {} of {}", name, shard, data.size()), name);
+    fail(errc::data_loss, fmt::format("tensor \"{}\" is said to be in shard {} of {}", name, shard, data.size()), place);
   }
   if (const auto end = static_cast<std::uint64_t>(where.offset + where.size); end > data[shard].size) {
     fail(errc::data_loss, fmt::format("tensor \"{}\" lies outside its data file: it ends at byte {} of {}", name, end, data[shard].size),
@@ -130,14 +132,14 @@ std::vector<data_file> open_data_files(io::file_system& files, const std::string
   return opened;
 }
 
-void check_places(const stored_index& index, const std::vector<data_file>& data) {
+void check_places(const stored_index& index, const std::vector<data_file>& data, const std::string& place) {
   std::uint64_t total = 0;
   for (const auto& file : data) { total += file.size; }
   for (const auto& tensor : index.tensors) {
-    if (!tensor.entry.is_partitioned) { check_place(tensor.where, data, tensor.entry.name); }
-    for (const auto& part : tensor.parts) { check_place(part, data, tensor.entry.name); }
+    if (!tensor.entry.is_partitioned) { check_place(tensor.where, data, tensor.entry.name, place); }
+    for (const auto& part : tensor.parts) { check_place(part, data, tensor.entry.name, place); }
     if (tensor.entry.size_bytes > total) {  // parts that lie on top of each other
-      fail(errc::data_loss, "a tensor is larger than all data files", tensor.entry.name);
+      fail(errc::data_loss, fmt::format("tensor \"{}\" is larger than all data files", tensor.entry.name), place);
     }
   }
 }

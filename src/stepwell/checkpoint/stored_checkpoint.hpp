@@ -44,7 +44,8 @@ struct data_file {
 [[nodiscard]] std::vector<data_file> open_data_files(io::file_system& files, const std::string& prefix, std::int32_t shards);
 
 /// Throws `data_loss_error` for an entry outside its data file, or a partitioned tensor larger than all files.
-void check_places(const stored_index& index, const std::vector<data_file>& data);
+/// `place` is the path of the index, for the message.
+void check_places(const stored_index& index, const std::vector<data_file>& data, const std::string& place);
 
 /// The sizes of a slice's part of a tensor.
 [[nodiscard]] tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& whole);

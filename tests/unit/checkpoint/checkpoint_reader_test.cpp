@@ -208,6 +208,24 @@ TEST_CASE("entries that point outside their shard, or to a shard that is not, ar
   refused({.dtype = sw::dtype::string, .shape = {1}, .size = 1 << 30, .slices = {}});
 }
 
+TEST_CASE("an entry that cannot be is reported with the path of a file, and the tensor in the message", "[checkpoint][reader]") {
+  const temporary_directory directory;
+  write_tiny(directory / "m");
+  const auto refused = [&](const std::string& name, sw::format::bundle_entry entry) {
+    write_index(directory / "m", {}, {{name, std::move(entry)}});
+    try {
+      const sw::checkpoint_reader reader(directory / "m");
+    } catch (const sw::data_loss_error& failure) { return failure.cause(); }
+    return sw::status(sw::errc::internal, "nothing was thrown");
+  };
+  const auto other_shard = refused("w", {.dtype = sw::dtype::float32, .shape = {3}, .shard_id = 1, .size = 12, .slices = {}});
+  CHECK(other_shard.place == directory / "m.index");
+  CHECK(other_shard.message.find("tensor \"w\"") != std::string::npos);
+  const auto outside = refused("w", {.dtype = sw::dtype::float32, .shape = {3}, .offset = 99, .size = 12, .slices = {}});
+  CHECK(outside.place == directory / "m.data-00000-of-00001");
+  CHECK(outside.message.find("tensor \"w\"") != std::string::npos);
+}
+
 TEST_CASE("strings that claim what cannot be are data loss, and cost no memory", "[checkpoint][reader]") {
   const temporary_directory directory;
   write_tiny(directory / "m");
@@ -251,6 +269,7 @@ TEST_CASE("a variant, or a dtype nobody knows, does not spoil the rest", "[check
   const sw::checkpoint_reader reader(directory / "m");
   reader.verify();
   CHECK_THROWS_AS(reader.read("v"), sw::unimplemented_error);
+  CHECK_THROWS_AS(reader.verify("v"), sw::unimplemented_error);
   write_index(directory / "m", {.min_consumer = 9, .bad_consumers = {}}, {});
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "m"), sw::unimplemented_error);
 }

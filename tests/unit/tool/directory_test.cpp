@@ -8,6 +8,8 @@
 
 #include <tool/run_stats.hpp>
 
+#include <stepwell/format/bundle.hpp>
+#include <stepwell/format/table.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <chrono>
@@ -38,8 +40,8 @@ TEST_CASE("verify reads every checkpoint of a directory, and notes what belongs 
   CHECK(said.how == outcome::good);  // orphans are no damage
   CHECK(said.err.empty());
   CHECK(said.out.find("model.ckpt-1: 5 tensors") != std::string::npos);
-  CHECK(said.out.find("orphan   model.ckpt-9.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
-  CHECK(said.out.find("orphan   model.ckpt-3.data-00001-of-00002") != std::string::npos);
+  CHECK(said.out.find("orphan       model.ckpt-9.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
+  CHECK(said.out.find("orphan       model.ckpt-3.data-00001-of-00002") != std::string::npos);
   const auto seen = json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out);
   CHECK(seen["checkpoints"].size() == 3);
   CHECK(seen["checkpoints"][0]["whole"] == true);
@@ -54,13 +56,67 @@ TEST_CASE("verify tells every damaged tensor, and a checkpoint that is listed an
   for (auto& byte : data) { byte = static_cast<char>(byte ^ 2); }
   sw::test::write_file_text(path, data);
   std::filesystem::remove(shop.directory / "model.ckpt-1.index");
+  std::filesystem::remove(shop.directory / "model.ckpt-1.data-00000-of-00001");
   const auto said = run_tool({"verify", shop.directory.path()});
   CHECK(said.how == outcome::damaged);
-  CHECK(said.out.find("DAMAGED  " + (shop.directory / "model.ckpt-1")) != std::string::npos);
+  CHECK(said.out.find("DAMAGED      " + (shop.directory / "model.ckpt-1")) != std::string::npos);
   CHECK(said.err.find("has no index") != std::string::npos);
   for (const auto* name : {"global_step", "layer/weights", "layer/bias", "trained"}) {
     CHECK(said.err.find("tensor \"" + std::string(name) + "\"") != std::string::npos);
   }
+}
+
+TEST_CASE("a kill while retention deletes a checkpoint leaves orphans, no damage", "[tool][verify]") {
+  const workshop shop;
+  save(shop, 1, 3);
+  std::filesystem::remove(shop.directory / "model.ckpt-1.index");  // the first file to go; the state file still lists it
+  const auto said = run_tool({"verify", shop.directory.path()});
+  CHECK(said.how == outcome::good);
+  CHECK(said.err.empty());
+  CHECK(said.out.find("orphan       model.ckpt-1.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
+  CHECK(json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out)["checkpoints"].size() == 2);
+  std::filesystem::remove(shop.directory / "model.ckpt-3.index");  // the newest: neither retention nor a kill takes that
+  CHECK(run_tool({"verify", shop.directory.path()}).how == outcome::damaged);
+}
+
+TEST_CASE("verify says of a variant that it was not checked, and does not call its checkpoint ok", "[tool][verify][golden]") {
+  const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";  // made by TensorFlow
+  const auto said = run_tool({"verify", variant});
+  CHECK(said.how == outcome::unsupported);
+  CHECK(said.out == "NOT CHECKED  " + variant + ": 2 tensors, 95 B, 1 of them not checked\n");
+  CHECK(said.err.find("tensor \"list\" was not checked") != std::string::npos);
+  auto seen = json::parse(run_tool({"verify", variant, "--json"}).out)["checkpoints"][0];
+  CHECK(seen["status"] == "not checked");
+  CHECK(seen["whole"] == false);
+  CHECK(seen["damages"].empty());
+  CHECK(seen["not_checked"].size() == 1);
+}
+
+TEST_CASE("damage beside a variant is still damage", "[tool][verify][golden]") {
+  const sw::test::temporary_directory directory;
+  for (const std::string name : {"variant.index", "variant.data-00000-of-00001"}) {
+    sw::test::write_file_text(directory / name, sw::test::file_text(STEPWELL_GOLDEN "/checkpoint/" + name));
+  }
+  auto data = sw::test::file_text(directory / "variant.data-00000-of-00001");
+  data.back() = static_cast<char>(data.back() ^ 1);  // in "weights"
+  sw::test::write_file_text(directory / "variant.data-00000-of-00001", data);
+  const auto said = run_tool({"verify", directory / "variant"});
+  CHECK(said.how == outcome::damaged);
+  CHECK(said.out.starts_with("DAMAGED"));
+}
+
+TEST_CASE("a checkpoint for later readers is unsupported, and not damaged", "[tool][verify]") {
+  const workshop shop;
+  save(shop, 1, 2);
+  sw::format::table_writer table;
+  REQUIRE(table.add("", encode(sw::format::bundle_header{.min_consumer = 9, .bad_consumers = {}})));
+  sw::test::write_file_text(shop.directory / "model.ckpt-2.index", table.finish());
+  const auto said = run_tool({"verify", shop.directory.path()});
+  CHECK(said.how == outcome::unsupported);
+  CHECK(said.out.find("UNSUPPORTED  " + (shop.directory / "model.ckpt-2")) != std::string::npos);
+  CHECK(said.out.find("DAMAGED") == std::string::npos);
+  CHECK(said.err.find("later reader") != std::string::npos);
+  CHECK(run_tool({"inspect", shop.directory / "model.ckpt-2"}).how == outcome::unsupported);
 }
 
 TEST_CASE("verify of nothing is an error", "[tool][verify]") {
