@@ -109,8 +109,15 @@ void write_tensor(json_writer& json, const tensor& value) {
 
 void write_histogram(json_writer& json, const format::histogram_value& value) {
   json.begin_object();
-  json.member("min", value.min);
-  json.member("max", value.max);
+  if (value.num == 0) {  // what stands in the file is the greatest and the least double
+    json.key("min");
+    json.null();
+    json.key("max");
+    json.null();
+  } else {
+    json.member("min", value.min);
+    json.member("max", value.max);
+  }
   json.member("num", value.num);
   json.member("sum", value.sum);
   json.member("sum_squares", value.sum_squares);
@@ -177,6 +184,7 @@ std::string value_text(const format::summary_value& value) {
   return std::visit(
       overloaded{[](std::monostate) { return std::string(); }, [](float number) { return fmt::format("{}", number); },
                  [](const format::histogram_value& h) {
+                   if (h.num == 0) { return std::string("no values"); }
                    return fmt::format("{} to {} ({} values)", number_text(h.min), number_text(h.max), number_text(h.num));
                  },
                  [](const format::image_value& image) {
@@ -214,6 +222,19 @@ void write_value(json_writer& json, const format::summary_value& value) {
                         [&](const format::audio_value& sound) { write_audio(json, sound); },
                         [&](const tensor& held) { write_tensor(json, held); }, [&](const auto& other) { write_bytes(json, other.bytes); }},
              value.value);
+}
+
+void write_event(json_writer& json, const format::event& happened) {
+  std::visit(overloaded{[&](const format::graph_def& graph) { write_bytes(json, graph.bytes); },
+                        [&](const format::meta_graph_def& graph) { write_bytes(json, graph.bytes); },
+                        [&](const format::tagged_run_metadata& run) {
+                          json.begin_object();
+                          json.member("tag", run.tag);
+                          json.member("bytes", run.run_metadata.size());
+                          json.end_object();
+                        },
+                        [&](const auto&) { json.value(event_text(happened)); }},
+             happened.what);
 }
 
 }  // namespace stepwell::tool

@@ -81,7 +81,8 @@ private:
       json.key("value");
       write_value(json, *one.value);
     } else {
-      json.member("text", event_text(*one.happened));
+      json.key("value");
+      write_event(json, *one.happened);
     }
     json.end_object();
     to_.out << '\n';

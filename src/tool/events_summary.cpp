@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <utility>
 #include <variant>
 
@@ -23,7 +24,7 @@ struct extent {
   std::int64_t last_step = 0;
   double begin = 0;  ///< Seconds since 1970.
   double end = 0;
-  std::string last;  ///< The last value.
+  std::string last;  ///< The last value, as it is shown.
 
   void add(const format::event& happened, std::string text) {
     first_step = count == 0 ? happened.step : std::min(first_step, happened.step);
@@ -48,22 +49,34 @@ public:
   void add(std::string_view /*file*/, const format::event& happened) override {
     const auto* values = std::get_if<format::summary>(&happened.what);
     if (values == nullptr) {
-      if (options_.tags.empty()) { extents_[{"", std::string(what_of(happened))}].add(happened, event_text(happened)); }
+      if (options_.tags.empty()) {
+        extents_[{"", std::string(what_of(happened))}].add(happened, is_json() ? json_of(happened, &write_event) : event_text(happened));
+      }
       return;
     }
     for (const auto& value : values->values) {
       const auto kind = kinds_.of(value);
       if (options_.tags.empty() || std::ranges::find(options_.tags, value.tag) != options_.tags.end()) {
-        extents_[{value.tag, kind}].add(happened, value_text(value));
+        extents_[{value.tag, kind}].add(happened, is_json() ? json_of(value, &write_value) : value_text(value));
       }
     }
   }
   void end_file(std::string_view file, std::uint64_t records, std::uint64_t bytes) override {
     files_.push_back({std::string(file), records, bytes});
   }
-  void finish() override { options_.form == events_form::summary_json ? print_json() : print_text(); }
+  void finish() override { is_json() ? print_json() : print_text(); }
 
 private:
+  [[nodiscard]] bool is_json() const noexcept { return options_.form == events_form::summary_json; }
+
+  template<class Value>
+  static std::string json_of(const Value& value, void (*write)(json_writer&, const Value&)) {
+    std::ostringstream text;
+    json_writer json(text);
+    write(json, value);
+    return text.str();
+  }
+
   void print_text() {
     for (const auto& file : files_) {
       to_.out << paint(to_, ink::bold, printable(file.path)) << ": " << count_text(file.records, "record") << ", " << size_text(file.bytes)
@@ -105,7 +118,8 @@ private:
       json.member("last_step", of.last_step);
       json.member("begin", of.begin);
       json.member("end", of.end);
-      json.member("last", of.last);
+      json.key("last");
+      json.literal(of.last);
     });
     json.end_object();
     to_.out << '\n';

@@ -25,7 +25,7 @@ std::string checksum_text(const checkpoint_entry& entry) {
   return entry.is_partitioned ? "in slices" : fmt::format("{:08x}", entry.crc32c);
 }
 
-/// Of one tensor, or why not; damage is told and gone past.
+/// Takes the statistics of one tensor after the other. A tensor that cannot be read is reported, and does not end the command.
 class stats_taker {
 public:
   stats_taker(const checkpoint_reader& reader, console& to) : reader_(reader), to_(to) {}
@@ -33,9 +33,9 @@ public:
   [[nodiscard]] std::optional<tensor_stats> of(const checkpoint_entry& entry) {
     try {
       return stats_of(reader_, entry);
-    } catch (const data_loss_error& damage) {
-      to_.err << "stepwell: " << printable(damage.what()) << '\n';
-      seen_ = outcome::damaged;
+    } catch (const error& failure) {
+      to_.err << "stepwell: " << printable(failure.what()) << '\n';
+      seen_ = worse(seen_, outcome_of(failure.kind()));
       return std::nullopt;
     }
   }
@@ -53,7 +53,7 @@ void add_stats(std::vector<cell>& row, const std::optional<tensor_stats>& stats)
   const auto bad = [&](std::uint64_t count) { return cell(stats ? std::to_string(count) : "-", count != 0 ? ink::red : ink::plain); };
   row.emplace_back(stats ? std::to_string(stats->count) : "-");
   const auto known = stats.value_or(tensor_stats{});
-  for (const double value : {known.min, known.max, known.mean, known.stddev()}) { row.emplace_back(number(value)); }
+  for (const double value : {known.min, known.max, known.mean, known.stddev}) { row.emplace_back(number(value)); }
   row.push_back(bad(stats ? stats->nans : 0));
   row.push_back(bad(stats ? stats->infinities : 0));
 }
@@ -86,7 +86,7 @@ void write_stats(json_writer& json, const tensor_stats& stats) {
     json.member("min", stats.min);
     json.member("max", stats.max);
     json.member("mean", stats.mean);
-    json.member("stddev", stats.stddev());
+    json.member("stddev", stats.stddev);
   }
   json.member("nan", stats.nans);
   json.member("inf", stats.infinities);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The values of one tensor, between brackets as its shape has them.
+#include "tool/base64.hpp"
 #include "tool/elements.hpp"
 #include "tool/inspect.hpp"
 #include "tool/json_writer.hpp"
@@ -8,9 +9,13 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/format/utf8.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <functional>
+#include <optional>
+#include <vector>
 
 namespace stepwell::tool {
 namespace {
@@ -76,7 +81,33 @@ void write_element(json_writer& json, const std::string& text, dtype type) {
   }
 }
 
-void print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
+/// Like `visit_elements`, but returns the failure: what was begun can be ended.
+std::optional<status> try_visit_elements(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most,
+                                         const element_visitor& visit) {
+  try {
+    visit_elements(reader, entry, most, visit);
+    return std::nullopt;
+  } catch (const error& failure) { return failure.cause(); }
+}
+
+/// Reports a failure after the output.
+outcome report(const std::optional<status>& failure, console& to) {
+  if (!failure) { return outcome::good; }
+  to.out.flush();
+  to.err << "stepwell: " << printable(failure->to_string()) << '\n';
+  return outcome_of(failure->code);
+}
+
+/// Writes the bytes of strings that JSON cannot hold; nothing if all of them are UTF-8.
+void write_base64(json_writer& json, const std::vector<std::string>& strings) {
+  if (std::ranges::all_of(strings, format::is_utf8)) { return; }
+  json.key("values_base64");
+  json.begin_array();
+  for (const auto& one : strings) { json.value(base64_of(one)); }
+  json.end_array();
+}
+
+outcome print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
   json_writer json(to.out);
   json.begin_object();
   json.member("name", entry.name);
@@ -85,21 +116,30 @@ void print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entr
   write_array(json, entry.shape);
   json.key("values");
   json.begin_array();
-  visit_elements(reader, entry, most, [&](const std::string& text) { write_element(json, text, entry.dtype); });
+  std::vector<std::string> strings;
+  const auto failure = try_visit_elements(reader, entry, most, [&](const std::string& text) {
+    write_element(json, text, entry.dtype);
+    if (entry.dtype == dtype::string) { strings.push_back(text); }
+  });
   json.end_array();
+  write_base64(json, strings);
+  if (failure) { json.member("error", failure->to_string()); }
   json.end_object();
   to.out << '\n';
+  return report(failure, to);
 }
 
-void print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
+outcome print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
   to.out << paint(to, ink::cyan, printable(entry.name)) << "  " << dtype_text(entry.dtype) << ' ' << to_string(entry.shape) << '\n';
   const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
   if (count == 0) { to.out << "[]"; }
   bracket_printer brackets(to.out, entry.shape);
-  visit_elements(reader, entry, most,
-                 [&](const std::string& text) { brackets.add(entry.dtype == dtype::string ? '"' + printable(text) + '"' : text); });
+  const auto failure = try_visit_elements(reader, entry, most, [&](const std::string& text) {
+    brackets.add(entry.dtype == dtype::string ? '"' + printable(text) + '"' : text);
+  });
   to.out << '\n';
-  if (count > most) { to.out << fmt::format("... and {} more; --limit 0 shows all\n", count - most); }
+  if (count > most && !failure) { to.out << fmt::format("... and {} more; --limit 0 shows all\n", count - most); }
+  return report(failure, to);
 }
 
 }  // namespace
@@ -111,8 +151,7 @@ outcome print_tensor(const inspect_options& options, const std::string& prefix, 
     throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"; `stepwell inspect` lists them", options.print), prefix);
   }
   const auto most = options.limit == 0 ? UINT64_MAX : options.limit;
-  (options.json ? print_as_json : print_as_text)(reader, *entry, most, to);
-  return outcome::good;
+  return (options.json ? print_as_json : print_as_text)(reader, *entry, most, to);
 }
 
 }  // namespace stepwell::tool

@@ -27,6 +27,7 @@ public:
       lines_.emplace_back(!names_targets             ? printable(tag)
                           : options.tags.size() == 1 ? printable(target)
                                                      : printable(target) + " " + printable(tag));
+      if (options.log_scale) { lines_.back().take_positive_only(); }
     }
     for (const auto& path : require_event_files(to, target)) { read(path); }
   }
@@ -81,13 +82,17 @@ std::string joined(const auto& names) {
 
 void check_drawable(const std::vector<series>& lines, const plot_options& options, const std::set<std::string>& scalars) {
   const bool is_empty = std::ranges::all_of(lines, [](const auto& line) { return line.groups().empty(); });
+  const bool has_other = std::ranges::any_of(lines, [](const auto& line) { return line.not_positive() != 0; });
+  if (is_empty && has_other) {
+    throw invalid_argument_error(
+        fmt::format("every value of {} is 0 or below, and a logarithmic axis has no place for those; leave --log out",
+                    joined(options.tags)),
+        options.targets.front());
+  }
   if (is_empty) {
     throw not_found_error(fmt::format("no finite scalar of {} to draw; scalars are there of {}", joined(options.tags),
                                       scalars.empty() ? "no tag" : joined(scalars)),
                           options.targets.front());
-  }
-  if (options.log_scale && y_range(lines).low <= 0) {
-    throw invalid_argument_error("a logarithmic axis has no place for values of 0 and below; leave --log out");
   }
 }
 
@@ -110,6 +115,9 @@ outcome plot(const plot_options& options, console& to) {
   if (is_svg) {
     value_or_throw(io::write_file_atomically(*to.files, options.svg, svg_of(drawn)));
     to.out << "wrote " << printable(options.svg) << '\n';
+    for (const auto& line : drawn.lines) {
+      if (const auto missing = left_out_text(line); !missing.empty()) { to.out << "  " << line.name() << missing << '\n'; }
+    }
   } else {
     draw_in_terminal(drawn, options.ascii, to);
   }

@@ -16,10 +16,10 @@ namespace stepwell::tool {
 struct plot_options {
   std::vector<std::string> targets;  ///< Directories of event files, or event files.
   std::vector<std::string> tags;
-  std::string svg = {};  ///< A file to write, instead of the terminal.
-  int width = 0;         ///< Columns (SVG: pixels); 0: that of the terminal (SVG: 860).
-  int height = 0;        ///< Lines; 0: 20 (SVG: 480).
-  bool log_scale = false;
+  std::string svg = {};    ///< A file to write, instead of the terminal.
+  int width = 0;           ///< Columns (SVG: pixels); 0: that of the terminal (SVG: 860).
+  int height = 0;          ///< Lines; 0: 20 (SVG: 480).
+  bool log_scale = false;  ///< Values of 0 and below are then left out, and counted.
   bool ascii = false;
   std::optional<std::int64_t> from_step = {};
   std::optional<std::int64_t> to_step = {};
@@ -37,6 +37,9 @@ struct chart {
   int height = 20;
   bool log_scale = false;
 };
+
+/// Returns ", and 3 not finite", ", and 2 of 0 or below left out (...)", or both; empty if the line has all values.
+[[nodiscard]] std::string left_out_text(const series& line);
 
 /// Braille dots (`ascii`: stars), with numbers at the axes. Several lines need colours to be told apart: without, each
 /// gets a chart of its own.

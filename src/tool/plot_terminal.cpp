@@ -118,8 +118,7 @@ void print_legend(const std::vector<series>& lines, console& to) {
                             line.groups().back().last_x, number_text(values.low), number_text(values.high),
                             count_text(line.points(), "point"));
     }
-    if (line.not_finite() != 0) { to.out << paint(to, ink::red, fmt::format(", and {} not finite", line.not_finite())); }
-    to.out << '\n';
+    to.out << paint(to, ink::red, left_out_text(line)) << '\n';
   }
 }
 
@@ -150,10 +149,23 @@ void draw_one(const chart& drawn, bool ascii, console& to) {
 
 }  // namespace
 
+std::string left_out_text(const series& line) {
+  std::string text;
+  if (line.not_finite() != 0) { text = fmt::format(", and {} not finite", line.not_finite()); }
+  if (line.not_positive() != 0) {
+    text += fmt::format(", {}{} of 0 or below left out (the axis is logarithmic)", text.empty() ? "and " : "", line.not_positive());
+  }
+  return text;
+}
+
 void draw_in_terminal(const chart& drawn, bool ascii, console& to) {
   if (to.colours || drawn.lines.size() == 1) { return draw_one(drawn, ascii, to); }
   for (const auto& line : drawn.lines) {
-    if (line.groups().empty()) { continue; }
+    if (line.groups().empty()) {
+      const auto missing = left_out_text(line);
+      if (!missing.empty()) { to.out << "  " << line.name() << "  nothing to draw" << missing << '\n'; }
+      continue;
+    }
     auto alone = drawn;
     alone.lines = {line};
     alone.title = line.name();

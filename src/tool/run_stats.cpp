@@ -7,7 +7,7 @@
 #include "stepwell/io/path.hpp"
 #include "tool/event_stream.hpp"
 #include "tool/json_writer.hpp"
-#include "tool/series.hpp"
+#include "tool/run_progress.hpp"
 #include "tool/target.hpp"
 #include "tool/text.hpp"
 #include "tool/text_table.hpp"
@@ -43,7 +43,7 @@ struct event_line {
 struct run_facts {
   std::vector<checkpoint_line> checkpoints = {};
   std::vector<event_line> event_files = {};
-  series progress = series("step", 8192);  ///< Steps over seconds since 1970.
+  run_progress progress = {};
   std::optional<std::int64_t> last_step = {};
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
@@ -75,15 +75,15 @@ void add_checkpoints(const console& to, const std::string& directory, run_facts&
   }
 }
 
-/// Only values tell of steps that were made: a START names one that is still to come.
 void add_event_file(console& to, const std::string& path, run_facts& facts) {
   event_stream stream(*to.files, path);
   event_line line{.path = path};
+  facts.progress.begin_file();
   try {
     while (const auto happened = stream.next()) {
-      if (!std::holds_alternative<format::summary>(happened->what)) { continue; }
-      line.last_step = std::max(line.last_step.value_or(happened->step), happened->step);
-      facts.progress.add(happened->wall_time, static_cast<double>(happened->step));
+      facts.progress.add(*happened);
+      const bool is_value = std::holds_alternative<format::summary>(happened->what);  // a START names a step still to come
+      if (is_value) { line.last_step = std::max(line.last_step.value_or(happened->step), happened->step); }
     }
   } catch (const data_loss_error& damage) {
     to.err << "stepwell: " << printable(damage.what()) << '\n';
@@ -93,31 +93,6 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   line.bytes = stream.bytes();
   if (line.last_step) { facts.saw(*line.last_step); }
   facts.event_files.push_back(std::move(line));
-}
-
-/// The step at a moment, between those that are known.
-double step_at(const std::vector<point_group>& known, double when) {
-  const auto next = std::ranges::find_if(known, [&](const auto& group) { return group.last_x >= when; });
-  if (next == known.end()) { return known.back().last; }
-  const bool is_inside = next->first_x <= when || next == known.begin();
-  const auto from = is_inside ? std::pair(next->first_x, next->first) : std::pair(std::prev(next)->last_x, std::prev(next)->last);
-  const auto to = is_inside ? std::pair(next->last_x, next->last) : std::pair(next->first_x, next->first);
-  if (!(to.first > from.first)) { return to.second; }
-  return from.second + (to.second - from.second) * std::clamp((when - from.first) / (to.first - from.first), 0.0, 1.0);
-}
-
-/// Steps a second, in equal parts of the time; none where all happened at one moment.
-std::vector<double> rates_of(const series& progress) {
-  const auto& known = progress.groups();
-  std::vector<double> rates;
-  if (known.empty() || !(known.back().last_x > known.front().first_x)) { return rates; }
-  const double begin = known.front().first_x;
-  const double part = (known.back().last_x - begin) / static_cast<double>(bars);
-  for (std::size_t i = 0; i < bars; ++i) {
-    const double from = begin + part * static_cast<double>(i);
-    rates.push_back(std::max(0.0, (step_at(known, from + part) - step_at(known, from)) / part));
-  }
-  return rates;
 }
 
 std::uint64_t bytes_of(const auto& lines) {
@@ -130,7 +105,8 @@ void print_checkpoints(const run_facts& facts, console& to) {
   text_table table({"CHECKPOINT", ">STEP", "WRITTEN (UTC)", ">SIZE", ">STEPS/S"});
   const checkpoint_line* before = nullptr;
   for (const auto& one : facts.checkpoints) {
-    const bool has_rate = before != nullptr && one.step && before->step && one.time > before->time;
+    const bool has_rate = before != nullptr && one.step && before->step && one.time > before->time &&
+                          !facts.progress.has_begin_between(before->time, one.time);
     table.add({{printable(io::base_name(one.prefix)), ink::cyan},
                one.step ? std::to_string(*one.step) : "-",
                time_text(one.time),
@@ -159,12 +135,13 @@ void print_event_files(const run_facts& facts, console& to) {
 }
 
 void print_rates(const run_facts& facts, console& to) {
-  const auto rates = rates_of(facts.progress);
+  const auto rates = facts.progress.rates(bars);
   if (rates.empty()) { return; }
-  const auto& known = facts.progress.groups();
-  const double seconds = known.back().last_x - known.front().first_x;
+  const auto sessions = facts.progress.sessions();
   to.out << "\nsteps/s  " << paint(to, ink::green, spark_line(rates)) << "  up to " << number_text(std::ranges::max(rates)) << ", last "
-         << number_text(rates.back()) << ", over " << duration_text(seconds) << " from " << time_text(known.front().first_x) << '\n';
+         << number_text(rates.back()) << ", over " << duration_text(facts.progress.seconds())
+         << (sessions > 1 ? fmt::format(" in {} sessions", sessions) : std::string()) << " from " << time_text(facts.progress.begin())
+         << '\n';
 }
 
 void print_as_text(const run_facts& facts, const std::string& directory, console& to) {
@@ -203,7 +180,9 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
     write_step(json, "last_step", one.last_step);
   });
   json.key("steps_per_second");
-  write_array(json, rates_of(facts.progress));
+  write_array(json, facts.progress.rates(bars));
+  json.member("running_seconds", facts.progress.seconds());
+  json.member("sessions", facts.progress.sessions());
   json.end_object();
   to.out << '\n';
 }
@@ -227,6 +206,13 @@ outcome run_stats(const run_stats_options& options, console& to) {
   add_usage(to, options.directory, 16, facts);
   add_checkpoints(to, options.directory, facts);
   for (const auto& path : event_files_in(to, options.directory)) { add_event_file(to, path, facts); }
+  if (facts.checkpoints.empty() && facts.event_files.empty()) {
+    throw not_found_error(
+        fmt::format("there is no run in this directory: among its {} is no checkpoint (*.index) and no event file (*tfevents*); "
+                    "directories below it are not searched",
+                    count_text(value_or_throw(to.files->list(options.directory)).size(), "name")),
+        options.directory);
+  }
   (options.json ? print_as_json : print_as_text)(facts, options.directory, to);
   return facts.how;
 }

@@ -22,6 +22,10 @@ void series::add(double x, double y) {
     ++not_finite_;
     return;
   }
+  if (is_positive_only_ && y <= 0) {
+    ++not_positive_;
+    return;
+  }
   const point_group one{x, x, y, y, y, y, 1};
   if (!groups_.empty() && groups_.back().count < per_group_) {
     append(groups_.back(), one);

@@ -22,12 +22,15 @@ struct point_group {
   std::uint64_t count = 0;
 };
 
-/// Points in the order in which they were written. Values that are not finite are counted and left out.
+/// Points in the order in which they were written. Values that cannot be drawn are counted and left out: those that are not finite,
+/// and, of a series for a logarithmic axis, those of 0 and below.
 /// When there are too many, each two neighbours become one group, which keeps the least and the greatest: no spike is lost.
 class series {
 public:
   explicit series(std::string name = {}, std::size_t most_groups = std::size_t{1} << 16) : name_(std::move(name)), most_(most_groups) {}
 
+  /// From now on only values above 0 are taken.
+  void take_positive_only() noexcept { is_positive_only_ = true; }
   void add(double x, double y);
   /// Forgets what is at `x` or beyond: a run that went back and wrote it anew. Of groups to the nearest point.
   void cut_from(double x);
@@ -36,6 +39,8 @@ public:
   [[nodiscard]] const std::vector<point_group>& groups() const noexcept { return groups_; }
   [[nodiscard]] std::uint64_t points() const noexcept;
   [[nodiscard]] std::uint64_t not_finite() const noexcept { return not_finite_; }
+  /// Values left out because they are 0 or below.
+  [[nodiscard]] std::uint64_t not_positive() const noexcept { return not_positive_; }
 
 private:
   void halve();
@@ -45,6 +50,8 @@ private:
   std::uint64_t per_group_ = 1;
   std::vector<point_group> groups_;
   std::uint64_t not_finite_ = 0;
+  std::uint64_t not_positive_ = 0;
+  bool is_positive_only_ = false;
 };
 
 /// From the least to the greatest of something.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one look over a tensor says of its values.
+// Statistics of a tensor's values, in one pass.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
@@ -22,13 +22,11 @@ struct tensor_stats {
   double min = 0;
   double max = 0;
   double mean = 0;
-  double spread = 0;  ///< The sum of squared distances from the mean.
+  double stddev = 0;  ///< Of these values, not an estimate for others: divided by their number.
 
   [[nodiscard]] std::uint64_t finite() const noexcept { return count - nans - infinities; }
-  /// Standard deviation of these values, not an estimate for others: divided by their number.
-  [[nodiscard]] double stddev() const noexcept;
 
-  /// Takes in more elements. @pre They are numbers, not complex ones.
+  /// Adds more elements. No finite values overflow, be they as large or as small as a double can be. @pre They are numbers, not complex ones.
   void add(dtype type, std::span<const std::byte> elements);
 };
 

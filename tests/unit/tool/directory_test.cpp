@@ -9,6 +9,7 @@
 #include <tool/run_stats.hpp>
 
 #include <stepwell/format/bundle.hpp>
+#include <stepwell/format/event.hpp>
 #include <stepwell/format/table.hpp>
 #include <stepwell/summary/writer.hpp>
 
@@ -149,9 +150,60 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
   CHECK(said.out.find("steps/s  █") != std::string::npos);
 }
 
-TEST_CASE("stats of an empty directory knows no step, and of none is an error", "[tool][stats]") {
+TEST_CASE("stats of a resumed run counts neither the settings written at step 0 nor the time between sessions", "[tool][stats]") {
+  const workshop shop;
+  const auto train = [&](std::int64_t from, std::int64_t to) {
+    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    writer.add_session_log(sw::format::session_status::start, from);
+    writer.add_hparams({{"learning_rate", 0.1}});
+    writer.add_text("settings", "the same in every session", 0);
+    for (auto step = from; step <= to; ++step) {
+      shop.clock->advance(std::chrono::milliseconds(100));
+      writer.add_scalar("loss", 1.0, step);
+    }
+    writer.close();
+  };
+  train(1, 100);
+  shop.clock->advance(std::chrono::hours(24));
+  train(91, 200);
+  auto seen = json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out);
+  CHECK(seen["last_step"] == 200);
+  CHECK(seen["sessions"] == 2);
+  CHECK(seen["running_seconds"].get<double>() == Approx(9.9 + 10.9));
+  REQUIRE(seen["steps_per_second"].size() == 40);
+  for (const auto& rate : seen["steps_per_second"]) { CHECK(rate.get<double>() == Approx(10).epsilon(0.01)); }
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("last 10, over 20.8 s in 2 sessions") != std::string::npos);
+}
+
+TEST_CASE("stats gives no rate from a checkpoint of one session to one of the next", "[tool][stats]") {
+  const workshop shop;
+  const auto train = [&](int step, double from, double to) {
+    save(shop, step, step);
+    const auto index = shop.directory / ("model.ckpt-" + std::to_string(step) + ".index");
+    std::filesystem::last_write_time(
+        index, std::filesystem::file_time_type::clock::from_sys(std::chrono::sys_seconds(std::chrono::seconds(static_cast<int>(to)))));
+    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    writer.add_event({.wall_time = from,
+                      .step = step,
+                      .what = sw::format::session_log{.status = sw::format::session_status::start, .checkpoint_path = {}, .message = {}},
+                      .source_writer = {}});
+    writer.close();
+  };
+  train(1, 1'000'000'000, 1'000'000'010);
+  train(2, 1'000'090'000, 1'000'090'010);
+  const auto said = run_tool({"stats", shop.directory.path()}).out;
+  const auto at = said.find("model.ckpt-2");
+  const auto line = said.substr(at, said.find('\n', at) - at);
+  CHECK(line.ends_with(" -"));
+}
+
+TEST_CASE("stats of a directory without a run is an error that says what was searched for", "[tool][stats]") {
   const sw::test::temporary_directory directory;
-  CHECK(run_tool({"stats", directory.path()}).out.find("no step known, 0 B in 0 files") != std::string::npos);
+  sw::test::write_file_text(directory / "notes.txt", "no run");
+  const auto said = run_tool({"stats", directory.path()});
+  CHECK(said.how == outcome::unreadable);
+  CHECK(said.out.empty());
+  CHECK(said.err.find("no checkpoint (*.index) and no event file (*tfevents*)") != std::string::npos);
   CHECK(run_tool({"stats", directory / "run"}).how == outcome::unreadable);
 }
 

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -204,6 +205,41 @@ TEST_CASE("following shows what is written later, whole records only, and goes o
         "run/a.tfevents.1,1001,1,loss,scalar,1\n"
         "run/a.tfevents.1,1002,2,loss,scalar,2\n"
         "run/b.tfevents.2,1003,3,loss,scalar,3\n");
+}
+
+TEST_CASE("an empty histogram has no least and no greatest value", "[tool][events]") {
+  const double most = std::numeric_limits<double>::max();
+  const auto rig = tool_rig{
+      .files = files_of(
+          {{"a.tfevents",
+            record_of({.wall_time = 1000,
+                       .step = 1,
+                       .what = format::summary{{{"h", "", std::nullopt, format::histogram_value{most, -most, 0, 0, 0, {most}, {0}}}}},
+                       .source_writer = {}})}})};
+  CHECK(rig.run({"events", "a.tfevents", "--lines"}).out == "1970-01-01 00:16:40  1  h  no values\n");
+  const auto seen = documents(rig.run({"events", "a.tfevents", "--json"}).out)[0]["value"];
+  CHECK(seen["num"] == 0.0);
+  CHECK(seen["min"].is_null());
+  CHECK(seen["max"].is_null());
+}
+
+TEST_CASE("in JSON sizes and values are numbers", "[tool][events]") {
+  const auto rig = tool_rig{
+      .files = files_of(
+          {{"a.tfevents",
+            record_of({.wall_time = 1000, .step = 0, .what = format::graph_def{std::string(2000, 'g')}, .source_writer = {}}) +
+                record_of({.wall_time = 1000, .step = 1, .what = format::tagged_run_metadata{"step1", "1234"}, .source_writer = {}}) +
+                record_of({.wall_time = 1000, .step = 1, .what = format::log_message{20, "a text"}, .source_writer = {}}) +
+                scalar("loss", 0.5f, 1)}})};
+  auto seen = documents(rig.run({"events", "a.tfevents", "--json"}).out);
+  CHECK(seen[0]["value"] == json({{"bytes", 2000}}));
+  CHECK(seen[1]["value"] == json({{"tag", "step1"}, {"bytes", 4}}));
+  CHECK(seen[2]["value"] == "a text");
+  const auto tags = json::parse(rig.run({"events", "a.tfevents", "--json", "--summary"}).out)["tags"];
+  for (const auto& tag : tags) {
+    if (tag["kind"] == "graph_def") { CHECK(tag["last"]["bytes"] == 2000); }
+    if (tag["tag"] == "loss") { CHECK(tag["last"] == 0.5); }
+  }
 }
 
 TEST_CASE("names of tags and texts cannot steer the terminal", "[tool][events]") {

@@ -7,6 +7,7 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -144,6 +145,69 @@ TEST_CASE("statistics of many pieces are those of the whole", "[tool][inspect]")
   CHECK(seen["mean"].get<double>() == Approx(499.5));
   CHECK(seen["stddev"].get<double>() == Approx(288.674990));
   CHECK(seen["max"] == 999.0);
+}
+
+TEST_CASE("statistics of the greatest and the smallest doubles neither overflow nor vanish", "[tool][inspect]") {
+  const temporary_directory directory;
+  const auto most = std::numeric_limits<double>::max();
+  const auto stats_of = [&](const std::vector<double>& values) {
+    sw::checkpoint_writer writer(directory / "m");
+    writer.add("w", {sw::dtype::float64, {static_cast<std::int64_t>(values.size())}, std::as_bytes(std::span(values))});
+    writer.commit();
+    return json::parse(run_tool({"inspect", directory / "m", "--stats", "--json"}).out)["tensors"][0];
+  };
+  const auto check = [&](const json& seen, double mean, double stddev) {
+    CHECK(seen["mean"].get<double>() == Approx(mean).epsilon(1e-12).margin(1e-12 * stddev));
+    CHECK(seen["stddev"].get<double>() == Approx(stddev).epsilon(1e-12));
+  };
+  check(stats_of({1e300, -1e300}), 0, 1e300);
+  check(stats_of({most, most}), most, 0);
+  check(stats_of({most, -most}), 0, most);
+  check(stats_of({1e-300, 3e-300}), 2e-300, 1e-300);
+  std::vector<double> many(300'000, most);  // three pieces
+  std::fill(many.begin() + 150'000, many.end(), -most);
+  check(stats_of(many), 0, most);
+}
+
+TEST_CASE("--print --json gives strings that are not UTF-8 in base64, too", "[tool][inspect]") {
+  const temporary_directory directory;
+  const auto print = [&](const std::vector<std::string>& strings) {
+    sw::checkpoint_writer writer(directory / "m");
+    writer.add_strings("s", {static_cast<std::int64_t>(strings.size())}, strings);
+    writer.commit();
+    return json::parse(run_tool({"inspect", directory / "m", "--print", "s", "--json"}).out);
+  };
+  CHECK_FALSE(print({"plain", "\xc3\xa4"}).contains("values_base64"));
+  const auto seen = print({"plain", "\xff\xfe", "", std::string("\x00\x80\xff\x10", 4)});
+  CHECK(seen["values"].size() == 4);
+  CHECK(seen["values_base64"] == json({"cGxhaW4=", "//4=", "", "AID/EA=="}));
+}
+
+TEST_CASE("--print --json of a tensor that cannot be read is a whole document with the error", "[tool][inspect]") {
+  const auto unread = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/variant", "--print", "list", "--json"});
+  CHECK(unread.how == outcome::unsupported);
+  REQUIRE(json::accept(unread.out));
+  CHECK(json::parse(unread.out)["dtype"] == "variant");
+  CHECK(json::parse(unread.out)["values"].empty());
+  CHECK(json::parse(unread.out)["error"].get<std::string>().find("is of a kind that is not read") != std::string::npos);
+  CHECK(unread.err.find("is of a kind that is not read") != std::string::npos);
+
+  const temporary_directory directory;
+  write_two(directory / "m", {1, 2, 3, 4}, 7);
+  auto data = sw::test::file_text(directory / "m.data-00000-of-00001");
+  data.front() = static_cast<char>(data.front() ^ 1);
+  sw::test::write_file_text(directory / "m.data-00000-of-00001", data);
+  const auto damaged = run_tool({"inspect", directory / "m", "--print", "layer/w", "--json"});
+  CHECK(damaged.how == outcome::damaged);
+  REQUIRE(json::accept(damaged.out));
+  CHECK(json::parse(damaged.out)["error"].get<std::string>().find("its checksum does not match") != std::string::npos);
+}
+
+TEST_CASE("--diff of checkpoints with the same numbers and a variant is unsupported, not different", "[tool][inspect]") {
+  const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";
+  const auto said = run_tool({"inspect", variant, "--diff", variant});
+  CHECK(said.how == outcome::unsupported);
+  CHECK(said.out.find("not read") != std::string::npos);
 }
 
 TEST_CASE("--print shows the values between brackets, no more than --limit", "[tool][inspect]") {

@@ -72,11 +72,27 @@ TEST_CASE("what a run wrote and later went back behind is not drawn", "[tool][pl
   CHECK(said.out.find("60 points") != std::string::npos);
 }
 
-TEST_CASE("--from and --to choose steps, --log needs positive values", "[tool][plot]") {
+TEST_CASE("--from and --to choose steps, --log needs a positive value", "[tool][plot]") {
   const temporary_directory directory;
   write_losses(directory.path(), 1, 100, -1);
   CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--from", "10", "--to", "19"}).out.find("10 points") != std::string::npos);
   CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--log"}).how == outcome::usage);
+}
+
+TEST_CASE("--log leaves out values of 0 and below, and says how many", "[tool][plot]") {
+  const temporary_directory directory;
+  {
+    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::held_clock>()});
+    const std::vector<double> losses{1, 0, 0.1, -2, 0.01};
+    for (std::size_t i = 0; i < losses.size(); ++i) { writer.add_scalar("loss", losses[i], static_cast<std::int64_t>(i)); }
+    writer.close();
+  }
+  const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--log", "--ascii"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out.find("3 points, and 2 of 0 or below left out (the axis is logarithmic)\n") != std::string::npos);
+  const auto picture = run_tool({"plot", directory.path(), "--tag", "loss", "--log", "--svg", directory / "loss.svg"});
+  CHECK(picture.how == outcome::good);
+  CHECK(picture.out.find("loss, and 2 of 0 or below left out") != std::string::npos);
 }
 
 TEST_CASE("a tag that is not there is an error that names those that are", "[tool][plot]") {
