@@ -49,7 +49,7 @@ run_packages() { packages "$@"; }
 
 # All presets, all targets. Their tests run with other kinds.
 run_presets() {
-  have build examples tool tests clang
+  have build examples tool tests clang sanitizers
   local preset
   for preset in $(cd "$root" && cmake --list-presets | sed -n 's/^ *"\(.*\)".*/\1/p'); do
     configure "$preset"
@@ -78,7 +78,7 @@ run_bench() {
 
 # run_fuzz [SECONDS]: each fuzz target for so long, from what earlier runs found.
 run_fuzz() {
-  have build tool clang
+  have build tool clang sanitizers
   local seconds=${1:-60} tree=$root/build/fuzz target
   say "building the fuzz targets"
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
@@ -159,7 +159,7 @@ step() {
 # steps NAME...: each of them, and what became of all.
 steps() {
   summary= failed=0
-  have build examples tool tests clang
+  have build examples tool tests clang sanitizers
   local name
   for name in "$@"; do step "$name"; done
   say "summary"
