@@ -48,8 +48,9 @@ std::size_t string_bytes(const tensor& value) {
 /// The first line, cut where it gets long.
 std::string excerpt(std::string_view text) {
   const auto line = text.substr(0, text.find('\n'));
-  const bool is_cut = line.size() < text.size() || line.size() > most_letters;
-  return printable(line.substr(0, most_letters)) + (is_cut ? "..." : "");
+  auto end = std::min(line.size(), most_letters);
+  while (end < line.size() && end > most_letters - 4 && (line[end] & '\xc0') == '\x80') { --end; }  // not within a letter
+  return printable(line.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
 std::string tensor_text(const tensor& value) {
@@ -144,6 +145,20 @@ void write_audio(json_writer& json, const format::audio_value& value) {
   json.end_object();
 }
 
+std::string_view status_text(format::session_status status) noexcept {
+  constexpr std::array<std::string_view, 4> names = {"UNSPECIFIED", "START", "STOP", "CHECKPOINT"};
+  const auto number = static_cast<std::uint32_t>(status);
+  return number < names.size() ? names[number] : "?";
+}
+
+void write_session_log(json_writer& json, const format::session_log& log) {
+  json.begin_object();
+  json.member("status", status_text(log.status));
+  json.member("checkpoint_path", log.checkpoint_path);
+  json.member("message", log.message);
+  json.end_object();
+}
+
 void write_bytes(json_writer& json, std::string_view bytes) {
   json.begin_object();
   json.member("bytes", bytes.size());
@@ -198,15 +213,12 @@ std::string value_text(const format::summary_value& value) {
 }
 
 std::string event_text(const format::event& happened) {
-  constexpr std::array<std::string_view, 4> statuses = {"UNSPECIFIED", "START", "STOP", "CHECKPOINT"};
   return std::visit(
       overloaded{[](std::monostate) { return std::string(); }, [](const format::file_version& version) { return excerpt(version.text); },
                  [](const format::summary& values) { return count_text(values.values.size(), "value"); },
                  [](const format::log_message& said) { return excerpt(said.message); },
                  [&](const format::session_log& log) {
-                   const auto number = static_cast<std::uint32_t>(log.status);
-                   return std::string(number < statuses.size() ? statuses[number] : "?") +
-                          (log.checkpoint_path.empty() ? "" : " " + excerpt(log.checkpoint_path)) +
+                   return std::string(status_text(log.status)) + (log.checkpoint_path.empty() ? "" : " " + excerpt(log.checkpoint_path)) +
                           (log.message.empty() ? "" : " " + excerpt(log.message));
                  },
                  [](const format::tagged_run_metadata& run) { return size_text(run.run_metadata.size()); },
@@ -233,7 +245,9 @@ void write_event(json_writer& json, const format::event& happened) {
                           json.member("bytes", run.run_metadata.size());
                           json.end_object();
                         },
-                        [&](const auto&) { json.value(event_text(happened)); }},
+                        [&](const format::session_log& log) { write_session_log(json, log); },
+                        [&](const format::file_version& version) { json.value(version.text); },
+                        [&](const format::log_message& said) { json.value(said.message); }, [&](const auto&) { json.null(); }},
              happened.what);
 }
 

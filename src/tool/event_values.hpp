@@ -37,7 +37,7 @@ private:
 /// Writes the value of a summary: a number, a text, or an object that describes it. Pictures, sounds and graphs are told by their sizes; of a
 /// tensor's elements the first 1000 are there.
 void write_value(json_writer& json, const format::summary_value& value);
-/// Writes an event that is no summary: its text, or an object with its size.
+/// Writes an event that is no summary: its whole text, or an object with its parts or its size.
 void write_event(json_writer& json, const format::event& happened);
 
 }  // namespace stepwell::tool

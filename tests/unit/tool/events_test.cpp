@@ -223,6 +223,27 @@ TEST_CASE("an empty histogram has no least and no greatest value", "[tool][event
   CHECK(seen["max"].is_null());
 }
 
+TEST_CASE("in JSON texts and paths are whole, in a line long ones are cut between two letters", "[tool][events]") {
+  const std::string path(100, 'p');
+  std::string umlauts = "x";
+  for (int i = 0; i < 60; ++i) { umlauts += "\xc3\xa4"; }
+  const auto rig = tool_rig{
+      .files = files_of(
+          {{"a.tfevents",
+            record_of(
+                {.wall_time = 1000,
+                 .step = 1,
+                 .what = format::session_log{.status = format::session_status::checkpoint, .checkpoint_path = path, .message = "a\nb"},
+                 .source_writer = {}}) +
+                record_of({.wall_time = 1000, .step = 1, .what = format::log_message{20, umlauts}, .source_writer = {}})}})};
+  const auto seen = documents(rig.run({"events", "a.tfevents", "--json"}).out);
+  CHECK(seen[0]["value"] == json({{"status", "CHECKPOINT"}, {"checkpoint_path", path}, {"message", "a\nb"}}));
+  CHECK(seen[1]["value"] == umlauts);
+  const auto lines = rig.run({"events", "a.tfevents", "--lines"}).out;
+  CHECK(lines.find("\\x") == std::string::npos);
+  CHECK(lines.find("\xc3\xa4...\n") != std::string::npos);
+}
+
 TEST_CASE("in JSON sizes and values are numbers", "[tool][events]") {
   const auto rig = tool_rig{
       .files = files_of(
