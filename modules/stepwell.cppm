@@ -9,6 +9,7 @@ module;
 #include "stepwell/async.hpp"
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/cadence_setting.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/dtype.hpp"
 #include "stepwell/base/error.hpp"
@@ -803,6 +804,7 @@ using stepwell::no_source;
 using stepwell::plain_options;
 using stepwell::plain_options_of;
 using stepwell::refuse_both;
+using stepwell::refuse_negative_options;
 using stepwell::repeated_evaluation_options;
 using stepwell::summary_option_op;
 using stepwell::training_options;

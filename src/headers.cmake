@@ -6,6 +6,7 @@ set(STEPWELL_PUBLIC_HEADERS
   # storey 0: base
   stepwell/base/cadence.hpp
   stepwell/base/cadence_setting.hpp
+  stepwell/base/refuse_negative.hpp
   stepwell/base/clock.hpp
   stepwell/base/dtype.hpp
   stepwell/base/error.hpp

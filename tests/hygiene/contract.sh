@@ -67,6 +67,7 @@ if [ -f "$rules" ] && [ -f "$page" ]; then
     }
     BEGIN {
       while ((getline line < rules) > 0) {
+        if (line ~ /^[A-Z-]+-[0-9]+$/) { rule[line] = 1 }
         if (line ~ /^#/ || split(line, word, " ") != 2) { continue }
         highest[word[1]] = word[2]
         head = word[1]

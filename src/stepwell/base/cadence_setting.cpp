@@ -2,12 +2,15 @@
 #include "stepwell/base/cadence_setting.hpp"
 
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 
 #include <fmt/format.h>
 
 namespace stepwell {
 
 std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional<cadence> otherwise) {
+  detail::refuse_negative(said.steps_name, said.steps);
+  detail::refuse_negative(said.secs_name, said.secs);
   if (said.steps.is_default() && said.secs.is_default()) { return otherwise; }
   const auto steps = said.steps.enabled();
   const auto secs = said.secs.enabled();

@@ -22,6 +22,7 @@ struct cadence_setting {
 
 /// The cadence wanted; nothing for "off". Neither said: `otherwise`. Saying one, even none or 0, switches the other's
 /// default off. Both above zero: seconds are used, with a warning that names both options.
+/// @errors `invalid_argument_error` naming the option that is negative (D-31).
 [[nodiscard]] std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional<cadence> otherwise);
 
 }  // namespace stepwell

@@ -17,7 +17,8 @@ struct none_t {
 };
 inline constexpr none_t none{};
 
-/// Not said, off, or a value. Zero and negative numbers are off too, as in TensorFlow (CREATE-4).
+/// Not said, off, or a value. Zero is off too, as in TensorFlow (CREATE-4). Negative numbers are refused where the option is
+/// used (D-31).
 template<class T>
 class setting {
 public:
@@ -29,6 +30,8 @@ public:
 
   [[nodiscard]] constexpr bool is_default() const noexcept { return !said_; }
 
+  /// The value, if one was given, whatever it is.
+  [[nodiscard]] constexpr const std::optional<T>& given() const noexcept { return value_; }
   /// The value, if one was given and it is above zero.
   [[nodiscard]] constexpr std::optional<T> enabled() const { return value_ && *value_ > T{} ? value_ : std::nullopt; }
 

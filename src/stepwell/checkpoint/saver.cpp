@@ -38,7 +38,7 @@ std::optional<checkpoint_reader> saver::restore_newest() { return core_->directo
 std::optional<saved_checkpoint> saver::latest() const { return core_->latest(); }
 std::vector<std::string> saver::checkpoints() const { return core_->directory().checkpoints(); }
 void saver::pin(const std::string& prefix) { core_->directory().pin(prefix); }
-void saver::report_metric(std::int64_t step, double value) { core_->directory().report_metric(step, value); }
+void saver::report_metric(std::int64_t step, double value) { core_->report_metric(step, value); }
 
 const std::string& saver::directory() const noexcept { return core_->path(); }
 const saver_options& saver::options() const noexcept { return core_->options(); }

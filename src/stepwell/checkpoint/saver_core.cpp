@@ -5,8 +5,10 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/checkpoint/unsynced_file_system.hpp"
 
+#include <fmt/format.h>
 #include <utility>
 
 namespace stepwell {
@@ -19,6 +21,9 @@ saver_options completed(saver_options options) {
   if (options.max_staged == 0 || options.shards < 1) {
     throw invalid_argument_error("a saver needs room for at least one snapshot, and at least one shard");
   }
+  detail::refuse_negative("max_to_keep", options.max_to_keep);
+  detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
+  detail::refuse_negative("on_error.retries", options.on_error.retries());
   if (!options.file_system) { options.file_system = io::posix_file_system(); }
   if (!options.pool) { options.pool = io::pool::shared(); }
   if (!options.clock) { options.clock = system_clock(); }
@@ -170,6 +175,23 @@ std::optional<saved_checkpoint> saver::core::latest() const {
   return latest_;
 }
 
+void saver::core::report_metric(std::int64_t step, double value) {
+  has_metrics_ = true;
+  directory_.report_metric(step, value);
+}
+
+/// Either half of `keep_best` does nothing without the other.
+void saver::core::warn_of_unused_metrics() const noexcept {
+  if (options_.keep_best && !has_metrics_ && latest()) {
+    log_warning(
+        fmt::format("{}: keep_best is set for \"{}\", and no value of it was reported, so it keeps no checkpoint; call "
+                    "report_metric(step, value) of the saver after each evaluation",
+                    path_, options_.keep_best->metric));
+  } else if (!options_.keep_best && has_metrics_) {
+    log_warning(path_ + ": values were reported by report_metric, and saver_options::keep_best is not set, so they keep no checkpoint");
+  }
+}
+
 void saver::core::close() noexcept {
   std::unique_lock lock(mutex_);
   if (std::exchange(is_closing_, true)) { return; }
@@ -183,6 +205,7 @@ void saver::core::close() noexcept {
   const auto failure = std::exchange(failure_, nullptr);
   lock.unlock();
   retry_.cancel();
+  warn_of_unused_metrics();
   directory_.close();
   if (!failure) { return; }
   try {

@@ -37,6 +37,7 @@ public:
   void drain(std::optional<clock_type::time_point> deadline);
   void when_idle(std::function<void()> wake);
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;
+  void report_metric(std::int64_t step, double value);
 
   /// Waits for everything, does not wait before tries again, lets go of the directory. After a drain that ran into its
   /// deadline it waits no more: what is under way goes on alone, and keeps the directory until it is done.
@@ -69,6 +70,7 @@ private:
 
   void run();
   void release_current();
+  void warn_of_unused_metrics() const noexcept;
   void leave_behind(std::unique_lock<std::mutex> lock) noexcept;
   void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace);
   void fail(std::exception_ptr failure);
@@ -94,6 +96,7 @@ private:
   alarm retry_;
   std::exception_ptr failure_;  // the first undelivered one
   std::atomic<bool> has_failure_ = false;
+  std::atomic<bool> has_metrics_ = false;  // some were reported to this saver
   std::optional<saved_checkpoint> latest_;
   std::vector<std::function<void()>> idle_wakers_;
 

@@ -56,7 +56,8 @@ private:
 /// Which of two values of a metric is the better one.
 enum class better { higher, lower };
 
-/// Keeps, besides the newest, the `count` checkpoints whose reported metric is best.
+/// Keeps, besides the newest, the `count` checkpoints whose metric is best, as reported by `saver::report_metric`. A saver that
+/// has one of the two without the other logs a warning when it closes.
 struct keep_best {
   std::string metric = "loss";
   std::size_t count = 1;

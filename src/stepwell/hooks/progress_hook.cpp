@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/progress_hook.hpp"
 
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/hooks/value_text.hpp"
 
 #include <fmt/format.h>
@@ -55,7 +56,12 @@ std::string progress_line(const progress_state& state, bool with_bar, int column
 }
 
 progress_printer::progress_printer(progress_options options)
-    : options_(std::move(options)), is_terminal_(options_.is_terminal.value_or(isatty(STDERR_FILENO) == 1)) {}
+    : options_(std::move(options)), is_terminal_(options_.is_terminal.value_or(isatty(STDERR_FILENO) == 1)) {
+  detail::refuse_negative("last_step", options_.last_step);
+  detail::refuse_negative("bar_every", options_.bar_every);
+  detail::refuse_negative("line_every", options_.line_every);
+  detail::refuse_negative("columns", options_.columns);
+}
 
 void progress_printer::start(std::int64_t step, const std::shared_ptr<clock>& source) {
   clock_ = source;

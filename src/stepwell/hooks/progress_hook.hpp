@@ -46,6 +46,7 @@ struct progress_state {
 /// Writes progress lines to a terminal or a file; the part of the hook that knows no session.
 class progress_printer {
 public:
+  /// @errors `invalid_argument_error` naming the option that is negative.
   explicit progress_printer(progress_options options);
 
   void start(std::int64_t step, const std::shared_ptr<clock>& source);

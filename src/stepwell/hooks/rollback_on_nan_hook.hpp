@@ -5,6 +5,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/hooks/nan_tensor_hook.hpp"
 #include "stepwell/hooks/value_text.hpp"
 #include "stepwell/session/fetch.hpp"
@@ -38,13 +39,16 @@ public:
   static constexpr auto phase = hook_phase::guard;
 
   rollback_on_nan_hook(Projection watched, skip_batch /*answer*/, rollback_on_nan_options options = {})
-      : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {}
-  /// @errors `invalid_argument_error` for an empty function.
+      : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {
+    detail::refuse_negative("max_rollbacks", options.max_rollbacks);
+  }
+  /// @errors `invalid_argument_error` for an empty function, or a negative `max_rollbacks`.
   rollback_on_nan_hook(Projection watched, std::function<void()> change, rollback_on_nan_options options = {})
       : watched_(stepwell::fetch(std::move(watched))), change_(std::move(change)), options_(options) {
     if (!change_) {
       throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
     }
+    detail::refuse_negative("max_rollbacks", options.max_rollbacks);
   }
 
   auto before_run(auto& /*context*/) const { return watched_; }

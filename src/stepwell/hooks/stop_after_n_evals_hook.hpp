@@ -3,6 +3,7 @@
 // Ends an evaluation after so many steps of it (contract HOOK-MULTI-2).
 #pragma once
 
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/session/stop.hpp"
 
 #include <cstdint>
@@ -20,7 +21,10 @@ struct stop_after_n_evals_options {
 /// every tenth part of them, and the last.
 class stop_after_n_evals_hook {
 public:
-  explicit stop_after_n_evals_hook(stop_after_n_evals_options options) : options_(options) {}
+  /// @errors `invalid_argument_error` for a negative `num_evals` (D-31).
+  explicit stop_after_n_evals_hook(stop_after_n_evals_options options) : options_(options) {
+    detail::refuse_negative("num_evals", options.num_evals);
+  }
 
   void begin() { evals_completed_ = 0; }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/session/stop.hpp"
 
 #include <cstdint>
@@ -23,11 +24,13 @@ struct stop_at_step_options {
 /// @cost One comparison a run.
 class stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` when neither or both are given.
+  /// @errors `invalid_argument_error` when neither or both are given, or one is negative (D-31).
   explicit stop_at_step_hook(stop_at_step_options options) : num_steps_(options.num_steps) {
     if (options.num_steps.has_value() == options.last_step.has_value()) {
       throw invalid_argument_error("stop_at_step_hook: exactly one of num_steps and last_step must be specified");
     }
+    detail::refuse_negative("num_steps", options.num_steps);
+    detail::refuse_negative("last_step", options.last_step);
     if (options.last_step) { last_step_ = *options.last_step; }
   }
 

@@ -60,7 +60,7 @@ struct run_metadata;
 /// How a run is done, and where what was observed of it stands.
 struct run_conditions {
   const run_options* options = nullptr;
-  run_metadata* metadata = nullptr;
+  const run_metadata* metadata = nullptr;
 };
 
 /// What one hook (or the caller) asked for, answered. Values are read out of the run's outcome by reference.
@@ -97,8 +97,9 @@ public:
 
   /// How the run was done: the options of caller and hooks, merged (RUN-10).
   [[nodiscard]] constexpr const run_options& options() const noexcept { return *how_.options; }
-  /// What was observed of it, where somebody asked for a trace; all who watch a run share it (RUN-8).
-  [[nodiscard]] constexpr run_metadata& metadata() const noexcept { return *how_.metadata; }
+  /// What was observed of it, where somebody asked for a trace; all who watch a run share it (RUN-8). Read-only: where no
+  /// trace was requested, the runs of all sessions share one that is empty.
+  [[nodiscard]] constexpr const run_metadata& metadata() const noexcept { return *how_.metadata; }
 
   /// For adapters that give the values on to another hook.
   [[nodiscard]] constexpr const Raw& raw() const noexcept { return raw_; }

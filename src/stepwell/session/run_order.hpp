@@ -86,6 +86,7 @@ struct caller_request {
   std::tuple<const Given*...> given;
 
   static constexpr bool has_options = (std::is_same_v<Given, run_options> || ...);
+  static constexpr bool has_metadata = (std::is_same_v<Given, run_metadata> || ...);
   /// The fetches, or void.
   using pack_type = typename fetched_by<Given...>::type;
 
@@ -94,13 +95,11 @@ struct caller_request {
     return std::apply([](const auto*... one) { return std::tuple_cat(feeds_of(one)...); }, given);
   }
   constexpr const run_options* options() const noexcept { return std::get<const run_options*>(given); }
-  /// The place for the metadata of this run, or null.
-  run_metadata* metadata() const noexcept {
-    if constexpr ((std::is_same_v<Given, run_metadata> || ...)) {
-      return const_cast<run_metadata*>(std::get<const run_metadata*>(given));  // given by the caller as a writable one
-    } else {
-      return nullptr;
-    }
+  /// The place for the metadata of this run.
+  run_metadata& metadata() const noexcept
+    requires has_metadata
+  {
+    return const_cast<run_metadata&>(*std::get<const run_metadata*>(given));  // given by the caller as a writable one
   }
 
 private:
@@ -115,7 +114,7 @@ private:
 };
 
 inline constinit const run_options unsaid_options{};
-inline constinit run_metadata nobodys_metadata{};  // without options nobody asks for a trace, and nobody writes here
+inline constinit const run_metadata no_metadata{};  // of runs of which nothing is observed, in all sessions
 
 template<class T>
 inline constexpr bool is_for_caller =
@@ -153,6 +152,7 @@ public:
   using hook_requests = std::tuple<Requests...>;
   using hook_choice = typename Caller::hook_choice;
   static constexpr bool has_options = Caller::has_options || (Requests::has_options || ...);
+  static constexpr bool has_metadata = Caller::has_metadata || has_options;
   static constexpr bool has_feeds = (std::tuple_size_v<decltype(std::declval<const Caller&>().feeds())> + ... +
                                      std::tuple_size_v<decltype(std::declval<const Requests&>().feeds())>) > 0;
 
@@ -172,13 +172,15 @@ public:
       return detail::unsaid_options;
     }
   }
-  /// One for all who watch this run (RUN-8): the caller's, where there is one.
-  [[nodiscard]] constexpr run_metadata& metadata() const noexcept {
-    auto* given = caller_.metadata();
-    if constexpr (has_options) {
-      return given != nullptr ? *given : own_;
+  /// One for all who watch this run (RUN-8): the caller's, where there is one. A raw session may write to it where
+  /// `has_metadata`; else it is a constant that all sessions share.
+  [[nodiscard]] constexpr std::conditional_t<has_metadata, run_metadata, const run_metadata>& metadata() const noexcept {
+    if constexpr (Caller::has_metadata) {
+      return caller_.metadata();
+    } else if constexpr (has_options) {
+      return own_;
     } else {
-      return given != nullptr ? *given : detail::nobodys_metadata;
+      return detail::no_metadata;
     }
   }
 
@@ -209,7 +211,7 @@ private:
   const Caller& caller_;
   hook_requests hooks_;
   [[no_unique_address]] std::conditional_t<has_options, run_options, nothing> options_;
-  [[no_unique_address]] mutable std::conditional_t<has_options, run_metadata, nothing> own_;
+  [[no_unique_address]] mutable std::conditional_t<has_options && !Caller::has_metadata, run_metadata, nothing> own_;
 };
 
 }  // namespace stepwell

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence_setting.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 #include "stepwell/base/time_after.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 
@@ -68,6 +69,13 @@ std::optional<clock::duration> duration_of(const setting<seconds_value>& said) {
 }
 
 }  // namespace
+
+void refuse_negative_options(const plain_options& options) {
+  detail::refuse_negative("log_step_count_steps", options.log_step_count_steps);
+  detail::refuse_negative("max_to_keep", options.max_to_keep);
+  detail::refuse_negative("stop_grace_period_secs", options.stop_grace_period);
+  detail::refuse_negative("preemption_grace", options.preemption_grace);
+}
 
 checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options) {
   check_metrics(options);

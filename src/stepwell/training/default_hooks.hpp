@@ -78,6 +78,8 @@ struct plain_options {
 
 /// @errors `invalid_argument_error` where both the option and what the scaffold has in its place are given.
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both);
+/// @errors `invalid_argument_error` naming a count or duration below zero, used or not.
+void refuse_negative_options(const plain_options& options);
 /// @errors `invalid_argument_error` naming what makes no sense together, or at all.
 void check_roles(const std::string& master, bool is_chief, seconds_value max_wait, seconds_value recovery_wait);
 

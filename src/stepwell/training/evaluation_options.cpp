@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/refuse_negative.hpp"
 
 #include <fmt/format.h>
 #include <chrono>
@@ -34,6 +35,10 @@ session_settings settings_of(const evaluation_options& options) {
 }
 
 checkpoints_iterator_options following_of(const repeated_evaluation_options& options) {
+  refuse_negative("max_number_of_evaluations", options.max_number_of_evaluations);
+  refuse_negative("eval_interval_secs", options.eval_interval_secs);
+  refuse_negative("timeout", options.timeout);
+  refuse_negative("seconds_to_sleep", options.seconds_to_sleep);
   return {.min_interval_secs = options.eval_interval_secs,
           .wait = {.seconds_to_sleep = options.seconds_to_sleep,
                    .timeout = options.timeout,

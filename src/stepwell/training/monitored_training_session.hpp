@@ -80,6 +80,7 @@ template<template<class, class...> class Session, class Model, class... Hooks, c
 auto make_training_session(Model& model, const training_options<Model>& options, [[maybe_unused]] std::tuple<First...> first,
                            Hooks... hooks) {
   const auto plain = plain_options_of(options);
+  refuse_negative_options(plain);
   auto counter = make_step_counter_hook(plain);
   auto summaries = make_summary_hook(plain, options);
   auto saver = make_checkpoint_saver_hook(plain);

@@ -40,6 +40,7 @@ TEST_CASE("zero, negative numbers and NaN are said, and off", "[base][setting]")
     CHECK_FALSE(given.secs.enabled());
     CHECK_FALSE(given.steps.is_default());
     CHECK_FALSE(given.steps.enabled());
+    CHECK(given.steps.given() == -3);
   }
   CHECK_FALSE(options{.steps = 0}.steps.enabled());
 }

@@ -2,6 +2,9 @@
 #include "support/catch.hpp"
 #include "support/toy_model.hpp"
 
+#include <stepwell/hooks/progress_hook.hpp>
+#include <stepwell/hooks/rollback_on_nan_hook.hpp>
+#include <stepwell/hooks/stop_after_n_evals_hook.hpp>
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 
@@ -39,6 +42,15 @@ int runs_until_stop(jumping_model& model, sw::stop_at_step_options options) {
 TEST_CASE("HOOK-STOP-1 exactly one of num_steps and last_step must be given", "[hooks][stop_at_step]") {
   CHECK_THROWS_AS(sw::stop_at_step_hook{{}}, sw::invalid_argument_error);
   CHECK_THROWS_AS((sw::stop_at_step_hook{{.num_steps = 1, .last_step = 1}}), sw::invalid_argument_error);
+}
+
+TEST_CASE("D-31 a negative count of steps is refused by name", "[hooks][stop_at_step]") {
+  CHECK_THROWS_WITH(sw::stop_at_step_hook{{.last_step = -1}}, ContainsSubstring("last_step is -1"));
+  CHECK_THROWS_WITH(sw::stop_at_step_hook{{.num_steps = -1}}, ContainsSubstring("num_steps is -1"));
+  CHECK_THROWS_WITH(sw::stop_after_n_evals_hook{{.num_evals = -1}}, ContainsSubstring("num_evals is -1"));
+  CHECK_THROWS_WITH(sw::progress_printer{{.last_step = -1}}, ContainsSubstring("last_step is -1"));
+  CHECK_THROWS_WITH((sw::rollback_on_nan_hook{&jumping_model::steps, sw::skip_batch(), {.max_rollbacks = -1}}),
+                    ContainsSubstring("max_rollbacks is -1"));
 }
 
 TEST_CASE("HOOK-STOP-5 the loop ends with the last step, or the first beyond it", "[hooks][stop_at_step]") {

@@ -73,7 +73,7 @@ struct feeds_rate_too : feeds_rate {};
 struct asks_options {
   sw::run_options wanted;
   sw::run_options* seen;
-  sw::run_metadata** place = nullptr;
+  const sw::run_metadata** place = nullptr;
 
   auto before_run(auto&) { return sw::run_args{.options = wanted}; }
   void after_run(auto&, const auto& values) {
@@ -241,8 +241,8 @@ TEST_CASE("D-10 the caller's options stay as they are, what nobody says stays un
 TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where there is one", "[session][run]") {
   rated_model model;
   sw::run_options seen;
-  sw::run_metadata* first = nullptr;
-  sw::run_metadata* second = nullptr;
+  const sw::run_metadata* first = nullptr;
+  const sw::run_metadata* second = nullptr;
   sw::monitored_session session(model, asks_options{{}, &seen, &first}, asks_options_too{{{}, &seen, &second}});
   session.run(batch{});
   CHECK(first != nullptr);
@@ -251,6 +251,44 @@ TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where ther
   session.run(mine, batch{});
   CHECK(first == &mine);
   CHECK(second == &mine);
+}
+
+namespace {
+
+/// Checks that a hook cannot write to what the hooks of other sessions read.
+struct reads_metadata {
+  void after_run(auto&, const auto& values) { static_assert(std::is_same_v<decltype(values.metadata()), const sw::run_metadata&>); }
+};
+
+/// A raw session that says whether it could write to the metadata of the run.
+struct observing_session {
+  using result_type = bool;
+  using outcome_type = sw::run_outcome<bool>;
+
+  std::int64_t step = 0;
+
+  outcome_type run(const auto& order) {
+    using metadata_type = std::remove_reference_t<decltype(order.metadata())>;
+    static_assert(std::is_const_v<metadata_type> != std::remove_cvref_t<decltype(order)>::has_metadata);
+    ++step;
+    return {!std::is_const_v<metadata_type>, step - 1, step};
+  }
+  std::int64_t global_step() const { return step; }
+  sw::variable_list variables() { return sw::variables({{"global_step", step}}); }
+  template<class Projection>
+  bool read(const outcome_type& outcome, const Projection&) const {
+    return outcome.result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("RUN-8 sessions share no metadata that can be written to", "[session][run]") {
+  sw::monitored_session session(observing_session{}, reads_metadata{});
+  CHECK_FALSE(session.run());  // nobody observes this run: a constant for all sessions
+  CHECK(session.run(sw::run_options()));
+  sw::run_metadata mine;
+  CHECK(session.run(mine));
 }
 
 TEST_CASE("RUN-9 without hooks feeds and options reach the raw session unchanged", "[session][run]") {

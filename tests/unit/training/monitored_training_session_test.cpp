@@ -68,10 +68,7 @@ TEST_CASE("CREATE-4 CREATE-5, D-8 the save options in all their combinations", "
                                  {sw::none, sw::none, false, false},
                                  {5.0, 3, true, true},
                                  {0, 3, true, false},
-                                 {5.0, 0, true, false},
-                                 {-1, -3, false, false},
-                                 {-5.0, no_steps, false, false},
-                                 {no_secs, -3, false, false}};
+                                 {5.0, 0, true, false}};
   for (const auto& [secs, steps, saves, warns] : rows) {
     const temporary_directory directory;
     sw::test::log_capture log;
@@ -82,6 +79,27 @@ TEST_CASE("CREATE-4 CREATE-5, D-8 the save options in all their combinations", "
     CHECK(log.contains(sw::log_level::warning, "both save_checkpoint_secs and save_checkpoint_steps") == warns);
     session.close();
   }
+}
+
+TEST_CASE("D-31 a negative count or duration is refused by name", "[training]") {
+  const temporary_directory directory;
+  adding_model model;
+  const auto refused = [&](auto change, const std::string& name) {
+    options given{.checkpoint_dir = directory.path()};
+    change(given);
+    CHECK_THROWS_AS(sw::monitored_training_session(model, given), sw::invalid_argument_error);
+    CHECK_THROWS_WITH(sw::monitored_training_session(model, given), ContainsSubstring(name + " is -3; it cannot be negative"));
+  };
+  refused([](auto& given) { given.save_checkpoint_steps = -3; }, "save_checkpoint_steps");
+  refused([](auto& given) { given.save_checkpoint_secs = -3; }, "save_checkpoint_secs");
+  refused([](auto& given) { given.save_summaries_steps = -3; }, "save_summaries_steps");
+  refused([](auto& given) { given.save_summaries_secs = -3; }, "save_summaries_secs");
+  refused([](auto& given) { given.log_step_count_steps = -3; }, "log_step_count_steps");
+  refused([](auto& given) { given.max_to_keep = -3; }, "max_to_keep");
+  refused([](auto& given) { given.saver.keep_every_n_hours = -3; }, "keep_every_n_hours");
+  refused([](auto& given) { given.saver.on_error = sw::on_save_error::retry(-3); }, "on_error.retries");
+  refused([](auto& given) { given.stop_grace_period_secs = -3; }, "stop_grace_period_secs");
+  refused([](auto& given) { given.preemption_grace = -3; }, "preemption_grace");
 }
 
 TEST_CASE("seconds between checkpoints are counted by the session's clock", "[training]") {
