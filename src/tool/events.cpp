@@ -12,6 +12,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <variant>
 
 namespace stepwell::tool {
 namespace {
@@ -19,6 +21,37 @@ namespace {
 constexpr auto between_looks = std::chrono::seconds(1);
 
 void complain(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
+
+/// Passes events on, and remembers which tags they have.
+class tag_watcher final : public event_sink {
+public:
+  explicit tag_watcher(event_sink& next) : next_(next) {}
+
+  void add(std::string_view file, const format::event& happened) override {
+    if (const auto* values = std::get_if<format::summary>(&happened.what)) {
+      for (const auto& value : values->values) {
+        if (!seen_.contains(value.tag)) { seen_.insert(value.tag); }
+      }
+    }
+    next_.add(file, happened);
+  }
+  void end_file(std::string_view file, std::uint64_t records, std::uint64_t bytes) override { next_.end_file(file, records, bytes); }
+  void finish() override { next_.finish(); }
+
+  /// Throws `not_found_error` if one of `tags` was not seen.
+  void require(const std::vector<std::string>& tags, const std::string& target) const {
+    for (const auto& tag : tags) {
+      if (seen_.contains(tag)) { continue; }
+      throw not_found_error(
+          fmt::format("there is no tag \"{}\"; tags are {}", tag, seen_.empty() ? "none" : fmt::format("{}", fmt::join(seen_, ", "))),
+          target);
+    }
+  }
+
+private:
+  event_sink& next_;
+  std::set<std::string, std::less<>> seen_;
+};
 
 /// Shows what is there of one file.
 outcome drain(event_stream& stream, event_sink& sink, console& to) {
@@ -106,8 +139,10 @@ outcome events(const events_options& options, console& to) {
   if (options.follow && options.recursive) { throw invalid_argument_error("one directory can be followed, not those below it"); }
   const auto sink = is_summary ? make_summary_sink(options, to) : make_line_sink(options, to);
   if (options.follow) { return follower(options, *sink, to).run(); }
-  const auto how = show(require_event_files(to, options.target, options.recursive), *sink, to);
-  sink->finish();
+  tag_watcher watched(*sink);
+  const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), watched, to);
+  watched.finish();
+  if (how == outcome::good) { watched.require(options.tags, options.target); }  // else what is missing may be in the damaged part
   return how;
 }
 

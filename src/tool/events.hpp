@@ -31,7 +31,8 @@ struct events_options {
 
 /// Shows events in the order of the files. A damaged file is told of, what stands before the damage is shown, and the next
 /// file is read. A last record that is cut short is damage too, unless somebody still writes (`follow`).
-/// @errors Those of reading. @cost Memory for the largest record, and for a summary a line a tag.
+/// @errors Those of reading; `not_found_error` for a tag that no value has, after the output.
+/// @cost Memory for the largest record, for the names of all tags, and for a summary a line a tag.
 [[nodiscard]] outcome events(const events_options& options, console& to);
 
 /// Takes events, and shows them.

@@ -112,7 +112,7 @@ void print_as_json(const decision& made, const prune_options& options, console& 
 }  // namespace
 
 outcome prune(const prune_options& options, console& to) {
-  if (!is_directory(to, options.directory)) { throw not_found_error("there is no such directory", options.directory); }
+  require_directory(to, options.directory);
   const auto rules = rules_of(options);
   {  // looked at first, so that nothing happens where no checkpoint is whole
     checkpoint_directory looked(options.directory, rules, to.files, to.time, directory_access::look);

@@ -201,7 +201,7 @@ std::string spark_line(const std::vector<double>& values) {
 }
 
 outcome run_stats(const run_stats_options& options, console& to) {
-  if (!is_directory(to, options.directory)) { throw not_found_error("there is no such directory", options.directory); }
+  require_directory(to, options.directory);
   run_facts facts;
   add_usage(to, options.directory, 16, facts);
   add_checkpoints(to, options.directory, facts);

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/checkpoint/leftovers.hpp"
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
@@ -43,9 +44,18 @@ bool is_directory(const console& to, const std::string& path) {
   return info && info->is_directory;
 }
 
+void require_directory(const console& to, const std::string& path) {
+  const auto info = to.files->stat(path);
+  if (!info) { throw not_found_error("there is no such directory", path); }
+  if (!info->is_directory) { throw not_found_error("this is a file; give the directory of the run", path); }
+}
+
 std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path) {
   if (value_or_throw(to.files->exists(format::index_name(path)))) { return path; }
   if (path.ends_with(index_suffix) && value_or_throw(to.files->exists(path))) { return path.substr(0, path.size() - index_suffix.size()); }
+  if (const auto data = stepwell::detail::parse_data_name(path)) {
+    if (value_or_throw(to.files->exists(format::index_name(data->prefix)))) { return std::string(data->prefix); }
+  }
   return std::nullopt;
 }
 
@@ -84,15 +94,15 @@ std::vector<std::string> event_files_in(const console& to, const std::string& di
   return found;
 }
 
-std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive) {
+std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive, std::string_view hint) {
   if (!value_or_throw(to.files->stat(path)).is_directory) { return {path}; }
   auto found = event_files_in(to, path, recursive);
-  if (found.empty()) {
-    throw not_found_error(recursive ? "there are no event files in this directory or below it"
-                                    : "there are no event files in this directory; --recursive looks below it, too",
-                          path);
-  }
-  return found;
+  if (!found.empty()) { return found; }
+  const auto below = recursive ? std::vector<std::string>() : event_files_in(to, path, true);
+  if (below.empty()) { throw not_found_error("there are no event files in this directory or below it", path); }
+  throw not_found_error(fmt::format("there are no event files in this directory, but below it, for example in {}; name that{}",
+                                    io::parent_directory(below.front()), hint),
+                        path);
 }
 
 std::uint64_t size_on_disk(const console& to, const std::string& prefix) {

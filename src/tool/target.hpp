@@ -7,13 +7,17 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepwell::tool {
 
 [[nodiscard]] bool is_directory(const console& to, const std::string& path);
 
-/// The prefix of a checkpoint if `path` is one, with or without ".index" at its end.
+/// Checks that `path` is a directory. @errors `not_found_error`.
+void require_directory(const console& to, const std::string& path);
+
+/// The prefix of a checkpoint if `path` is one, or one of its files: the index or a data file.
 [[nodiscard]] std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path);
 
 /// The checkpoint that `path` means: itself, or the newest of a directory by its state file; where there is none, the only
@@ -28,8 +32,10 @@ namespace stepwell::tool {
 /// @errors Of listing the directory.
 [[nodiscard]] std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive = false);
 
-/// `path` itself if it is a file, else the event files in it. @errors `not_found_error` if there are none.
-[[nodiscard]] std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive = false);
+/// `path` itself if it is a file, else the event files in it.
+/// @errors `not_found_error` if there are none. It says where below the directory there are some, and then `hint`.
+[[nodiscard]] std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive = false,
+                                                           std::string_view hint = {});
 
 /// Bytes of all files of a checkpoint: index, data, and what TensorFlow puts beside them.
 [[nodiscard]] std::uint64_t size_on_disk(const console& to, const std::string& prefix);

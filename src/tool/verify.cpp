@@ -199,11 +199,9 @@ outcome verify(const verify_options& options, console& to) {
     for (const auto& reason : one.unchecked) { to.err << "stepwell: " << printable(reason) << '\n'; }
     seen.push_back(std::move(one));
   }
-  if (is_in_directory) {
-    orphans = orphans_in(to, options.target);
-    if (seen.empty()) { throw not_found_error("there is no checkpoint in this directory", options.target); }
-  }
-  print_all(seen, orphans, options, to);
+  if (is_in_directory) { orphans = orphans_in(to, options.target); }
+  if (!seen.empty() || !orphans.empty()) { print_all(seen, orphans, options, to); }
+  if (seen.empty()) { throw not_found_error("there is no checkpoint in this directory", options.target); }
   return how;
 }
 

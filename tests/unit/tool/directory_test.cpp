@@ -124,6 +124,10 @@ TEST_CASE("verify of nothing is an error", "[tool][verify]") {
   const sw::test::temporary_directory directory;
   CHECK(run_tool({"verify", directory.path()}).how == outcome::unreadable);
   CHECK(run_tool({"verify", directory / "model.ckpt-1"}).how == outcome::unreadable);
+  sw::test::write_file_text(directory / "model.ckpt-1.data-00000-of-00001", "all that a killed first save left");
+  const auto said = run_tool({"verify", directory.path()});
+  CHECK(said.how == outcome::unreadable);
+  CHECK(said.out.find("orphan       model.ckpt-1.data-00000-of-00001") != std::string::npos);
 }
 
 TEST_CASE("stats says how a run stands", "[tool][stats]") {
@@ -205,6 +209,7 @@ TEST_CASE("stats of a directory without a run is an error that says what was sea
   CHECK(said.out.empty());
   CHECK(said.err.find("no checkpoint (*.index) and no event file (*tfevents*)") != std::string::npos);
   CHECK(run_tool({"stats", directory / "run"}).how == outcome::unreadable);
+  CHECK(run_tool({"stats", directory / "notes.txt"}).err.find("this is a file") != std::string::npos);
 }
 
 TEST_CASE("a line of bars shows numbers against the greatest of them", "[tool][stats]") {

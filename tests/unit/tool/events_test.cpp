@@ -157,8 +157,22 @@ TEST_CASE("the values of chosen tags come as lines, CSV or JSON", "[tool][events
   CHECK(documents(rig.run({"events", "run/b.tfevents.2", "--json"}).out)[0]["value"] == 0.25);
 }
 
+TEST_CASE("a tag that no value has is an error that names the tags there are", "[tool][events]") {
+  const auto rig = tool_rig{.files = files_of({{"a.tfevents", scalar("loss", 0.5f, 1) + scalar("accuracy", 1, 1)}})};
+  for (const std::string form : {"--csv", "--json", "--lines"}) {
+    const auto said = rig.run({"events", "a.tfevents", "--tag", "los", "--tag", "accuracy", form});
+    CHECK(said.how == outcome::unreadable);
+    CHECK(said.out.find("accuracy") != std::string::npos);
+    CHECK(said.err.find("there is no tag \"los\"; tags are accuracy, loss") != std::string::npos);
+  }
+  CHECK(rig.run({"events", "a.tfevents", "--tag", "loss"}).how == outcome::good);
+}
+
 TEST_CASE("event files of directories below are read when asked for", "[tool][events]") {
   const auto rig = tool_rig{.files = files_of({{"run/eval/a.tfevents.1", scalar("loss", 1, 1)}})};
+  const auto plotted = rig.run({"plot", "run", "--tag", "loss"});
+  CHECK(plotted.err.find("below it, for example in run/eval; name that (") != std::string::npos);
+  CHECK(plotted.err.find("--recursive") == std::string::npos);  // which plot does not have
   const auto refused = rig.run({"events", "run"});
   CHECK(refused.how == outcome::unreadable);
   CHECK(refused.err.find("--recursive") != std::string::npos);

@@ -121,6 +121,7 @@ TEST_CASE("inspect of a directory means the checkpoint that its state file calls
   sw::test::write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-5\"\n");
   CHECK(run_tool({"inspect", directory.path()}).out.find("step 5") != std::string::npos);
   CHECK(run_tool({"inspect", directory / "model.ckpt-9.index"}).out.find("step 9") != std::string::npos);
+  CHECK(run_tool({"inspect", directory / "model.ckpt-9.data-00000-of-00001"}).out.find("step 9") != std::string::npos);
   CHECK(run_tool({"inspect", directory / "model.ckpt-7"}).how == outcome::unreadable);
 }
 
