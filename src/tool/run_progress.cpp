@@ -13,22 +13,26 @@ namespace {
 
 constexpr std::size_t most_groups = 2048;  // of a session
 
-bool is_start(const format::event& happened) noexcept {
+bool is_log_of(const format::event& happened, format::session_status status) noexcept {
   const auto* log = std::get_if<format::session_log>(&happened.what);
-  return log != nullptr && log->status == format::session_status::start;
+  return log != nullptr && log->status == status;
 }
 
-/// Whether it has another value than hyper-parameters.
-bool has_value(const format::event& happened) {
+/// Whether its step was made: it has a value other than hyper-parameters, or is a checkpoint's.
+bool is_progress(const format::event& happened) {
+  if (is_log_of(happened, format::session_status::checkpoint)) { return true; }
   const auto* values = std::get_if<format::summary>(&happened.what);
   return values != nullptr && std::ranges::any_of(values->values, [](const format::summary_value& value) {
            return !value.metadata || value.metadata->plugin_name != "hparams";
          });
 }
 
-/// Whether two moments of it differ.
+/// Whether steps were made between two moments.
 bool has_rate(const series& steps) noexcept {
-  return !steps.groups().empty() && steps.groups().back().last_x > steps.groups().front().first_x;
+  if (steps.groups().empty()) { return false; }
+  const auto& first = steps.groups().front();
+  const auto& last = steps.groups().back();
+  return last.last_x > first.first_x && last.last > first.first;
 }
 
 double begin_of(const series& steps) noexcept { return steps.groups().front().first_x; }
@@ -50,11 +54,12 @@ double step_at(const std::vector<point_group>& known, double when) {
 void run_progress::begin_file() { is_new_file_ = true; }
 
 void run_progress::add(const format::event& happened) {
-  if (std::exchange(is_new_file_, false) || is_start(happened)) {
-    sessions_.push_back({happened.wall_time, is_start(happened) ? happened.step : INT64_MIN, series("step", most_groups)});
+  const bool is_start = is_log_of(happened, format::session_status::start);
+  if (std::exchange(is_new_file_, false) || is_start) {
+    sessions_.push_back({happened.wall_time, is_start ? happened.step : INT64_MIN, series("step", most_groups)});
   }
   auto& now = sessions_.back();
-  if (!has_value(happened) || happened.step < now.reached) { return; }
+  if (!is_progress(happened) || happened.step < now.reached) { return; }
   now.reached = happened.step;
   now.steps.add(happened.wall_time, static_cast<double>(happened.step));
 }

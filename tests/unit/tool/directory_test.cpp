@@ -179,6 +179,31 @@ TEST_CASE("stats of a resumed run counts neither the settings written at step 0 
   CHECK(run_tool({"stats", shop.directory.path()}).out.find("last 10, over 20.8 s in 2 sessions") != std::string::npos);
 }
 
+TEST_CASE("stats takes the rate of a short session from its checkpoints, and none from values at one step", "[tool][stats]") {
+  const workshop shop;
+  const auto train = [&](std::int64_t from, bool saves) {
+    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    writer.add_session_log(sw::format::session_status::start, from);
+    for (auto step = from; step < from + 5; ++step) {
+      shop.clock->advance(std::chrono::milliseconds(500));
+      if (step == from) { writer.add_scalar("loss", 1.0, step); }
+      if (step == from) { shop.clock->advance(std::chrono::milliseconds(1)); }
+      if (step == from) { writer.add_scalar("accuracy", 1.0, step); }
+      if (saves) { writer.add_session_log(sw::format::session_status::checkpoint, step, "model.ckpt"); }
+    }
+    writer.close();
+  };
+  train(1, false);
+  const auto nothing = json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out);
+  CHECK(nothing["steps_per_second"].empty());
+  CHECK(nothing["sessions"] == 0);
+  train(1, true);
+  const auto seen = json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out);
+  CHECK(seen["sessions"] == 1);
+  CHECK(seen["running_seconds"].get<double>() == Approx(2.001));
+  CHECK(seen["steps_per_second"].back().get<double>() == Approx(2));
+}
+
 TEST_CASE("stats gives no rate from a checkpoint of one session to one of the next", "[tool][stats]") {
   const workshop shop;
   const auto train = [&](int step, double from, double to) {
