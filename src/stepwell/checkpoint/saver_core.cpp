@@ -125,6 +125,18 @@ void saver::core::throw_if_failed() {
   if (failure) { std::rethrow_exception(std::move(failure)); }
 }
 
+void saver::core::report_metric(std::int64_t step, double value) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closing_) { throw failed_precondition_error("this saver is closed and keeps no metrics; report them before", path_); }
+    directory_.report_metric(step, value);
+    has_metrics_ = true;
+    has_new_metrics_ = true;
+    if (std::exchange(writes_metrics_, true)) { return; }
+  }
+  pool_->post([self = shared_from_this()] { self->write_metrics(); });
+}
+
 bool saver::core::busy() const {
   const std::lock_guard lock(mutex_);
   return !is_idle();
@@ -173,11 +185,6 @@ void saver::core::leave_behind(std::unique_lock<std::mutex> lock) noexcept {
 std::optional<saved_checkpoint> saver::core::latest() const {
   const std::lock_guard lock(mutex_);
   return latest_;
-}
-
-void saver::core::report_metric(std::int64_t step, double value) {
-  has_metrics_ = true;
-  directory_.report_metric(step, value);
 }
 
 /// Either half of `keep_best` does nothing without the other.

@@ -61,7 +61,7 @@ private:
     clock_type::time_point begun = {};  // once it is the current one
   };
 
-  [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty(); }
+  [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty() && !writes_metrics_; }
   [[nodiscard]] bool is_full() const noexcept { return queue_.size() + (current_ && current_->taken ? 1 : 0) >= options_.max_staged; }
   [[nodiscard]] std::optional<snapshot> take_waiting();
   void refuse_when_closed() const;
@@ -77,6 +77,8 @@ private:
   bool try_again_later(const std::exception_ptr& failure);
   void give_up(std::exception_ptr failure);
   void finish();
+  void write_metrics();
+  void notify_when_idle();
 
   std::string path_;
   saver_options options_;
@@ -86,9 +88,11 @@ private:
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<job> queue_;       // waiting, oldest first
-  std::optional<job> current_;  // being written, or about to be
-  bool dropped_one_ = false;    // `acquire` took a waiting one's buffer
+  std::deque<job> queue_;         // waiting, oldest first
+  std::optional<job> current_;    // being written, or about to be
+  bool dropped_one_ = false;      // `acquire` took a waiting one's buffer
+  bool writes_metrics_ = false;   // a task for it is posted and has not ended
+  bool has_new_metrics_ = false;  // reported since that task began to write
   bool waits_to_retry_ = false;
   bool is_closing_ = false;
   bool is_late_ = false;   // a drain ran into its deadline
