@@ -136,6 +136,8 @@ module;
 #include "stepwell/session/async_run.hpp"
 #include "stepwell/session/async_session.hpp"
 #include "stepwell/session/async_snapshot.hpp"
+#include "stepwell/session/async_with.hpp"
+#include "stepwell/session/session_release.hpp"
 #include "stepwell/session/async_sources.hpp"
 #include "stepwell/session/async_step.hpp"
 #include "stepwell/session/async_steps.hpp"
@@ -573,6 +575,7 @@ using stepwell::any_session;
 using stepwell::any_session_creator;
 using stepwell::async_monitored_session;
 using stepwell::async_options;
+using stepwell::async_with;
 using stepwell::backoff_of;
 using stepwell::before_run_hook;
 using stepwell::begin_hook;
@@ -580,6 +583,7 @@ using stepwell::boundary_state;
 using stepwell::boundary_work;
 using stepwell::check_master_name;
 using stepwell::check_retry_policy;
+using stepwell::check_saver_options;
 using stepwell::checkpoint_name_map;
 using stepwell::checkpoint_search;
 using stepwell::chief_only;
@@ -676,6 +680,7 @@ using stepwell::session_life;
 using stepwell::session_manager;
 using stepwell::session_manager_options;
 using stepwell::session_metrics;
+using stepwell::session_release;
 using stepwell::session_requests;
 using stepwell::session_settings;
 using stepwell::session_signals;

@@ -110,6 +110,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/async_run.hpp
   stepwell/session/async_session.hpp
   stepwell/session/async_snapshot.hpp
+  stepwell/session/async_with.hpp
   stepwell/session/async_sources.hpp
   stepwell/session/async_step.hpp
   stepwell/session/async_steps.hpp
@@ -151,6 +152,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/session_life.hpp
   stepwell/session/session_manager.hpp
   stepwell/session/session_metrics.hpp
+  stepwell/session/session_release.hpp
   stepwell/session/session_settings.hpp
   stepwell/session/session_signals.hpp
   stepwell/session/singular_monitored_session.hpp
@@ -241,11 +243,9 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/checkpoint_directory.hpp
   stepwell/checkpoint/checkpoint_follower.hpp
   stepwell/checkpoint/saver_core.hpp
-  stepwell/checkpoint/saver_notes.hpp
   stepwell/checkpoint/snapshot_memory.hpp
   stepwell/checkpoint/state_file.hpp
   stepwell/checkpoint/stored_checkpoint.hpp
   stepwell/checkpoint/tensor_start.hpp
-  stepwell/checkpoint/unlisted_checkpoints.hpp
   stepwell/checkpoint/unsynced_file_system.hpp
 )

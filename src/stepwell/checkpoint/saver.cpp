@@ -15,6 +15,8 @@ saver::~saver() {
   if (core_) { core_->close(); }
 }
 void saver::close() noexcept { core_->close(); }
+void saver::detach() noexcept { core_->detach(); }
+void saver::hold_until_released(std::shared_ptr<void> hold) { core_->hold_until_released(std::move(hold)); }
 
 std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) { return core_->acquire(pool, true); }
 std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) { return core_->acquire(pool, false); }

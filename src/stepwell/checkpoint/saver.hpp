@@ -88,9 +88,9 @@ public:
   [[nodiscard]] bool has_failure() const noexcept;
   /// Throws the first undelivered failure, once, if there is one. Under `warn` there never is.
   void throw_if_failed();
-  /// Returns true if a checkpoint or a reported metric is still being written, or waits to be.
+  /// Whether something is still being written or waits to be.
   [[nodiscard]] bool busy() const;
-  /// Returns how much of checkpoints that is.
+  /// How much that is.
   [[nodiscard]] save_backlog backlog() const;
   /// Waits until nothing is, what is past keeping deleted. @errors The first undelivered failure.
   void drain();
@@ -104,6 +104,12 @@ public:
   /// A failure nobody was told of is logged. From then on saving is an error. The second call does nothing.
   void close() noexcept;
 
+  /// Like `close`, but waits for nothing: what is under way is finished on the pool, a retry that waits is made at once, and
+  /// then the directory is released.
+  void detach() noexcept;
+  /// Keeps `hold` until the directory is released by `close`, by `detach`, or by the end of this saver, and then destroys it.
+  void hold_until_released(std::shared_ptr<void> hold);
+
   /// The newest whole checkpoint of the directory (see `find_newest_whole`), which will then not be deleted.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
   /// The newest one this saver wrote since it lives.
@@ -113,8 +119,8 @@ public:
 
   /// Never delete this one; a prefix with or without the directory.
   void pin(const std::string& prefix);
-  /// Reports the `keep_best` metric of a step, saved already or later; not-a-number is never best. A task on the pool writes it to
-  /// a small file: durable when `drain` returns, and deletes nothing before. @errors `failed_precondition_error` after `close`.
+  /// The value of the `keep_best` metric at a saved step, known now or later; not-a-number is never best.
+  /// Kept in a small file beside the checkpoints, written with the next save or at the end, so that a later saver knows it.
   void report_metric(std::int64_t step, double value);
 
   [[nodiscard]] const std::string& directory() const noexcept;

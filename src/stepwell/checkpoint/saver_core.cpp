@@ -15,15 +15,7 @@ namespace stepwell {
 namespace {
 
 saver_options completed(saver_options options) {
-  if (options.basename.empty() || options.basename.find('/') != std::string::npos) {
-    throw invalid_argument_error("a saver's basename is a file name without directories");
-  }
-  if (options.max_staged == 0 || options.shards < 1) {
-    throw invalid_argument_error("a saver needs room for at least one snapshot, and at least one shard");
-  }
-  detail::refuse_negative("max_to_keep", options.max_to_keep);
-  detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
-  detail::refuse_negative("on_error.retries", options.on_error.retries());
+  check_saver_options(options);
   if (!options.file_system) { options.file_system = io::posix_file_system(); }
   if (!options.pool) { options.pool = io::pool::shared(); }
   if (!options.clock) { options.clock = system_clock(); }
@@ -36,6 +28,18 @@ std::shared_ptr<io::file_system> files_for(const saver_options& options) {
 }
 
 }  // namespace
+
+void check_saver_options(const saver_options& options) {
+  if (options.basename.empty() || options.basename.find('/') != std::string::npos) {
+    throw invalid_argument_error("a saver's basename is a file name without directories");
+  }
+  if (options.max_staged == 0 || options.shards < 1) {
+    throw invalid_argument_error("a saver needs room for at least one snapshot, and at least one shard");
+  }
+  detail::refuse_negative("max_to_keep", options.max_to_keep);
+  detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
+  detail::refuse_negative("on_error.retries", options.on_error.retries());
+}
 
 saver::core::core(std::string directory, saver_options options)
     : path_(std::move(directory)), options_(completed(std::move(options))), time_(options_.clock), pool_(options_.pool),
@@ -125,18 +129,6 @@ void saver::core::throw_if_failed() {
   if (failure) { std::rethrow_exception(std::move(failure)); }
 }
 
-void saver::core::report_metric(std::int64_t step, double value) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_closing_) { throw failed_precondition_error("this saver is closed and keeps no metrics; report them before", path_); }
-    directory_.report_metric(step, value);
-    has_metrics_ = true;
-    has_new_metrics_ = true;
-    if (std::exchange(writes_metrics_, true)) { return; }
-  }
-  pool_->post([self = shared_from_this()] { self->write_metrics(); });
-}
-
 bool saver::core::busy() const {
   const std::lock_guard lock(mutex_);
   return !is_idle();
@@ -187,6 +179,11 @@ std::optional<saved_checkpoint> saver::core::latest() const {
   return latest_;
 }
 
+void saver::core::report_metric(std::int64_t step, double value) {
+  has_metrics_ = true;
+  directory_.report_metric(step, value);
+}
+
 /// Either half of `keep_best` does nothing without the other.
 void saver::core::warn_of_unused_metrics() const noexcept {
   if (options_.keep_best && !has_metrics_ && latest()) {
@@ -209,11 +206,39 @@ void saver::core::close() noexcept {
   }
   if (is_late_ && !is_idle()) { return leave_behind(std::move(lock)); }
   changed_.wait(lock, [this] { return is_idle(); });
-  const auto failure = std::exchange(failure_, nullptr);
   lock.unlock();
+  release();
+}
+
+void saver::core::detach() noexcept {
+  std::unique_lock lock(mutex_);
+  if (std::exchange(is_closing_, true)) { return; }
+  is_alone_ = true;
+  const bool is_over = is_idle();
+  const bool retries = std::exchange(waits_to_retry_, false);
+  lock.unlock();
+  on_saved(nullptr);
+  on_failure(nullptr);
+  if (retries) { post_current(); }
+  if (is_over) { return release(); }
+  log_info(path_ + ": a checkpoint is still being written; the directory is released when that is done");
+}
+
+void saver::core::hold_until_released(std::shared_ptr<void> hold) {
+  const std::lock_guard lock(mutex_);
+  if (!is_released_) { hold_.swap(hold); }
+}
+
+/// The end of closing. @pre Idle, and closing.
+void saver::core::release() noexcept {
   retry_.cancel();
   warn_of_unused_metrics();
   directory_.close();
+  std::unique_lock lock(mutex_);
+  is_released_ = true;
+  const auto hold = std::exchange(hold_, nullptr);  // destroyed without the lock
+  const auto failure = std::exchange(failure_, nullptr);
+  lock.unlock();
   if (!failure) { return; }
   try {
     std::rethrow_exception(failure);

@@ -42,6 +42,8 @@ public:
   /// Waits for everything, does not wait before tries again, lets go of the directory. After a drain that ran into its
   /// deadline it waits no more: what is under way goes on alone, and keeps the directory until it is done.
   void close() noexcept;
+  void detach() noexcept;
+  void hold_until_released(std::shared_ptr<void> hold);
 
   [[nodiscard]] detail::checkpoint_directory& directory() noexcept { return directory_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -61,7 +63,7 @@ private:
     clock_type::time_point begun = {};  // once it is the current one
   };
 
-  [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty() && !writes_metrics_; }
+  [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty(); }
   [[nodiscard]] bool is_full() const noexcept { return queue_.size() + (current_ && current_->taken ? 1 : 0) >= options_.max_staged; }
   [[nodiscard]] std::optional<snapshot> take_waiting();
   void refuse_when_closed() const;
@@ -72,13 +74,12 @@ private:
   void release_current();
   void warn_of_unused_metrics() const noexcept;
   void leave_behind(std::unique_lock<std::mutex> lock) noexcept;
+  void release() noexcept;
   void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace);
   void fail(std::exception_ptr failure);
   bool try_again_later(const std::exception_ptr& failure);
   void give_up(std::exception_ptr failure);
   void finish();
-  void write_metrics();
-  void notify_when_idle();
 
   std::string path_;
   saver_options options_;
@@ -88,15 +89,15 @@ private:
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<job> queue_;         // waiting, oldest first
-  std::optional<job> current_;    // being written, or about to be
-  bool dropped_one_ = false;      // `acquire` took a waiting one's buffer
-  bool writes_metrics_ = false;   // a task for it is posted and has not ended
-  bool has_new_metrics_ = false;  // reported since that task began to write
+  std::deque<job> queue_;       // waiting, oldest first
+  std::optional<job> current_;  // being written, or about to be
+  bool dropped_one_ = false;    // `acquire` took a waiting one's buffer
   bool waits_to_retry_ = false;
   bool is_closing_ = false;
   bool is_late_ = false;   // a drain ran into its deadline
-  bool is_alone_ = false;  // closed, and not waited for
+  bool is_alone_ = false;  // closed, and not waited for: releases the directory itself once it is idle
+  bool is_released_ = false;
+  std::shared_ptr<void> hold_;  // until then
   alarm retry_;
   std::exception_ptr failure_;  // the first undelivered one
   std::atomic<bool> has_failure_ = false;

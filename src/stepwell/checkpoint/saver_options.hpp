@@ -64,6 +64,10 @@ struct keep_best {
   better direction = better::lower;
 };
 
+struct saver_options;
+/// @errors `invalid_argument_error` naming what makes no sense.
+void check_saver_options(const saver_options& options);
+
 /// Everything has a default; an empty pointer means the process-wide one.
 struct saver_options {
   std::string basename = "model.ckpt";

@@ -44,6 +44,11 @@ public:
   ///         above zero; failures of the file system.
   explicit checkpoint_saver_hook(const checkpoint_saver_options& options);
 
+  /// The same, but the directory is taken when the session begins, or with the first call of `saver()`. Makes no call to a file
+  /// system: for awaited sessions, which begin on a thread that may block.
+  /// @errors `invalid_argument_error` as above, and for saver options that make no sense.
+  [[nodiscard]] static checkpoint_saver_hook deferred(const checkpoint_saver_options& options);
+
   /// A hook that saves nothing, for sessions that may or may not save.
   [[nodiscard]] static checkpoint_saver_hook off() { return checkpoint_saver_hook(); }
   [[nodiscard]] bool is_on() const noexcept { return work_ != nullptr; }
@@ -88,7 +93,7 @@ public:
   }
 
   /// The saver: for pinning, metrics, what is saved so far. @pre `is_on()`.
-  [[nodiscard]] stepwell::saver& saver() noexcept { return work_->saver(); }
+  [[nodiscard]] stepwell::saver& saver() { return work_->saver(); }
 
   /// What the session does for it; null when off.
   [[nodiscard]] const std::shared_ptr<checkpoint_work>& work() const noexcept { return work_; }

@@ -14,15 +14,20 @@
 namespace stepwell {
 
 checkpoint_work::checkpoint_work(const checkpoint_saver_options& options)
-    : listeners_(options.listeners), summary_dir_(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir),
-      policy_(options.saver.when_busy), event_options_(options.events), saver_(std::in_place, options.checkpoint_dir, options.saver) {}
+    : listeners_(options.listeners), directory_(options.checkpoint_dir),
+      summary_dir_(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir), saver_options_(options.saver),
+      event_options_(options.events) {
+  check_saver_options(saver_options_);
+}
+
+saver& checkpoint_work::open() {
+  if (!saver_) { saver_.emplace(directory_, saver_options_); }
+  return *saver_;
+}
 
 void checkpoint_work::begin() {
-  if (std::exchange(is_closed_, false)) {  // a hook that is used again takes the directory again
-    const auto directory = saver_->directory();
-    const auto options = saver_->options();
-    saver_.emplace(directory, options);
-  }
+  if (std::exchange(is_closed_, false)) { saver_.reset(); }  // a hook that is used again takes the directory again
+  open();
   events_ = summary::writer::shared(summary_dir_, event_options_);
   for (const auto& listener : listeners_) { listener->begin(); }
 }
@@ -65,7 +70,7 @@ bool checkpoint_work::holds(const std::string& prefix) const {
 bool checkpoint_work::try_save(const boundary_state& state) {
   auto buffer = last_step_ ? buffers_->try_acquire() : saver_->try_acquire(*buffers_);
   if (!buffer) {
-    if (last_step_ || policy_ != when_busy::skip) { return false; }
+    if (last_step_ || saver_options_.when_busy != when_busy::skip) { return false; }
     warn_skipped(state.global_step);
     return true;
   }
@@ -142,6 +147,15 @@ void checkpoint_work::drain(const deadline& until) {
 void checkpoint_work::flush(const deadline& /*until*/) {
   is_closed_ = true;
   saver_->close();
+}
+
+void checkpoint_work::detach() {
+  if (std::exchange(is_closed_, true) || !saver_) { return; }
+  saver_->detach();
+}
+
+void checkpoint_work::hold_until_released(const std::shared_ptr<void>& hold) {
+  if (saver_) { saver_->hold_until_released(hold); }
 }
 
 void checkpoint_work::tell_before_save(std::int64_t step) {

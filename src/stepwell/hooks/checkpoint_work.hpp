@@ -27,13 +27,16 @@ struct checkpoint_saver_options;
 /// One saver with its buffers, listeners and notes in the event file.
 class checkpoint_work final : public boundary_work {
 public:
+  /// Takes nothing yet. @errors Those of `check_saver_options`.
   explicit checkpoint_work(const checkpoint_saver_options& options);
 
+  /// Takes the directory, unless this has it. @errors As `saver::saver`.
+  stepwell::saver& open();
   void begin();
   /// From now on failures and finished saves call the attention of `signals`; buffers are made for `state_bytes`.
   void attach(std::shared_ptr<session_signals> signals, std::size_t state_bytes);
 
-  [[nodiscard]] stepwell::saver& saver() noexcept { return *saver_; }
+  [[nodiscard]] stepwell::saver& saver() { return open(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
   /// Whether the checkpoint `prefix` is one of this directory.
   [[nodiscard]] bool holds(const std::string& prefix) const;
@@ -51,6 +54,8 @@ public:
   void attend() override;
   void drain(const deadline& until) override;
   void flush(const deadline& until) override;
+  void detach() override;
+  void hold_until_released(const std::shared_ptr<void>& hold) override;
   void report(session_metrics& all) const override;
 
 private:
@@ -60,8 +65,9 @@ private:
   void tell_after_save();
 
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners_;
+  std::string directory_;
   std::string summary_dir_;
-  when_busy policy_;
+  saver_options saver_options_;
   summary::writer_options event_options_;
   std::optional<snapshot_pool> buffers_;
   std::shared_ptr<session_signals> signals_;
@@ -76,7 +82,7 @@ private:
   session_metrics counts_;              // guarded by mutex_: only what is of saves
   std::atomic<bool> failed_ = false;
   bool is_closed_ = false;                // its session is
-  std::optional<stepwell::saver> saver_;  // never empty; last: its thread uses the members above
+  std::optional<stepwell::saver> saver_;  // empty until `open`; last: its thread uses the members above
 };
 
 }  // namespace stepwell

@@ -33,6 +33,7 @@ public:
 
   void end_trace() override;
   void flush(const deadline& until) override;
+  void detach() override { events_->detach(); }
 
 private:
   struct written_timeline {

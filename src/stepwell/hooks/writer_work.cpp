@@ -40,6 +40,8 @@ public:
     return [flushes = started_flush(*writer_), is_logged = is_failure_logged_] { wait_for(flushes, *is_logged); };
   }
 
+  void detach() override { writer_->detach(); }
+
 private:
   std::shared_ptr<Writer> writer_;
   std::shared_ptr<std::atomic<bool>> is_failure_logged_ = std::make_shared<std::atomic<bool>>(false);

@@ -276,6 +276,18 @@ result<void> byte_queue::flush(clock::time_point until) {
   return core_->flush(lock, until);
 }
 
+bool byte_queue::pending_flush::is_all() const {
+  const std::lock_guard lock(queue_->mutex);
+  return queue_->appended == target_;
+}
+
+void byte_queue::detach() {
+  std::unique_lock lock(core_->mutex);
+  if (std::exchange(core_->is_closed, true)) { return; }
+  core_->notify();
+  core_->want_all(lock);
+}
+
 result<void> byte_queue::close(clock::time_point until) {
   core& all = *core_;
   std::unique_lock lock(all.mutex);

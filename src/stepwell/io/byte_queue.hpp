@@ -80,6 +80,8 @@ public:
     /// task has not begun; so it may be called on a thread of the pool.
     /// @errors The first failure of the sink, unless the bytes were synced before it.
     [[nodiscard]] result<void> wait() const;
+    /// True if nothing was queued since the request.
+    [[nodiscard]] bool is_all() const;
 
   private:
     friend class byte_queue;
@@ -101,6 +103,10 @@ public:
   /// `flush`, then closes the sink. Appending is over; those who are blocked are refused. The second call does nothing.
   /// @errors As `flush`, then those of closing. After `deadline_exceeded` the sink is closed whenever it is done.
   result<void> close(clock::time_point until = forever);
+
+  /// Like `close`, but waits for nothing: what is queued is written and synced on the pool, and then the sink is destroyed.
+  /// A failure is told to `on_failure`.
+  void detach();
 
   /// True once there is a failure. @cost One relaxed load: ask it at each step.
   [[nodiscard]] bool has_failed() const noexcept;

@@ -13,6 +13,7 @@
 #include "stepwell/session/async_parts.hpp"
 #include "stepwell/session/async_sources.hpp"
 #include "stepwell/session/session_core.hpp"
+#include "stepwell/session/session_release.hpp"
 #include "stepwell/session/step_driver.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -202,9 +203,19 @@ public:
     if (running_) { running_->settle(); }
     if (bell_ != nullptr) { bell_->ring(); }
     core_->positions().leave_sources();  // they may be gone: nothing says that a source outlives the session
+    begin_release();
     core_->let_go();
     if (!is_visiting_) { dispose(); }  // else what is visited still uses it
   }
+
+  /// Tells when all that this session has locked is released.
+  [[nodiscard]] const std::shared_ptr<release_state>& release() const noexcept { return release_; }
+  /// The session is about to be left: the release is reported once its works have released what they locked, and `end_release`
+  /// was called or the session's parts are destroyed.
+  void begin_release() noexcept {
+    log_failure("while a session is left", [this] { core_->control().hold_until_released(unreleased_); });
+  }
+  void end_release() noexcept { unreleased_.reset(); }
 
   bool has_begun = false;  // its hooks
   bool is_started = false;
@@ -258,6 +269,7 @@ private:
   void dispose() noexcept {
     sources_.release_leases();
     core_.reset();
+    end_release();
   }
   /// The hooks of a session that is made, up to its first boundary. As `create`.
   asio::awaitable<bool> tell_of_creation() {
@@ -312,6 +324,8 @@ private:
   std::shared_ptr<coro::errand> running_;
   const coro::bell* bell_ = nullptr;
   source_holders<async_core> sources_;
+  std::shared_ptr<release_state> release_ = std::make_shared<release_state>();
+  std::shared_ptr<void> unreleased_ = release_at_end(release_);
 };
 
 }  // namespace stepwell::detail

@@ -115,6 +115,7 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   co_await throw_if_cancelled();
   auto let_go = [&core] { core.let_go(); };
   std::exception_ptr failure;
+  self->begin_release();
   try {
     if (self->is_started) {
       co_await detail::close_hooks_and_all(*self);
@@ -123,7 +124,29 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
     }
   } catch (...) { failure = std::current_exception(); }
   self->sources().release_leases();
+  if (self->is_started) { self->end_release(); }
   if (failure) { std::rethrow_exception(failure); }
+  co_return nothing();
+}
+
+/// As `session_frame::abandon`, on a thread that may block. A cancellation is not heard: it may be what has ended the loop.
+template<class Async>
+asio::awaitable<nothing> abandon_awaited(std::shared_ptr<Async> self, std::exception_ptr why) {
+  const typename Async::operation now(*self);
+  auto& core = self->core();
+  if (core.is_closed()) { co_return nothing(); }
+  const bool is_started = self->is_started;
+  auto leave = [&core, &why, is_started] {
+    if (is_started) {
+      core.abandon(why);
+    } else {
+      core.let_go();
+    }
+  };
+  self->begin_release();
+  co_await self->elsewhere(workshop::helpers, leave);
+  self->sources().release_leases();
+  if (is_started) { self->end_release(); }
   co_return nothing();
 }
 

@@ -12,11 +12,13 @@
 #include "stepwell/session/async_snapshot.hpp"
 #include "stepwell/session/async_steps.hpp"
 #include "stepwell/session/monitored_session.hpp"
+#include "stepwell/session/session_release.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,7 +64,8 @@ namespace stepwell {
 /// last checkpoint made, no input or output waited for; who still awaits gets `operation_aborted`. It does wait for a piece
 /// of its work that is on another thread at that moment, since that uses model and hooks, and for the session's own threads,
 /// which are asked to stop. A hook or a model that is being awaited is not waited for: hooks and batch live until it has
-/// ended, and model and source must. What was being written is finished in the background; until then its directory is held.
+/// ended, and model and source must. What was being written is finished in the background; until then its directory is held,
+/// and `release_handle` tells when it no longer is. `async_abandon` and `async_with` leave after an error and wait for that.
 ///
 /// @lifetime Refers to the model, which must outlive it, and so must the executor of `steps_on`. A source must live as long
 ///           as steps are taken from it, one on another thread at the session's end included. It must outlive what
@@ -209,6 +212,22 @@ public:
   auto async_close(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::close_awaited(self); });
   }
+
+  /// Leaves after an error: hooks get `on_error` unless they had it, none is ended, no checkpoint is made. Waits for all I/O
+  /// under way, at most for the session's `stop_grace_period`, and releases the directory. After a close it does nothing.
+  /// @errors None: what fails is logged.
+  /// @cancel Ignored: a cancellation may be the error.
+  template<class Token = token_type>
+  auto async_abandon(std::exception_ptr failure = nullptr, Token&& token = Token()) {
+    return whole<void>(std::forward<Token>(token),
+                       [self = async_, failure = std::move(failure)] { return detail::abandon_awaited(self, failure); });
+  }
+
+  /// Returns what tells when this session has released its directory, also after its end.
+  [[nodiscard]] session_release release_handle() const { return session_release(async_->release()); }
+
+  /// Whether this very exception came out of a hook, where the end of the data is a failure (D-18).
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core().came_from_hook(failure); }
 
   /// Whether the loop should end. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core().should_stop(); }

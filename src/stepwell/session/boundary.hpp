@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace stepwell {
@@ -79,6 +80,11 @@ public:
   virtual void drain(const deadline& /*until*/) {}
   /// Closing, last of all: nothing is written after this. @errors `deadline_exceeded_error` when that takes longer.
   virtual void flush(const deadline& /*until*/) {}
+
+  /// The session is abandoned: starts what is still to be written and waits for nothing. That is finished in the background.
+  virtual void detach() {}
+  /// Keeps `hold` until all files that this work has locked are released, also in the background.
+  virtual void hold_until_released(const std::shared_ptr<void>& /*hold*/) {}
 
   /// Adds what there is to tell of it.
   virtual void report(session_metrics& /*all*/) const {}

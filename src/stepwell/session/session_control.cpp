@@ -209,6 +209,19 @@ void session_control::report(session_metrics& all) const {
   for (const auto& work : all_works()) { work->report(all); }
 }
 
+void session_control::detach() noexcept {
+  for (const auto& work : all_works()) {
+    detail::log_failure("while letting a session go", [&] { work->detach(); });
+  }
+  for (auto& failure : signals_->take_failures()) {
+    detail::log_failure("while letting a session go", [&] { std::rethrow_exception(std::move(failure)); });
+  }
+}
+
+void session_control::hold_until_released(const std::shared_ptr<void>& hold) const {
+  for (const auto& work : all_works()) { work->hold_until_released(hold); }
+}
+
 void session_control::drain_and_flush(const deadline& until) {
   detail::first_failure failures;
   failures.attempt([&] { drain(until); });

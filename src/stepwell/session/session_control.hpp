@@ -120,6 +120,10 @@ public:
 
   /// Closing: waits for all work, then flushes it. Every work is drained and flushed; the first failure is thrown.
   void drain_and_flush(const deadline& until);
+  /// Abandoning: all works finish in the background. What failed there so far is logged.
+  void detach() noexcept;
+  /// Every work keeps `hold` until what it has locked is released.
+  void hold_until_released(const std::shared_ptr<void>& hold) const;
   /// Adds what the works have to tell.
   void report(session_metrics& all) const;
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;

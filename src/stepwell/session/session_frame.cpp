@@ -285,7 +285,7 @@ void session_frame::let_go() noexcept {
   control_.end_trace();
   control_.drop_requests();
   threads_.request_stop();
-  leave_work();
+  control_.detach();
   detail::log_failure("while letting a session go", [&] { join(grace()); });
   close_raw();
 }

@@ -118,14 +118,6 @@ void session_life::leave_threads() noexcept {
   is_left_ = true;
 }
 
-void session_life::leave_work() noexcept {
-  try {
-    control_.drain_and_flush(deadline(*control_.time(), control_.time()->now()));
-  } catch (const std::exception& unfinished) { log_info(std::string("a session is let go: ") + unfinished.what()); } catch (...) {
-    log_info("a session is let go: a failure of unknown type");
-  }
-}
-
 void session_life::overcome_or_throw(function_ref<void()> action) const {
   try {
     action();

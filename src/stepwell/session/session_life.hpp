@@ -97,8 +97,6 @@ protected:
   /// What the threads of a session that was left had to say is said.
   void join(const deadline& until);
   void leave_threads() noexcept;
-  /// Nobody waits for what is under way from here on; it goes on alone.
-  void leave_work() noexcept;
   /// What a recovery may overcome is no reason to fail while leaving (contract WRAP-1, REC-3).
   void overcome_or_throw(function_ref<void()> action) const;
   /// Why threads had the loop end; nothing where a recovery goes on instead.

@@ -56,7 +56,7 @@ private:
   std::string path_;
   bool is_csv_;
   std::shared_ptr<io::file_system> files_;
-  text_log log_;  // its lock outlives the output
+  text_log log_;
   output output_;
 };
 
@@ -65,7 +65,11 @@ metric_writer::metric_writer(std::string path, metric_writer_options options, ki
 
 metric_writer::~metric_writer() {
   try {
-    close(core_->out().last_deadline());
+    if (core_->out().is_detached()) {
+      core_->out().close_detached();
+    } else {
+      close(core_->out().last_deadline());
+    }
   } catch (const std::exception& failure) { log_error(fmt::format("closing {}: {}", path(), failure.what())); }
 }
 
@@ -74,6 +78,7 @@ void metric_writer::add_start(std::int64_t step) { core_->add(start_tag, {}, ste
 void metric_writer::flush(clock::time_point until) { core_->out().flush(until); }
 void metric_writer::request_flush() { core_->out().request_flush(); }
 io::byte_queue::pending_flush metric_writer::start_flush() { return core_->out().start_flush(); }
+void metric_writer::detach() { core_->out().detach(); }
 void metric_writer::close(clock::time_point until) { core_->out().close(until); }
 void metric_writer::on_failure(std::function<void(const status&)> action) { core_->out().listeners().add(std::move(action)); }
 

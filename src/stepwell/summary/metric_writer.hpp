@@ -69,6 +69,9 @@ public:
   /// `flush`, then closes the file. The second call does nothing.
   void close(clock::time_point until = io::byte_queue::forever);
 
+  /// Starts a flush of all that was added so far. Unless more is added, the destructor does not wait for it.
+  void detach();
+
   /// Calls `action` once with the first failure, on a thread of the pool; at once if there is one already. It must not
   /// use this writer. Several may be told.
   void on_failure(std::function<void(const status&)> action);
@@ -85,7 +88,7 @@ public:
 protected:
   enum class kind { csv, json_lines };
   metric_writer(std::string path, metric_writer_options options, kind what);
-  /// `close`; what it would throw is logged. After a `flush` that ran into its deadline it does not wait.
+  /// `close`; what it would throw is logged. After `detach`, or a `flush` that ran into its deadline, it does not wait.
   ~metric_writer();
 
 private:

@@ -69,6 +69,32 @@ void output::arm_flush_timer() {
   timer_ = alarm(time(), when, [due = flush_due_] { due->store(true, std::memory_order_relaxed); });
 }
 
+void output::cancel_flush_timer() {
+  const std::lock_guard lock(timer_mutex_);
+  timer_.cancel();
+}
+
+void output::detach() {
+  auto started = start_flush();
+  const std::lock_guard lock(detach_mutex_);
+  detached_ = std::move(started);
+}
+
+bool output::is_detached() const {
+  const std::lock_guard lock(detach_mutex_);
+  return detached_ && detached_->is_all();
+}
+
+void output::close_detached() {
+  if (is_closed_.exchange(true)) { return; }
+  is_over_ = true;
+  cancel_flush_timer();
+  if (!is_delivered_.exchange(true)) {
+    listeners_->add([name = options_.name](const status& failure) { log_error(fmt::format("the {}: {}", name, failure.to_string())); });
+  }
+  queue_.detach();
+}
+
 void output::request_flush() {
   if (!is_over()) { queue_.request_flush(); }
 }
@@ -88,10 +114,7 @@ void output::flush(clock::time_point until) {
 void output::close(clock::time_point until) {
   if (is_closed_.exchange(true)) { return; }
   is_over_ = true;
-  {
-    const std::lock_guard lock(timer_mutex_);
-    timer_.cancel();
-  }
+  cancel_flush_timer();
   const auto closed = queue_.close(until);
   if (!closed && !is_delivered_.exchange(true)) { throw_status(closed.error()); }
 }

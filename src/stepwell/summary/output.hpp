@@ -74,6 +74,12 @@ public:
   /// Also after `close`, which may have left bytes to be written.
   [[nodiscard]] io::byte_queue::pending_flush start_flush() { return queue_.start_flush(); }
   void close(clock::time_point until);
+  /// Starts a flush, after which the end of this output waits for nothing, unless more is added meanwhile.
+  void detach();
+  /// Whether that is so. The end is then `close_detached`.
+  [[nodiscard]] bool is_detached() const;
+  /// Like `close`, but does not wait: a failure is logged when it happens.
+  void close_detached();
   /// How long its end may wait: not at all after a flush that ran into its deadline.
   [[nodiscard]] clock::time_point last_deadline() const { return is_late_ ? options_.queue.time->now() : io::byte_queue::forever; }
 
@@ -86,6 +92,7 @@ private:
   void refused(const status& why);
   void flush_if_due();
   void arm_flush_timer();
+  void cancel_flush_timer();
 
   const output_options options_;
   std::shared_ptr<failure_listeners> listeners_ = std::make_shared<failure_listeners>();
@@ -95,6 +102,9 @@ private:
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_delivered_ = false;  // the failure was thrown
   std::atomic<bool> is_late_ = false;       // a flush ran into its deadline, and none has ended since
+
+  mutable std::mutex detach_mutex_;
+  std::optional<io::byte_queue::pending_flush> detached_;  // guarded by detach_mutex_
 
   std::mutex timer_mutex_;
   std::shared_ptr<std::atomic<bool>> flush_due_ = std::make_shared<std::atomic<bool>>(false);

@@ -2,6 +2,7 @@
 #include "stepwell/summary/text_log.hpp"
 
 #include "stepwell/base/log.hpp"
+#include "stepwell/io/file_lock.hpp"
 #include "stepwell/io/path.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +22,21 @@ result<std::string> text_at(io::file& file, std::uint64_t offset, std::size_t si
   text.resize(*count);
   return text;
 }
+
+/// A file that stays locked until nobody writes to it any more, also in the background.
+class locked_sink final : public io::byte_sink {
+public:
+  locked_sink(std::unique_ptr<io::file_lock> lock, std::unique_ptr<io::byte_sink> target)
+      : lock_(std::move(lock)), target_(std::move(target)) {}
+
+  result<void> write(std::span<const std::byte> bytes) override { return target_->write(bytes); }
+  result<void> sync() override { return target_->sync(); }
+  result<void> close() override { return target_->close(); }
+
+private:
+  std::unique_ptr<io::file_lock> lock_;  // released last
+  std::unique_ptr<io::byte_sink> target_;
+};
 
 /// How much of the file is whole lines.
 result<std::uint64_t> whole_lines(io::file& file, std::uint64_t size) {
@@ -68,7 +84,8 @@ result<text_log> open_text_log(io::file_system& files, const std::string& path, 
   if (*size == 0) {
     if (auto synced = files.sync_directory(directory); !synced) { return std::move(synced).error(); }
   }
-  return text_log{std::move(lock).value(), io::sink_into(std::move(file).value(), *whole), *whole == 0};
+  auto target = io::sink_into(std::move(file).value(), *whole);
+  return text_log{std::make_unique<locked_sink>(std::move(lock).value(), std::move(target)), *whole == 0};
 }
 
 }  // namespace stepwell::summary

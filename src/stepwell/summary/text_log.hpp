@@ -5,7 +5,6 @@
 
 #include "stepwell/base/result.hpp"
 #include "stepwell/io/byte_sink.hpp"
-#include "stepwell/io/file_lock.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <memory>
@@ -16,9 +15,8 @@ namespace stepwell::summary {
 
 /// A file of lines, open at its end.
 struct text_log {
-  std::unique_ptr<io::file_lock> lock;
-  std::unique_ptr<io::byte_sink> sink;
-  bool is_new = false;  ///< Nothing is in it.
+  std::unique_ptr<io::byte_sink> sink;  ///< Holds the lock of the file while it lives.
+  bool is_new = false;                  ///< Nothing is in it.
 };
 
 /// The file `path`, made with its directory where it is not there, else cut after its last whole line.

@@ -45,7 +45,11 @@ writer::writer(std::string directory, writer_options options) : core_(std::make_
 
 writer::~writer() {
   try {
-    close(core_->out().last_deadline());
+    if (core_->out().is_detached()) {
+      core_->out().close_detached();
+    } else {
+      close(core_->out().last_deadline());
+    }
   } catch (const std::exception& failure) { log_error(fmt::format("closing the event file {}: {}", path(), failure.what())); }
 }
 
@@ -177,6 +181,11 @@ void writer::flush(clock::time_point until) {
 }
 void writer::close(clock::time_point until) {
   for_all(*core_, [&](output& file) { file.close(until); }, until);
+}
+
+void writer::detach() {
+  core_->out().detach();
+  for (const auto& metric : core_->metrics()) { metric->detach(); }
 }
 
 void writer::on_failure(std::function<void(const status&)> action) {

@@ -75,8 +75,8 @@ public:
   explicit writer(std::string directory, writer_options options);
   writer(const writer&) = delete;
   writer& operator=(const writer&) = delete;
-  /// `close`; what it would throw is logged. After a `flush` that ran into its deadline it does not wait: the file is
-  /// finished in the background, as far as the disk allows while the process lives.
+  /// `close`; what it would throw is logged. After `detach`, or a `flush` that ran into its deadline, it does not wait: the file
+  /// is finished in the background, as far as the disk allows while the process lives.
   ~writer();
 
   /// The writer of `directory` in this process: by its canonical path, made at the first call and whenever nobody holds
@@ -143,6 +143,10 @@ public:
   /// `flush`, then closes the file. The second call does nothing.
   /// @errors As `flush`.
   void close(clock::time_point until = io::byte_queue::forever);
+
+  /// Starts a flush of all that was added so far. Unless more is added, the destructor does not wait for it. For a session
+  /// that is left on a thread that must not block.
+  void detach();
 
   /// Calls `action` once with the first failure, on a thread of the pool; at once if there is one already. It must not
   /// use this writer. Several may be told. @lifetime Kept until the writer is gone.

@@ -40,9 +40,9 @@ using async_training_session_of = detail::session_of_hooks<async_monitored_sessi
 ///     auto session = monitored_training_session(defer_start, model, options);                // made inside an awaited expression
 ///     co_await session.async_start();
 ///
-/// This call itself makes the hooks: it creates and locks the directory, and reads its state file.
-/// @errors   `invalid_argument_error` for options and names that make no sense; `failed_precondition_error` naming who else
-///           holds the directory.
+/// This call makes no call to a file system. `async_start` creates and locks the directory, and reads what is in it, on a
+/// thread of the library's; there a directory that is held by another is a `failed_precondition_error` naming the holder.
+/// @errors   `invalid_argument_error` for options and names that make no sense.
 /// @lifetime `model` must outlive the session.
 template<class Model, class... Hooks>
 [[nodiscard]] auto monitored_training_session(const deferred_start& start, Model&& model,

@@ -77,19 +77,20 @@ void refuse_negative_options(const plain_options& options) {
   detail::refuse_negative("preemption_grace", options.preemption_grace);
 }
 
-checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options) {
+checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options, bool is_deferred) {
   check_metrics(options);
   const auto period =
       choose_cadence({"save_checkpoint_steps", options.save_checkpoint_steps, "save_checkpoint_secs", options.save_checkpoint_secs},
                      cadence{.every_secs = std::chrono::duration<double>(default_save_secs)});
   if (!options.is_chief || options.checkpoint_dir.empty() || !period) { return checkpoint_saver_hook::off(); }
-  return checkpoint_saver_hook({.checkpoint_dir = options.checkpoint_dir,
-                                .save_secs = secs_of(*period),
-                                .save_steps = steps_of(*period),
-                                .saver = saver_options_of(options),
-                                .listeners = options.listeners,
-                                .summary_dir = options.summary_dir,
-                                .events = event_options(options)});
+  const checkpoint_saver_options made{.checkpoint_dir = options.checkpoint_dir,
+                                      .save_secs = secs_of(*period),
+                                      .save_steps = steps_of(*period),
+                                      .saver = saver_options_of(options),
+                                      .listeners = options.listeners,
+                                      .summary_dir = options.summary_dir,
+                                      .events = event_options(options)};
+  return is_deferred ? checkpoint_saver_hook::deferred(made) : checkpoint_saver_hook(made);
 }
 
 step_counter_hook make_step_counter_hook(const plain_options& options) {

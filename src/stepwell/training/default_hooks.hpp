@@ -69,7 +69,8 @@ struct plain_options {
   const std::shared_ptr<stepwell::clock>& clock;
 };
 /// Hooks that do nothing where the options say so, and for a worker.
-[[nodiscard]] checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options);
+/// `is_deferred`: it takes the directory when the session begins.
+[[nodiscard]] checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options, bool is_deferred);
 [[nodiscard]] step_counter_hook make_step_counter_hook(const plain_options& options);
 /// What the summary hook does besides its ops; null when it is off.
 [[nodiscard]] std::shared_ptr<summary_work> make_summary_work(const plain_options& options);

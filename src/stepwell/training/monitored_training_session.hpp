@@ -83,7 +83,7 @@ auto make_training_session(Model& model, const training_options<Model>& options,
   refuse_negative_options(plain);
   auto counter = make_step_counter_hook(plain);
   auto summaries = make_summary_hook(plain, options);
-  auto saver = make_checkpoint_saver_hook(plain);
+  auto saver = make_checkpoint_saver_hook(plain, sizeof...(First) > 0);  // an awaited session begins on a thread that may block
   auto settings = make_session_settings(plain, saver);
   const auto make = [&](First... one, auto... flat) {
     return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings),

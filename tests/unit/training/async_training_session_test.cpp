@@ -8,10 +8,12 @@
 
 #include <stepwell/training/async_training_session.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <thread>
 
 namespace sw = stepwell;
 using namespace sw::test;
@@ -61,6 +63,32 @@ TEST_CASE("an awaited training session saves by its cadence, stops by a signal, 
   CHECK(rig.await(last_step_of(session, source)) == 5);
   CHECK(same(rig.model, model_after(5)));
   CHECK(rig.steps() == "0 2 3 5");  // every second step from the last save on
+}
+
+TEST_CASE("an awaited training session calls a file system only on other threads, and not before async_start", "[training][async]") {
+  async_rig rig;
+  std::atomic<int> on_this_thread = 0;
+  rig.files->before_each(
+      [&, here = std::this_thread::get_id()](const event&) { on_this_thread += std::this_thread::get_id() == here ? 1 : 0; });
+  auto options = rig.options();
+  options.save_summaries_steps = 1;
+  counting_source source;
+  auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 3}});
+  CHECK(rig.files->operations() == 0);
+  auto other = sw::monitored_training_session(sw::defer_start, rig.model, options);  // holds nothing yet
+  CHECK(rig.await(last_step_of(session, source)) == 3);
+  CHECK(rig.files->operations() > 0);
+  CHECK(on_this_thread == 0);
+}
+
+TEST_CASE("an awaited training session is refused its directory by async_start", "[training][async]") {
+  async_rig rig;
+  auto holder = rig.start();
+  auto session = sw::monitored_training_session(sw::defer_start, rig.model, rig.options());
+  CHECK_THROWS_AS(rig.await(session.async_start()), sw::failed_precondition_error);
+  auto bad = rig.options();
+  bad.saver.basename = "";
+  CHECK_THROWS_AS(sw::monitored_training_session(sw::defer_start, rig.model, bad), sw::invalid_argument_error);
 }
 
 TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on",

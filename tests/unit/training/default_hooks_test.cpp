@@ -94,9 +94,9 @@ TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two period
 TEST_CASE("a worker may be given metrics and no place for event files, since it writes none", "[training]") {
   const auto file = std::shared_ptr<sw::summary::metric_writer>();
   const adding_options of_chief{.metrics = {file}};
-  CHECK_THROWS_AS(sw::make_checkpoint_saver_hook(sw::plain_options_of(of_chief)), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::make_checkpoint_saver_hook(sw::plain_options_of(of_chief), false), sw::invalid_argument_error);
   const adding_options of_worker{.master = "local:metrics", .is_chief = false, .metrics = {file}};
-  CHECK_FALSE(sw::make_checkpoint_saver_hook(sw::plain_options_of(of_worker)).is_on());
+  CHECK_FALSE(sw::make_checkpoint_saver_hook(sw::plain_options_of(of_worker), false).is_on());
 }
 
 TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two periods is said", "[training]") {
