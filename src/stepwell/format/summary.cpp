@@ -83,7 +83,9 @@ struct value_writer {
   void operator()(std::monostate) const {}
   void operator()(float value) const { message.set_simple_value(value); }
   void operator()(const tensor& value) const { write_tensor(value, *message.mutable_tensor()); }
-  void operator()(const opaque_tensor& value) const { message.mutable_tensor()->ParseFromString(value.bytes); }
+  void operator()(const opaque_tensor& value) const {
+    static_cast<void>(message.mutable_tensor()->ParseFromString(value.bytes));  // bytes of a tensor that was read: they parse
+  }
   void operator()(const obsolete_histogram& value) const { message.set_obsolete_old_style_histogram(value.bytes); }
   void operator()(const histogram_value& value) const {
     auto& histo = *message.mutable_histo();
