@@ -225,7 +225,9 @@ set(STEPWELL_TORCH_HEADERS
 
 set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/failure_text.hpp
+  stepwell/base/memory_shortage.hpp
   stepwell/base/narrow_number.hpp
+  stepwell/base/start_thread.hpp
   stepwell/kernel/crc32c_detail.hpp
   stepwell/format/little_endian.hpp
   stepwell/format/parse_message.hpp

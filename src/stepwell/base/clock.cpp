@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/clock.hpp"
 
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/start_thread.hpp"
+
 #include <cassert>
 #include <thread>
 
@@ -44,7 +47,7 @@ public:
   alarm_id call_at(time_point when, std::function<void()> action) override {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
-      thread_ = std::thread([this] { run(); });
+      thread_ = value_or_throw(detail::start_thread("stepwell clock", [this] { run(); }));
     }
     const auto id = next_id_++;
     alarms_.emplace(when, entry{id, std::move(action)});

@@ -37,6 +37,7 @@ public:
 
   /// Calls `action` once `when` has come, on a thread of the clock's (a held clock: on the one that advances it),
   /// never from within this call. `action` must be short and must not throw.
+  /// @errors `resource_exhausted_error` if the clock needs a thread and the system has no more.
   virtual alarm_id call_at(time_point when, std::function<void()> action) = 0;
   /// Forgets an alarm. When it returns, the action is not running and will not run, unless it is the action that calls.
   /// @pre The caller holds no lock that the action takes: it may have to wait for the action.

@@ -2,6 +2,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/memory_shortage.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/checkpoint/stored_checkpoint.hpp"
 #include "stepwell/format/string_tensor.hpp"
@@ -214,7 +215,7 @@ void checkpoint_reader::read_into(std::string_view name, std::span<std::byte> ta
 }
 
 void checkpoint_reader::verify() const {
-  std::vector<std::byte> scratch(block_size);
+  auto scratch = detail::with_memory("could not check it", prefix(), [] { return std::vector<std::byte>(block_size); });
   for (const auto& tensor : core_->tensors) { core_->check_tensor(tensor, scratch); }
   core_->verified = true;
 }
@@ -226,7 +227,8 @@ void checkpoint_reader::verify(std::string_view name) const {
                                           to_string(stored.entry.dtype)),
                               core_->prefix);
   }
-  std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, stored.entry.size_bytes)));
+  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(block_size, stored.entry.size_bytes));
+  auto scratch = detail::with_memory("could not check it", prefix(), [size] { return std::vector<std::byte>(size); });
   core_->check_tensor(stored, scratch);
 }
 

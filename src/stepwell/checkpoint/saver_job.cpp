@@ -4,6 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/memory_shortage.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/saver_core.hpp"
 
@@ -59,7 +60,8 @@ void saver::core::run() {
   const auto trace = current_->taken->trace();  // of the session that asked for this save
   try {
     const trace_scope scope(trace);
-    saved = directory_.write(*current_->taken, current_->before_commit);  // `current_` is ours until `finish`
+    const auto write = [this] { return directory_.write(*current_->taken, current_->before_commit); };  // `current_` is ours until `finish`
+    saved = detail::with_memory("could not save a checkpoint", path_, write);
   } catch (...) { failure = std::current_exception(); }
   if (saved) {
     succeed(*saved, trace);
@@ -105,18 +107,23 @@ bool saver::core::try_again_later(const std::exception_ptr& failure) {
   const auto& policy = options_.on_error;
   if (is_closing_ || current_->tries >= policy.retries() || !may_mend_itself(failure)) { return false; }
   const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current_->tries, 20));
+  try {
+    retry_ = alarm(time_, time_->now() + wait, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) { return; }
+      std::unique_lock waking(self->mutex_);
+      const bool is_due = std::exchange(self->waits_to_retry_, false);
+      waking.unlock();
+      if (is_due) { self->post_current(); }
+    });
+  } catch (const error& refused) {  // no thread for the alarm
+    log_warning(std::string("a checkpoint is not tried again: ") + refused.what());
+    return false;
+  }
+  waits_to_retry_ = true;  // the alarm waits for the mutex
   ++current_->tries;
   log_warning(fmt::format("{}; try {} of {} in {:.1f} s", text_of(failure), current_->tries, policy.retries(),
                           std::chrono::duration<double>(wait).count()));
-  waits_to_retry_ = true;
-  retry_ = alarm(time_, time_->now() + wait, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self) { return; }
-    std::unique_lock waking(self->mutex_);
-    const bool is_due = std::exchange(self->waits_to_retry_, false);
-    waking.unlock();
-    if (is_due) { self->post_current(); }
-  });
   return true;
 }
 

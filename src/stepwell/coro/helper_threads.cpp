@@ -2,13 +2,13 @@
 #include "stepwell/coro/helper_threads.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/start_thread.hpp"
 #include "stepwell/base/thread_name.hpp"
 
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -57,11 +57,12 @@ helper_threads::~helper_threads() {
 void helper_threads::post(std::function<void()> job) {
   const std::lock_guard lock(state_->mutex);
   if (state_->idle <= state_->jobs.size() && state_->threads < state_->limit) {
-    try {
-      std::thread([kept = state_] { kept->work(); }).detach();
+    auto started = stepwell::detail::start_thread("stepwell aside", [kept = state_] { kept->work(); });
+    if (started) {
+      started->detach();
       ++state_->threads;
-    } catch (const std::system_error& failure) {
-      if (state_->threads == 0) { throw resource_exhausted_error(std::string("no thread for what may wait: ") + failure.what()); }
+    } else if (state_->threads == 0) {
+      throw_status(std::move(started).error());
     }
   }
   state_->jobs.push_back(std::move(job));
@@ -69,14 +70,11 @@ void helper_threads::post(std::function<void()> job) {
 }
 
 void helper_threads::post_apart(std::function<void()> job) {
-  try {
-    std::thread([kept = std::move(job)] {
-      set_thread_name("stepwell apart");
-      kept();
-    }).detach();
-  } catch (const std::system_error& failure) {
-    throw resource_exhausted_error(std::string("no thread for what waits for others: ") + failure.what());
-  }
+  const auto run = [kept = std::move(job)] {
+    set_thread_name("stepwell apart");
+    kept();
+  };
+  value_or_throw(stepwell::detail::start_thread("stepwell apart", run)).detach();
 }
 
 helper_threads& helper_threads::shared() {

@@ -2,6 +2,7 @@
 #include "stepwell/io/byte_queue.hpp"
 
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/memory_shortage.hpp"
 #include "stepwell/base/trace.hpp"
 
 #include <algorithm>
@@ -17,11 +18,17 @@ namespace stepwell::io {
 namespace {
 
 /// Uninitialised memory, so that only what is used is ever touched.
-/// @errors std::bad_alloc; no object is larger than a pointer difference can say.
+/// @errors `resource_exhausted_error`; no object is larger than a pointer difference can say.
 struct buffer {
-  explicit buffer(std::size_t bytes)
-      : memory(std::in_range<std::ptrdiff_t>(bytes) ? std::make_unique_for_overwrite<std::byte[]>(bytes) : throw std::bad_alloc()),
-        size(bytes) {}
+  explicit buffer(std::size_t bytes) : memory(allocate(bytes)), size(bytes) {}
+
+  static std::unique_ptr<std::byte[]> allocate(std::size_t bytes) {
+    return stepwell::detail::with_memory("could not make a queue of " + std::to_string(bytes) + " bytes", {}, [bytes] {
+      if (!std::in_range<std::ptrdiff_t>(bytes)) { throw std::bad_alloc(); }
+      return std::make_unique_for_overwrite<std::byte[]>(bytes);
+    });
+  }
+
   std::unique_ptr<std::byte[]> memory;
   std::size_t size;
 };
@@ -123,7 +130,14 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     lock.lock();
     if (!outcome) { return fail(lock, outcome.error()); }
     written += count;
-    if (writing.size > half) { writing = buffer(half); }  // it had grown for one large record
+    if (writing.size > half) { shrink_writing(); }  // it had grown for one large record
+  }
+
+  /// Without memory for a smaller buffer the large one stays in use.
+  void shrink_writing() {
+    try {
+      writing = buffer(half);
+    } catch (const resource_exhausted_error& none) { log_debug(none.what()); }
   }
 
   void sync(std::unique_lock<std::mutex>& lock) {
@@ -184,7 +198,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     try {
       filling = buffer(bytes);
       return std::nullopt;
-    } catch (const std::bad_alloc&) {
+    } catch (const resource_exhausted_error&) {
       return status(errc::resource_exhausted,
                     "could not queue a record of " + std::to_string(bytes) + " bytes: there is not enough memory; write smaller records");
     }

@@ -48,6 +48,7 @@ public:
   /// No deadline.
   static constexpr clock::time_point forever = clock::time_point::max();
 
+  /// @errors `resource_exhausted_error` without memory for the capacity.
   explicit byte_queue(std::unique_ptr<byte_sink> sink, byte_queue_options options = {});
   byte_queue(const byte_queue&) = delete;
   byte_queue& operator=(const byte_queue&) = delete;

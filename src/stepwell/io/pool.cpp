@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/pool.hpp"
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/start_thread.hpp"
+#include "stepwell/base/thread_name.hpp"
 #include "stepwell/io/pool_executor.hpp"
 
 #include <exception>
@@ -22,14 +25,27 @@ void run_guarded(const std::function<void()>& job) noexcept {
 
 }  // namespace
 
-pool::pool(std::size_t threads) : threads_(std::make_shared<implementation>(threads)) {}
+pool::pool(std::size_t threads) : threads_(std::make_shared<implementation>(threads)) {
+  threads_->threads.reserve(threads);
+  for (std::size_t i = 0; i < threads; ++i) {
+    const auto name = "stepwell io " + std::to_string(i);
+    auto started = stepwell::detail::start_thread(name, [name, kept = threads_] {
+      set_thread_name(name);
+      kept->context.run();
+    });
+    if (!started) { join(); }
+    threads_->threads.push_back(value_or_throw(std::move(started)));
+  }
+}
 
 pool::~pool() {
-  if (running_in_this_thread()) {
-    std::thread([last = std::move(threads_)] { last->join(); }).detach();
-  } else {
+  if (!running_in_this_thread()) {
     join();
+    return;
   }
+  threads_->take_no_more();
+  for (auto& thread : threads_->threads) { thread.detach(); }
+  threads_->threads.clear();
 }
 
 void pool::post(std::function<void()> job) {
@@ -41,9 +57,13 @@ bool pool::resume_soon(std::coroutine_handle<> waiting) {
   return threads_->try_post([waiting] { waiting.resume(); });
 }
 
-void pool::join() { threads_->join(); }
+void pool::join() {
+  threads_->take_no_more();
+  for (auto& thread : threads_->threads) { thread.join(); }
+  threads_->threads.clear();
+}
 
-bool pool::running_in_this_thread() const noexcept { return threads_->threads.get_executor().running_in_this_thread(); }
+bool pool::running_in_this_thread() const noexcept { return threads_->context.get_executor().running_in_this_thread(); }
 
 std::shared_ptr<pool> pool::shared() {
   // Never destroyed: its threads may be at work while statics die.

@@ -16,8 +16,10 @@ namespace stepwell::io {
 /// @threads Any.
 class pool {
 public:
-  struct implementation;  ///< an Asio thread_pool; see pool_executor.hpp
+  struct implementation;  ///< an Asio io_context with threads; see pool_executor.hpp
 
+  /// Starts the threads.
+  /// @errors `resource_exhausted_error` if the system refuses one of them; then none is left.
   explicit pool(std::size_t threads = 2);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
@@ -42,6 +44,7 @@ public:
 
   /// The pool of the process, two threads, made at the first call and never joined: whoever has jobs on it must wait
   /// for them before the process ends.
+  /// @errors As the constructor; the next call tries again.
   [[nodiscard]] static std::shared_ptr<pool> shared();
 
 private:

@@ -3,55 +3,49 @@
 // The pool as an Asio executor, for those who already include Asio.
 #pragma once
 
-#include "stepwell/base/thread_name.hpp"
 #include "stepwell/io/pool.hpp"
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <mutex>
-#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace stepwell::io {
 
+/// Not Asio's `thread_pool`, whose constructor waits for ever if the system refuses one of its threads. Each thread holds a
+/// reference to this, so that the last job may drop the pool.
 struct pool::implementation {
-  explicit implementation(std::size_t count) : threads(count) {}
+  explicit implementation(std::size_t count) : context(static_cast<int>(count)), work(context.get_executor()) {}
 
   /// Hands `job` to the threads; false if they will take no more.
   template<class Job>
   bool try_post(Job&& job) {
     const std::lock_guard lock(mutex);
     if (is_joined) { return false; }
-    boost::asio::post(threads, [this, job = std::forward<Job>(job)]() mutable {
-      name_this_thread();
-      job();
-    });
+    boost::asio::post(context, std::forward<Job>(job));
     return true;
   }
-  /// "stepwell io 0" the first that has a job, then "stepwell io 1", ...
-  void name_this_thread() {
-    thread_local bool is_named = false;
-    if (!std::exchange(is_named, true)) { set_thread_name("stepwell io " + std::to_string(named++)); }
-  }
-  void join() {
-    {
-      const std::lock_guard lock(mutex);
-      is_joined = true;
-    }
-    threads.join();
+  /// The threads end once they have run all jobs; no more are taken.
+  void take_no_more() {
+    const std::lock_guard lock(mutex);
+    is_joined = true;
+    work.reset();
   }
 
-  boost::asio::thread_pool threads;
+  boost::asio::io_context context;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work;
   std::mutex mutex;
   bool is_joined = false;
-  std::atomic<int> named = 0;
+  std::vector<std::thread> threads;  // joined or detached by the pool
 };
 
 /// Runs what is given to it on the threads of `threads`.
 /// @lifetime As long as the pool.
-[[nodiscard]] inline boost::asio::thread_pool::executor_type executor_of(pool& threads) { return threads.native().threads.get_executor(); }
+[[nodiscard]] inline boost::asio::io_context::executor_type executor_of(pool& threads) { return threads.native().context.get_executor(); }
 
 }  // namespace stepwell::io

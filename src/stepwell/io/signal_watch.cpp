@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/signal_watch.hpp"
 
+#include "stepwell/base/start_thread.hpp"
 #include "stepwell/base/thread_name.hpp"
+#include "stepwell/io/failure.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <pthread.h>
 #include <algorithm>
@@ -51,19 +54,27 @@ void let_through(int signal) noexcept {
 /// The thread that hears signals, for all watches. Everything it knows is touched on that thread only.
 class signal_hub {
 public:
-  signal_hub() : set_(context_), work_(context_.get_executor()) {
-    wait();
-    thread_ = std::thread([this] {
-      set_thread_name("stepwell signal");
-      context_.run();
-    });
+  /// @errors `resource_exhausted` if the system has no more descriptors or threads.
+  static result<std::unique_ptr<signal_hub>> start() {
+    try {
+      std::unique_ptr<signal_hub> made(new signal_hub());
+      auto thread = stepwell::detail::start_thread("stepwell signal", [hub = made.get()] {
+        set_thread_name("stepwell signal");
+        hub->context_.run();
+      });
+      if (!thread) { return std::move(thread).error(); }
+      made->thread_ = *std::move(thread);
+      return made;
+    } catch (const boost::system::system_error& refused) {  // of Asio: no epoll, no eventfd, no pipe
+      return failure(refused.code().value(), "could not open what is needed to watch signals", {});
+    }
   }
   signal_hub(const signal_hub&) = delete;
   signal_hub& operator=(const signal_hub&) = delete;
   /// @pre No watch is left.
   ~signal_hub() {
     context_.stop();
-    thread_.join();
+    if (thread_.joinable()) { thread_.join(); }
   }
 
   result<void> add(signal_watch& watch) {
@@ -91,6 +102,9 @@ public:
   }
 
 private:
+  /// @errors `boost::system::system_error`.
+  signal_hub() : set_(context_), work_(context_.get_executor()) { wait(); }
+
   /// What is known of a signal that somebody watches.
   struct held_signal {
     disposition before;   // the program's
@@ -214,11 +228,15 @@ signal_watch::signal_watch(std::vector<int> signals, std::function<void(int)> te
     : signals_(std::move(signals)), tell_(std::move(tell)) {}
 
 result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signals, std::function<void(int)> tell) {
-  std::unique_ptr<signal_watch> made(new signal_watch(std::move(signals), std::move(tell)));
   auto& process = the_hub();
   const std::lock_guard lock(process.mutex);
   const bool is_first = process.hub == nullptr;
-  if (is_first) { process.hub = std::make_unique<signal_hub>(); }
+  if (is_first) {
+    auto started = signal_hub::start();
+    if (!started) { return std::move(started).error(); }
+    process.hub = *std::move(started);
+  }
+  std::unique_ptr<signal_watch> made(new signal_watch(std::move(signals), std::move(tell)));
   if (auto added = process.hub->add(*made); !added) {
     made->tell_ = nullptr;  // never added: nothing to remove
     if (is_first) { process.hub.reset(); }

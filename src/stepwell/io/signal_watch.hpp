@@ -24,7 +24,8 @@ class signal_watch {
 public:
   /// `tell` is called once, with the first of `signals` that comes, on a thread of its own for all watches.
   /// @pre    `tell` neither throws nor makes or drops a watch.
-  /// @errors `invalid_argument` for what is no signal, or one that cannot be caught; then nothing is changed.
+  /// @errors `invalid_argument` for what is no signal, or one that cannot be caught; `resource_exhausted` if the system
+  ///         has no thread or descriptor for it. Then nothing is changed.
   [[nodiscard]] static result<std::unique_ptr<signal_watch>> start(std::vector<int> signals, std::function<void(int)> tell);
 
   signal_watch(const signal_watch&) = delete;

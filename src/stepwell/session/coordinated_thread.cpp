@@ -4,12 +4,12 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/failure_text.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/start_thread.hpp"
 
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -54,7 +54,7 @@ struct thread_record {
   std::condition_variable changed;
   std::atomic<thread_stage> stage;
   std::vector<std::function<void()>> at_end;
-  std::jthread running;
+  std::thread running;
 };
 
 }  // namespace detail
@@ -80,12 +80,9 @@ void coordinated_thread::start() {
     throw failed_precondition_error("could not start the thread \"" + name() + "\": it was started before; make a new one");
   }
   record_->stage = thread_stage::alive;
-  try {
-    record_->running = std::jthread([record = record_] { record->run(); });
-  } catch (const std::system_error& refused) {
-    record_->stage = thread_stage::unstarted;
-    throw resource_exhausted_error("could not start the thread \"" + name() + "\": " + refused.what());
-  }
+  auto started = detail::start_thread(name(), [record = record_] { record->run(); });
+  if (!started) { record_->stage = thread_stage::unstarted; }
+  record_->running = value_or_throw(std::move(started));
 }
 
 void coordinated_thread::join() const {

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <ranges>
 
 namespace stepwell {
 
@@ -105,6 +106,17 @@ queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, que
                                          .queue_closed = std::move(options.queue_closed)});
 }
 
+/// Starts the last one first: where there is a coordinator it is the one that cancels the others after a stop, so that those
+/// already started end even if a later one cannot be started.
+void queue_runner::start_all(std::vector<coordinated_thread>& made, bool has_coordinator) {
+  try {
+    for (auto& thread : std::views::reverse(made)) { thread.start(); }
+  } catch (...) {
+    if (!has_coordinator) { core_->stop(); }
+    throw;
+  }
+}
+
 std::vector<coordinated_thread> queue_runner::create_threads(session_key session, coordinator* threads, bool start) {
   {
     const std::lock_guard lock(core_->mutex);
@@ -135,9 +147,7 @@ std::vector<coordinated_thread> queue_runner::create_threads(session_key session
           runner->stop();
         }));
   }
-  if (start) {
-    for (auto& thread : made) { thread.start(); }
-  }
+  if (start) { start_all(made, threads != nullptr); }
   return made;
 }
 

@@ -65,7 +65,8 @@ public:
   /// waits for a stop and then cancels what waits for room (QR-4), and all are registered there. Nothing, if threads of
   /// that session still run. Empties `exceptions_raised`. They are not started unless `start` says so (QR-2).
   /// @lifetime The coordinator must outlive the threads, which its `join` waits for.
-  /// @errors   `resource_exhausted_error` if the system has no more threads.
+  /// @errors   `resource_exhausted_error` if the system has no more threads. Those already started end at a stop of the
+  ///           coordinator; without one, the queue is cancelled.
   std::vector<coordinated_thread> create_threads(session_key session, coordinator* threads = nullptr, bool start = false);
 
   /// Operations of that session which have not come to their end.
@@ -89,6 +90,7 @@ private:
   class turn;
 
   queue_runner(operations on_queue, std::vector<enqueue_op> ops, queue_runner_options options);
+  void start_all(std::vector<coordinated_thread>& made, bool has_coordinator);
 
   template<class Queue>
   static operations operations_on(Queue& queue) {

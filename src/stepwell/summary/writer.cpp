@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/memory_shortage.hpp"
 #include "stepwell/format/event.hpp"
 #include "stepwell/format/hparams.hpp"
 #include "stepwell/format/png.hpp"
@@ -20,6 +21,8 @@
 
 namespace stepwell::summary {
 namespace {
+
+using stepwell::detail::with_memory;
 
 format::summary single(format::summary_value value) {
   format::summary values;
@@ -108,12 +111,15 @@ void writer::add_histogram(std::string_view tag, std::span<const double> values,
 
 void writer::add_text(std::string_view tag, std::string_view text, std::int64_t step) {
   if (!core_->accepts()) { return; }
-  add_summary(single(format::make_text_value(std::string(tag), format::to_utf8(text))), step);
+  add_summary(with_memory("could not encode a text", path(),
+                          [&] { return single(format::make_text_value(std::string(tag), format::to_utf8(text))); }),
+              step);
 }
 
 void writer::add_image(std::string_view tag, const image_view& image, std::int64_t step) {
   if (!core_->accepts()) { return; }
-  auto png = value_or_throw(format::encode_png(image.pixels, image.width, image.height, image.channels));
+  auto png = value_or_throw(with_memory("could not encode an image", path(),
+                                        [&] { return format::encode_png(image.pixels, image.width, image.height, image.channels); }));
   const bool is_old = core_->style() == format::summary_style::simple;
   add_summary(single(format::make_image_value(fmt::format("{}{}", tag, is_old ? "/image" : ""), static_cast<std::int32_t>(image.width),
                                               static_cast<std::int32_t>(image.height), image.channels, std::move(png), core_->style())),
@@ -151,7 +157,7 @@ void writer::add_meta_graph(std::string meta_graph_def_bytes, std::int64_t step)
 
 void writer::add_run_metadata(const run_metadata& observed, std::string_view tag, std::int64_t step) {
   if (!core_->accepts()) { return; }
-  add_run_metadata(format::encode_run_metadata(observed), tag, step);
+  add_run_metadata(with_memory("could not encode run metadata", path(), [&] { return format::encode_run_metadata(observed); }), tag, step);
 }
 
 void writer::add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step) {

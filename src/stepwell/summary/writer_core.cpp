@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/memory_shortage.hpp"
 #include "stepwell/format/record.hpp"
 #include "stepwell/format/utf8.hpp"
 #include "stepwell/summary/metric_writer.hpp"
@@ -94,7 +95,7 @@ void writer::core::add_event(format::event happened) {
     lock.lock();
     drop_repeated_metadata(*values);
   }
-  const auto bytes = format::encode_event(happened);
+  const auto bytes = stepwell::detail::with_memory("could not encode an event", file_.path, [&] { return format::encode_event(happened); });
   if (bytes.empty()) { throw invalid_argument_error("the event is larger than a message can be (2 GiB)", file_.path); }
   add_bytes(std::as_bytes(std::span(bytes)));
 }

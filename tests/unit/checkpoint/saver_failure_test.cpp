@@ -115,6 +115,38 @@ TEST_CASE("after the last try the failure is delivered; a full disk is not tried
   CHECK(shop.clock->pending() == 0);
 }
 
+namespace {
+
+/// A clock that can start no thread for its alarms.
+class clock_without_thread final : public sw::clock {
+public:
+  [[nodiscard]] time_point now() const override { return held_.now(); }
+  [[nodiscard]] wall_time wall_now() const override { return held_.wall_now(); }
+  alarm_id call_at(time_point /*when*/, std::function<void()> /*action*/) override { throw sw::resource_exhausted_error("no thread"); }
+  void cancel(alarm_id /*id*/) override {}
+  using clock::wait_until;
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override {
+    return held_.wait_until(lock, condition, when);
+  }
+
+private:
+  sw::held_clock held_;
+};
+
+}  // namespace
+
+TEST_CASE("a save that cannot be tried again for lack of a thread fails at once", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  auto options = shop.with({.on_error = sw::on_save_error::retry(2, 10s)});
+  options.clock = std::make_shared<clock_without_thread>();
+  sw::saver saver(shop.directory.path(), std::move(options));
+  shop.files->inject({.kind = sw::test::operation::sync, .errno_value = EIO});
+  saver.save(toy_snapshot(1));
+  CHECK_THROWS_AS(saver.drain(), sw::data_loss_error);
+  CHECK(log.contains(sw::log_level::warning, "is not tried again"));
+}
+
 TEST_CASE("a saver that goes does not wait for the time of the next try, and logs what nobody was told", "[checkpoint][saver]") {
   workshop shop;
   sw::test::log_capture log;

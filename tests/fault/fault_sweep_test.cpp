@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every request for a thread, a descriptor and a large allocation is refused once, in a process of its own.
+#include "support/catch.hpp"
+#include "support/child_process.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <sys/wait.h>
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <string>
+
+using stepwell::test::child_process;
+using stepwell::test::temporary_directory;
+
+namespace {
+
+/// What `live_under_faults` said.
+struct report {
+  std::string how;
+  std::uint64_t threads = 0;
+  std::uint64_t descriptors = 0;
+  std::uint64_t memory = 0;
+  std::uint64_t open = 0;  // descriptors at the end
+  std::string text;
+  int status = 0;  // as of waitpid
+};
+
+report live(const std::string& scenario, const std::string& resource, std::uint64_t first, bool and_all_later) {
+  const temporary_directory directory;
+  child_process child(
+      {STEPWELL_LIVE_UNDER_FAULTS, scenario, resource, std::to_string(first), and_all_later ? "always" : "once", directory.path()});
+  report said;
+  std::istringstream line(child.line());
+  line >> said.how >> said.threads >> said.descriptors >> said.memory >> said.open;
+  std::getline(line, said.text);
+  said.status = child.wait();
+  return said;
+}
+
+std::uint64_t requests_in(const report& said, const std::string& resource) {
+  if (resource == "threads") { return said.threads; }
+  return resource == "descriptors" ? said.descriptors : said.memory;
+}
+
+/// A scenario without faults, once for each test.
+report undisturbed(const std::string& scenario) {
+  const auto said = live(scenario, "threads", 0, false);
+  INFO(scenario << ": " << said.how << said.text);
+  REQUIRE(said.status == 0);
+  REQUIRE(said.how == "done");
+  return said;
+}
+
+/// Refuses each request for `resource`: that one alone, or that one and all later ones. Returns how many runs ended with an error.
+int sweep(const std::string& scenario, const std::string& resource, const report& expected) {
+  int errors = 0;
+  for (std::uint64_t number = 1; number <= requests_in(expected, resource); ++number) {
+    for (const bool and_all_later : {false, true}) {
+      const auto said = live(scenario, resource, number, and_all_later);
+      INFO(scenario << " " << resource << " " << number << (and_all_later ? " always" : " once"));
+      INFO("status " << said.status << ", said: " << said.how << said.text);
+      CHECK(WIFEXITED(said.status));  // else a crash, or SIGALRM: a hang
+      CHECK((said.status == 0));      // else another exception, no next start, or a leak
+      CHECK((said.how == "done" || said.how == "error"));
+      CHECK(said.open == expected.open);  // no descriptor is left open
+      errors += said.how == "error" ? 1 : 0;
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+TEST_CASE("a thread that cannot be created is an error where it is needed, never a crash or a hang", "[fault][sweep]") {
+  const std::string scenario = GENERATE("pools", "pool_dropped_inside", "alarms", "offloaded_calls", "loopers", "signals");
+  const auto expected = undisturbed(scenario);
+  REQUIRE(expected.threads > 0);
+  CHECK(sweep(scenario, "threads", expected) > 0);
+}
+
+TEST_CASE("a descriptor that cannot be had for watching signals is an error", "[fault][sweep]") {
+  const auto expected = undisturbed("signals");
+  REQUIRE(expected.descriptors > 0);
+  CHECK(sweep("signals", "descriptors", expected) > 0);
+}
+
+TEST_CASE("sessions without threads, descriptors or memory: an error or success, and the next start works", "[fault][sweep]") {
+  const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions");
+  const auto expected = undisturbed(scenario);
+  const std::string resource = GENERATE("threads", "descriptors", "memory");
+  WARN(scenario << " makes " << requests_in(expected, resource) << " requests for " << resource);
+  REQUIRE(requests_in(expected, resource) > 5);
+  CHECK(sweep(scenario, resource, expected) > 0);
+}

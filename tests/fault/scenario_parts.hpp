@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the sessions of a fault sweep are made of.
+#pragma once
+
+#include "fault/exhausted_resources.hpp"
+
+#include <stepwell/base/random.hpp>
+#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/data/fifo_queue.hpp>
+#include <stepwell/session/looper_thread.hpp>
+#include <stepwell/stepwell.hpp>
+
+#include <csignal>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace stepwell::test {
+
+inline constexpr std::int64_t steps_of_a_session = 7;
+
+/// A model whose snapshots, records and blocks of a checkpoint are larger than `large_allocation`.
+struct large_model {
+  struct result {
+    float loss;
+  };
+
+  std::vector<float> weights = std::vector<float>(3 * large_allocation / sizeof(float));
+  std::int64_t sum = 0;
+
+  result step(const std::int64_t& batch) {
+    sum += batch;
+    weights[static_cast<std::size_t>(sum) % weights.size()] += 1;
+    return {static_cast<float>(sum)};
+  }
+  variable_list variables() { return stepwell::variables({{"weights", weights}, {"sum", sum}}); }
+};
+
+/// What the user of a session allocates, before anything is refused: the model of all sessions, and a text for event files.
+inline large_model the_model;
+inline const std::string long_text(3 * large_allocation, 'x');
+
+/// Sends the process SIGTERM at a multiple of `steps_of_a_session`, and waits until the session knows. Has a looper thread.
+class sigterm_hook {
+public:
+  void after_create_session(auto& session, coordinator& threads) {
+    signals_ = session.signals();
+    looper_ = std::make_shared<looper_thread>(looper_thread::loop(threads, std::chrono::seconds(1), [] {}));
+  }
+  void after_run(auto& run, const auto& /*values*/) const {
+    if (run.global_step() % steps_of_a_session != 0) { return; }
+    std::raise(SIGTERM);
+    while (!signals_->stop_requested()) { system_clock()->sleep_for(std::chrono::milliseconds(1)); }
+  }
+
+private:
+  std::shared_ptr<session_signals> signals_;
+  std::shared_ptr<looper_thread> looper_;
+};
+
+/// Batches of two producers, without an end.
+struct endless_queue {
+  data::fifo_queue<std::int64_t> queue{{.capacity = 4}};
+
+  [[nodiscard]] std::shared_ptr<queue_runner> runner() {
+    const auto put = [this](const std::stop_token&) { queue.enqueue(1); };
+    return std::make_shared<queue_runner>(queue, std::vector<enqueue_op>{{"one", put}, {"two", put}});
+  }
+};
+
+/// Saves every third step, writes summaries with a record of more than half the capacity of its queue, reports metrics, ends
+/// with SIGTERM.
+inline training_options<large_model> options_in(const std::string& directory, endless_queue& batches) {
+  training_options<large_model> options;
+  options.checkpoint_dir = directory;
+  options.save_checkpoint_steps = 3;
+  options.save_summaries_steps = 2;
+  options.log_step_count_steps = 3;
+  options.max_to_keep = 2;
+  options.summary = [](summary::writer& out, const large_model::result& result, const large_model& model, std::int64_t step) {
+    out.add_scalar("loss", result.loss, step);
+    out.add_histogram("weights", model.weights, step);
+    out.add_text("text", long_text, step);
+  };
+  options.metrics = {std::make_shared<summary::csv_writer>(directory + "/metrics.csv")};
+  options.saver.shards = 2;
+  options.queue_runners = {batches.runner()};
+  options.stop_on = {SIGTERM};
+  return options;
+}
+
+/// Throws `std::logic_error` unless the newest checkpoint in `directory` is that of the last step of a session.
+inline void check_last_checkpoint(const std::string& directory, std::int64_t step) {
+  const auto newest = find_newest_whole(directory);
+  if (!newest || newest->step() != step || step % steps_of_a_session != 0) {
+    throw std::logic_error("the newest checkpoint is not the one of step " + std::to_string(step));
+  }
+}
+
+}  // namespace stepwell::test
