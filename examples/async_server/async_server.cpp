@@ -4,7 +4,10 @@
 //
 //   curl localhost:PORT/status
 //   curl -d '{"x": [0.5, 1]}' localhost:PORT/predict
-//   curl -X POST localhost:PORT/stop          (or Ctrl-C): a last checkpoint, then the end; the next start goes on there
+//   curl -X POST -H "Authorization: Bearer TOKEN" localhost:PORT/stop
+//
+// The last one, or Ctrl-C, ends it with a last checkpoint; the next start goes on there.
+#include "access.hpp"
 #include "board.hpp"
 #include "examine.hpp"
 #include "options.hpp"
@@ -33,12 +36,15 @@ asio::awaitable<void> train_and_examine(const options& wanted, asio::any_io_exec
 }
 
 void serve(const options& wanted) {
+  const auto token = wanted.token_file.empty() ? random_token() : token_in(wanted.token_file);
+  const access_rules rules(wanted.hosts, token);
   board news;
   asio::thread_pool compute(1);  // steps; before the loop, for a step that is under way is waited for
   asio::io_context loop;         // everything else
-  const auto web = std::make_shared<server>(loop, wanted.port, [&news](const question& asked) { return answer_to(asked, news); });
+  const auto web = std::make_shared<server>(loop, wanted.port, [&](const question& asked) { return answer_to(asked, rules, news); });
   web->start();
   std::printf("listening on 127.0.0.1:%d\n", web->port());
+  if (wanted.token_file.empty()) { std::printf("token %s\n", token.c_str()); }
   std::fflush(stdout);
 
   std::exception_ptr failed;
@@ -56,7 +62,7 @@ void serve(const options& wanted) {
 int main(int count, char** arguments) try {
   const auto wanted = parse_options(count, arguments);
   if (!wanted) {
-    std::fprintf(stderr, "usage: async_server [--run-dir DIR] [--port N] [--steps N]\n");
+    std::fprintf(stderr, "usage: async_server [--run-dir DIR] [--port N] [--steps N] [--host NAME]... [--token-file FILE]\n");
     return 2;
   }
   serve(*wanted);

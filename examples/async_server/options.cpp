@@ -24,6 +24,10 @@ std::optional<options> parse_options(int count, const char* const* arguments) {
     const std::string_view value = arguments[i + 1];
     if (name == "--run-dir" && !value.empty()) {
       parsed.run_dir = value;
+    } else if (name == "--host" && !value.empty()) {
+      parsed.hosts.emplace_back(value);
+    } else if (name == "--token-file" && !value.empty()) {
+      parsed.token_file = value;
     } else if (name == "--port" && read(value, parsed.port)) {
     } else if (name == "--steps" && read(value, parsed.steps)) {
     } else {

@@ -13,8 +13,6 @@ namespace {
 
 using json = nlohmann::json;
 
-answer refusal(int status, std::string_view why) { return {status, json{{"error", why}}.dump()}; }
-
 answer status(const question& /*asked*/, board& news) {
   json all{{"step", news.step},
            {"loss", news.loss},
@@ -44,16 +42,20 @@ answer stop(const question& /*asked*/, board& news) {
 struct route {
   std::string_view target;
   std::string_view method;
+  bool needs_token;  // it changes something
   answer (*act)(const question&, board&);
 };
-constexpr route routes[] = {{"/status", "GET", status}, {"/predict", "POST", predict}, {"/stop", "POST", stop}};
+constexpr route routes[] = {{"/status", "GET", false, status}, {"/predict", "POST", false, predict}, {"/stop", "POST", true, stop}};
 
 }  // namespace
 
-answer answer_to(const question& asked, board& news) {
-  for (const auto& [target, method, act] : routes) {
+answer answer_to(const question& asked, const access_rules& rules, board& news) {
+  if (auto refused = rules.refusal_of(asked)) { return *std::move(refused); }
+  for (const auto& [target, method, needs_token, act] : routes) {
     if (asked.target != target) { continue; }
-    return asked.method == method ? act(asked, news) : refusal(405, "ask with " + std::string(method));
+    if (asked.method != method) { return refusal(405, "ask with " + std::string(method)); }
+    if (needs_token && !rules.has_token(asked)) { return refusal(401, "this needs the header Authorization: Bearer TOKEN"); }
+    return act(asked, news);
   }
   return refusal(404, "there are GET /status, POST /predict and POST /stop");
 }

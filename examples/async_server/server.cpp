@@ -4,17 +4,19 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
+#include <sys/resource.h>
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace async_server {
 namespace {
@@ -26,9 +28,12 @@ using asio::ip::tcp;
 using namespace std::chrono_literals;
 
 constexpr std::size_t most_connections = 100;
+constexpr std::size_t kept_descriptors = 32;  // for checkpoints, event files and the event loop
 constexpr std::size_t most_header = 8 << 10;
 constexpr std::size_t most_body = 16 << 10;
-constexpr auto patience = 10s;
+constexpr auto patience = 5s;
+constexpr auto first_pause = 10ms;
+constexpr auto longest_pause = 1000ms;
 constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // failures are values
 
 using request = http::request<http::string_body>;
@@ -46,21 +51,29 @@ private:
   std::size_t& count_;
 };
 
-/// An element of a set for as long as it lives.
+/// An element of a list for as long as it lives.
 template<class T>
 class listed {
 public:
-  listed(std::set<T*>& all, T& one) : all_(all), one_(one) { all_.insert(&one_); }
+  listed(std::list<T*>& all, T& one) : all_(all), place_(all.insert(all.end(), &one)) {}
   listed(const listed&) = delete;
   listed& operator=(const listed&) = delete;
-  ~listed() { all_.erase(&one_); }
+  ~listed() { all_.erase(place_); }
 
 private:
-  std::set<T*>& all_;
-  T& one_;
+  std::list<T*>& all_;
+  typename std::list<T*>::iterator place_;
 };
 
-/// The status for what came and was no request; 0 where nobody is there to be told.
+/// Returns how many connections leave enough descriptors for the rest of the process.
+std::size_t connections_allowed() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) { return most_connections; }
+  const auto limit = static_cast<std::size_t>(files.rlim_cur);
+  return limit <= kept_descriptors ? 1 : std::min(most_connections, limit - kept_descriptors);
+}
+
+/// Returns the status of the answer to something that is no request; 0 if the connection is gone.
 int status_of(const beast::error_code& failure) {
   if (failure == http::error::end_of_stream || failure == http::error::partial_message) { return 0; }
   if (failure == http::error::body_limit) { return 413; }
@@ -68,9 +81,24 @@ int status_of(const beast::error_code& failure) {
   return failure.category() == http::make_error_code(http::error::end_of_stream).category() ? 400 : 0;
 }
 
+std::vector<std::string> all_of(const request& asked, http::field name) {
+  std::vector<std::string> values;
+  for (auto [at, end] = asked.equal_range(name); at != end; ++at) { values.emplace_back(at->value()); }
+  return values;
+}
+
+question question_of(const request& asked) {
+  return {.method = std::string(asked.method_string()),
+          .target = std::string(asked.target()),
+          .body = asked.body(),
+          .hosts = all_of(asked, http::field::host),
+          .origin = std::string(asked[http::field::origin]),
+          .authorization = std::string(asked[http::field::authorization])};
+}
+
 answer answered(const answering& answers, const request& asked) {
   try {
-    return answers({std::string(asked.method_string()), std::string(asked.target()), asked.body()});
+    return answers(question_of(asked));
   } catch (const std::exception&) { return {500, R"({"error":"this should not have happened"})"}; }
 }
 
@@ -88,7 +116,8 @@ response message(const answer& said, unsigned version, bool keep_alive) {
 }  // namespace
 
 server::server(asio::io_context& loop, std::uint16_t port, answering answers)
-    : acceptor_(loop, tcp::endpoint(asio::ip::address_v4::loopback(), port)), answers_(std::move(answers)) {}
+    : acceptor_(loop, tcp::endpoint(asio::ip::address_v4::loopback(), port)), answers_(std::move(answers)),
+      most_connections_(connections_allowed()), next_try_(loop), pause_(first_pause) {}
 
 std::uint16_t server::port() const { return acceptor_.local_endpoint().port(); }
 
@@ -97,20 +126,43 @@ void server::start() { asio::co_spawn(acceptor_.get_executor(), accept_all(share
 void server::stop() {
   is_stopping_ = true;
   acceptor_.close();
-  for (auto* connection : waiting_) { connection->cancel(); }
+  next_try_.cancel();
+  for (auto* connection : idle_) { connection->cancel(); }
 }
 
 asio::awaitable<void> server::accept_all(std::shared_ptr<server> self) {
-  asio::steady_timer pause(acceptor_.get_executor());
   while (!is_stopping_) {
-    auto [failure, socket] = co_await acceptor_.async_accept(awaited);
-    if (failure && !is_stopping_) {  // too many open files, perhaps
-      pause.expires_after(100ms);
-      static_cast<void>(co_await pause.async_wait(awaited));
-    } else if (!failure && open_ < most_connections) {
-      asio::co_spawn(acceptor_.get_executor(), talk(self, std::move(socket)), asio::detached);
+    if (is_full() && idle_.empty()) {
+      co_await pause_accepting();
+      continue;
     }
+    auto [failure, socket] = co_await acceptor_.async_accept(awaited);
+    if (is_stopping_) { break; }
+    if (failure == asio::error::connection_aborted) { continue; }  // the other side has gone already
+    if (failure) {                                                 // no descriptor or no memory for it
+      co_await pause_accepting();
+      continue;
+    }
+    pause_ = first_pause;
+    if (is_full()) { close_longest_idle(); }
+    asio::co_spawn(acceptor_.get_executor(), talk(self, std::move(socket)), asio::detached);
   }
+}
+
+/// Waits; the next time twice as long.
+asio::awaitable<void> server::pause_accepting() {
+  next_try_.expires_after(pause_);
+  pause_ = std::min<std::chrono::milliseconds>(2 * pause_, longest_pause);
+  static_cast<void>(co_await next_try_.async_wait(awaited));
+}
+
+bool server::is_full() const noexcept { return open_ >= most_connections_; }
+
+/// Its coroutine ends with an error soon; until then it stands at the end of the list.
+void server::close_longest_idle() {
+  if (idle_.empty()) { return; }
+  idle_.front()->close();
+  idle_.splice(idle_.end(), idle_, idle_.begin());
 }
 
 asio::awaitable<void> server::talk(std::shared_ptr<server> self, tcp::socket socket) {
@@ -121,9 +173,9 @@ asio::awaitable<void> server::talk(std::shared_ptr<server> self, tcp::socket soc
   static_cast<void>(self);
 }
 
-/// Whoever is still sending would lose the answer with the connection: let him finish, but not for ever.
+/// Reads for a second what the other side is still sending: it would lose the answer if the connection were closed at once.
 asio::awaitable<void> server::let_finish(stream& connection) {
-  const listed<stream> waits(waiting_, connection);
+  const listed<stream> waits(idle_, connection);
   beast::error_code failure;
   connection.socket().shutdown(tcp::socket::shutdown_send, failure);
   connection.expires_after(1s);
@@ -131,14 +183,14 @@ asio::awaitable<void> server::let_finish(stream& connection) {
   while (!failure && !is_stopping_) { std::tie(failure, std::ignore) = co_await connection.async_read_some(asio::buffer(rest), awaited); }
 }
 
-/// Whether there may be another.
+/// Returns true if there may be another request on this connection.
 asio::awaitable<bool> server::answer_one(stream& connection, beast::flat_buffer& unread) {
   http::request_parser<http::string_body> parser;
   parser.header_limit(most_header);
   parser.body_limit(most_body);
   beast::error_code failure;
   {
-    const listed<stream> waits(waiting_, connection);
+    const listed<stream> waits(idle_, connection);
     connection.expires_after(patience);
     std::tie(failure, std::ignore) = co_await http::async_read(connection, unread, parser, awaited);
   }

@@ -5,46 +5,7 @@
 set -euo pipefail
 program=$1
 
-fail() { printf 'talk.sh: %s\n' "$*" >&2; exit 1; }
-
-# start [ARGUMENT...]: starts the server; then `port` is where it listens.
-start() {
-  local line
-  coproc server { exec "$program" --run-dir run "$@"; }
-  pid=$server_PID
-  exec {says}<&"${server[0]}"
-  read -r -t 120 -u "$says" line || fail "the server did not say where it listens"
-  port=${line##*:}
-  trap 'kill -9 "$pid" 2>/dev/null || true' EXIT
-}
-# ended: its exit code must be 0; then `last_step` is how far it came.
-ended() {
-  local line code=0
-  read -r -t 120 -u "$says" line || fail "the server did not say how far it came"
-  last_step=${line##* }
-  wait "$pid" || code=$?
-  [ "$code" = 0 ] || fail "the server ended with $code"
-}
-
-# ask PATH [CURL ARGUMENT...]: the answer, then the status on a line of its own.
-ask() { curl -sS --max-time 60 -w '\n%{http_code}' "http://127.0.0.1:$port$1" "${@:2}" || fail "no answer to $*"; }
-# expect STATUS TEXT PATH [CURL ARGUMENT...]: the answer has that status, and TEXT, a pattern, in it.
-expect() {
-  local said
-  said=$(ask "${@:3}")
-  [[ ${said##*$'\n'} = "$1" && $said =~ $2 ]] || fail "asked for ${*:3}, expected $1 and $2, got: $said"
-}
-# step_now: the step that /status tells.
-step_now() { ask /status | sed -n 's/.*"step":\([0-9]*\).*/\1/p'; }
-# trains_on: soon the step is greater than it was.
-trains_on() {
-  local before tries
-  before=$(step_now)
-  for ((tries = 0; tries < 10000; ++tries)); do
-    [ "$(step_now)" = "$before" ] || return 0
-  done
-  fail "training stands still at step $before"
-}
+source "$(dirname "$0")/client.sh"
 
 start
 expect 200 '"y":\[[-0-9.e]+,[-0-9.e]+\]' /predict --retry 60 -d '{"x": [0.5, 1]}'  # 503 before training begins
@@ -68,9 +29,9 @@ printf 'this is not HTTP\r\n\r\n' >&"$raw"
 read -r -t 60 -u "$raw" line && [[ $line = 'HTTP/1.1 400 '* ]] || fail "rubbish was answered with: ${line:-nothing}"
 exec {raw}>&-
 
-exec {idle}<>"/dev/tcp/127.0.0.1/$port"  # somebody who never asks anything does not keep it from ending
+exec {idle}<>"/dev/tcp/127.0.0.1/$port"  # an idle connection does not keep it from ending
 trains_on
-expect 200 '"stopping_at":' /stop -d ''
+stop
 ended
 exec {idle}>&-
 events=(run/events.out.tfevents.*)

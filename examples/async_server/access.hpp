@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which requests are accepted at all, and which may change something.
+#pragma once
+
+#include "exchange.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace async_server {
+
+/// Checks requests against a list of host names and a token.
+///
+/// A server on a local port can be reached by every page that a browser on this machine shows. The page of another site is
+/// recognized by its `Origin`. A site whose name was made to resolve to this address (DNS rebinding) is recognized by its
+/// `Host`. Other programs and users of the machine are recognized by the missing token.
+class access_rules {
+public:
+  /// `127.0.0.1`, `localhost` and `[::1]` are always accepted as hosts; `more_hosts` are names without a port.
+  /// @pre `token` is not empty.
+  access_rules(const std::vector<std::string>& more_hosts, std::string token);
+
+  /// Returns the answer to a request that must not be looked at further: 400 without exactly one `Host`, 421 for a host that
+  /// is not in the list, 403 for an `Origin` other than this server.
+  [[nodiscard]] std::optional<answer> refusal_of(const question& asked) const;
+
+  /// True if the request has `Authorization: Bearer TOKEN`. Takes the same time for every token of the same length.
+  [[nodiscard]] bool has_token(const question& asked) const noexcept;
+
+private:
+  [[nodiscard]] bool is_our_name(std::string_view host) const;
+
+  std::vector<std::string> hosts_;  // in lower case, without a port
+  std::string token_;
+};
+
+/// Returns 128 random bits as 32 hexadecimal digits.
+[[nodiscard]] std::string random_token();
+
+/// Returns the first line of a file. @errors `std::runtime_error` if it cannot be read or is empty.
+[[nodiscard]] std::string token_in(const std::string& path);
+
+/// Returns an answer with `why` under the name `error`.
+[[nodiscard]] answer refusal(int status, std::string_view why);
+
+}  // namespace async_server
