@@ -53,10 +53,11 @@ report undisturbed(const std::string& scenario) {
   return said;
 }
 
-/// Refuses each request for `resource`: that one alone, or that one and all later ones. Returns how many runs ended with an error.
-int sweep(const std::string& scenario, const std::string& resource, const report& expected) {
+/// Refuses each request for `resource`, or every `stride`th: that one alone, and that one with all later ones. Returns how many
+/// runs ended with an error.
+int sweep(const std::string& scenario, const std::string& resource, const report& expected, std::uint64_t stride = 1) {
   int errors = 0;
-  for (std::uint64_t number = 1; number <= requests_in(expected, resource); ++number) {
+  for (std::uint64_t number = 1; number <= requests_in(expected, resource); number += stride) {
     for (const bool and_all_later : {false, true}) {
       const auto said = live(scenario, resource, number, and_all_later);
       INFO(scenario << " " << resource << " " << number << (and_all_later ? " always" : " once"));
@@ -88,9 +89,16 @@ TEST_CASE("a descriptor that cannot be had for watching signals is an error", "[
 
 TEST_CASE("sessions without threads, descriptors or memory: an error or success, and the next start works", "[fault][sweep]") {
   const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions");
+  const auto [resource, stride] = GENERATE(table<std::string, std::uint64_t>({{"threads", 1}, {"descriptors", 9}, {"memory", 5}}));
   const auto expected = undisturbed(scenario);
+  REQUIRE(requests_in(expected, resource) > 10);
+  CHECK(sweep(scenario, resource, expected, stride) > 0);
+}
+
+TEST_CASE("sessions without threads, descriptors or memory, at each request", "[fault][.every]") {
+  const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions");
   const std::string resource = GENERATE("threads", "descriptors", "memory");
-  WARN(scenario << " makes " << requests_in(expected, resource) << " requests for " << resource);
-  REQUIRE(requests_in(expected, resource) > 5);
+  const auto expected = undisturbed(scenario);
+  WARN(scenario << ": " << requests_in(expected, resource) << " requests for " << resource << " are refused, one after the other");
   CHECK(sweep(scenario, resource, expected) > 0);
 }

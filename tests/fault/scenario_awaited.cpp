@@ -20,11 +20,8 @@ namespace asio = boost::asio;
 /// An executor of the user's, made before anything is refused.
 asio::thread_pool compute(1);
 
-asio::awaitable<void> train(std::string directory) {
-  endless_queue batches;
-  const auto options = options_in(directory, batches);
-  auto how = defer_start(async_options().steps_on(compute.get_executor()));
-  auto session = monitored_training_session(how, the_model, options, sigterm_hook{});
+template<class Session>
+asio::awaitable<void> train(Session& session, endless_queue& batches, std::string directory) {
   co_await session.async_start();
   static_cast<void>(co_await session.async_next(batches.queue));
   static_cast<void>(co_await session.async_checkpoint_now());
@@ -41,10 +38,26 @@ asio::awaitable<void> train(std::string directory) {
   check_last_checkpoint(directory, last);
 }
 
+/// Closes the session after an error too: one that is abandoned would keep its directory until the save under way has ended.
+asio::awaitable<void> train_and_close(std::string directory) {
+  endless_queue batches;
+  const auto options = options_in(directory, batches);
+  auto how = defer_start(async_options().steps_on(compute.get_executor()));
+  auto session = monitored_training_session(how, the_model, options, sigterm_hook{});
+  std::exception_ptr failure;
+  try {
+    co_await train(session, batches, directory);
+  } catch (...) { failure = std::current_exception(); }
+  try {
+    co_await session.async_close();
+  } catch (...) { failure = failure ? failure : std::current_exception(); }
+  if (failure) { std::rethrow_exception(failure); }
+}
+
 void run_to_the_end(const std::string& directory) {
   asio::io_context loop;
   std::exception_ptr failure;
-  asio::co_spawn(loop, train(directory), [&](const std::exception_ptr& how) { failure = how; });
+  asio::co_spawn(loop, train_and_close(directory), [&](const std::exception_ptr& how) { failure = how; });
   loop.run();
   if (failure) { std::rethrow_exception(failure); }
 }

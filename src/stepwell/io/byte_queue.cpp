@@ -137,7 +137,8 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   void shrink_writing() {
     try {
       writing = buffer(half);
-    } catch (const resource_exhausted_error& none) { log_debug(none.what()); }
+    } catch (const resource_exhausted_error&) {  // it is only larger than needed
+    }
   }
 
   void sync(std::unique_lock<std::mutex>& lock) {
