@@ -185,8 +185,12 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
 outcome verify(const verify_options& options, console& to) {
   const auto single = checkpoint_prefix(to, options.target);
   const bool is_in_directory = !single && is_directory(to, options.target);
-  auto claims = is_in_directory ? claims_of(to, options.target)
-                                : std::vector{verified{.prefix = require_checkpoint(to, options.target), .damages = {}, .unchecked = {}}};
+  std::vector<verified> claims;
+  if (is_in_directory) {
+    claims = claims_of(to, options.target);
+  } else {
+    claims.push_back({.prefix = require_checkpoint(to, options.target), .damages = {}, .unchecked = {}});
+  }
   std::vector<verified> seen;
   std::vector<std::string> orphans;
   outcome how = outcome::good;
