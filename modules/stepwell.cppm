@@ -279,6 +279,7 @@ using stepwell::stepwell_category;
 using stepwell::stop_iteration;
 using stepwell::system_clock;
 using stepwell::tensor;
+using stepwell::device_elements;
 using stepwell::tensor_adapter;
 using stepwell::tensor_element;
 using stepwell::tensor_like;

@@ -250,4 +250,5 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/stored_checkpoint.hpp
   stepwell/checkpoint/tensor_start.hpp
   stepwell/checkpoint/unsynced_file_system.hpp
+  stepwell/torch/copied_tensor.hpp
 )

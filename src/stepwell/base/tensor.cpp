@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/tensor.hpp"
 
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/tensor_adapter.hpp"
+
 namespace stepwell {
 
 std::string to_string(const tensor_shape& shape) {
@@ -23,5 +26,14 @@ tensor::tensor(tensor&&) noexcept = default;
 tensor& tensor::operator=(const tensor&) = default;
 tensor& tensor::operator=(tensor&&) noexcept = default;
 tensor::~tensor() = default;
+
+device_elements::~device_elements() = default;
+
+tensor_view tensor_adapter<tensor>::view(const tensor& value) {
+  if (size_of(value.dtype()) == 0) {
+    throw invalid_argument_error("a tensor of " + std::string(to_string(value.dtype())) + " has no elements of a fixed size");
+  }
+  return value.view();
+}
 
 }  // namespace stepwell

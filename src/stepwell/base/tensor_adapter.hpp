@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -22,6 +23,38 @@ namespace stepwell {
 /// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` do so.
 template<class T>
 struct tensor_adapter;
+
+/// Elements of a variable that `tensor_view` cannot refer to, on a GPU for instance: copied for each snapshot, and back for each
+/// restore. An adapter of tensors that may lie there has
+///
+///     static std::shared_ptr<device_elements> on_device(const T& value);  // null: `view` refers to the elements
+class device_elements {
+public:
+  virtual ~device_elements();
+
+  /// Type and shape, without bytes.
+  [[nodiscard]] virtual tensor_view description() const = 0;
+  /// Copies all elements, in row-major order. @pre `to` has their size. @errors Those of the device.
+  virtual void copy_to(std::span<std::byte> to) const = 0;
+  virtual void copy_from(std::span<const std::byte> from) = 0;
+};
+
+/// A tensor of ours.
+template<>
+struct tensor_adapter<tensor> {
+  static constexpr bool is_writable = true;
+  static constexpr bool is_borrowed = false;
+
+  /// @errors `invalid_argument_error` for one of strings, or without elements of any type.
+  static tensor_view view(const tensor& value);
+};
+template<>
+struct tensor_adapter<tensor_view> {
+  static constexpr bool is_writable = false;
+  static constexpr bool is_borrowed = true;
+
+  static tensor_view view(const tensor_view& value) { return value; }
+};
 
 /// A type with an adapter.
 template<class T>

@@ -2,6 +2,8 @@
 #include "stepwell/base/variable.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <cstring>
 #include <utility>
 
 namespace stepwell {
@@ -22,8 +24,8 @@ void throw_not_row_major() {
   throw invalid_argument_error("a variable must be contiguous in row-major order; copy it into a row-major tensor");
 }
 
-void throw_named(const std::string& name, const invalid_argument_error& failure) {
-  throw invalid_argument_error("variable \"" + name + "\": " + failure.cause().message);
+void throw_named(const std::string& name, const error& failure) {
+  throw_status(status(failure.cause().code, "variable \"" + name + "\": " + failure.cause().message));
 }
 
 }  // namespace detail
@@ -41,6 +43,31 @@ void flatten_into(variable_list& flat, const std::string& prefix, const std::vec
 }  // namespace
 
 variable_ref::variable_ref(std::string name, std::vector<variable_ref> below) : name_(std::move(name)), below_(std::move(below)) {}
+
+variable_ref::variable_ref(std::string name, std::shared_ptr<device_elements> elements)
+    : name_(std::move(name)), device_(std::move(elements)), view_(device_->description()) {}
+
+void variable_ref::copy_to(std::span<std::byte> to) const {
+  assert(to.size() == size_bytes());
+  if (!device_) {
+    if (!to.empty()) { std::memcpy(to.data(), view_.bytes.data(), to.size()); }
+    return;
+  }
+  try {
+    device_->copy_to(to);
+  } catch (const error& failure) { detail::throw_named(name_, failure); }
+}
+
+void variable_ref::copy_from(std::span<const std::byte> from) const {
+  assert(from.size() == size_bytes());
+  if (!device_) {
+    if (!from.empty()) { std::memcpy(writable_bytes().data(), from.data(), from.size()); }
+    return;
+  }
+  try {
+    device_->copy_from(from);
+  } catch (const error& failure) { detail::throw_named(name_, failure); }
+}
 
 variable_ref::variable_ref(const variable_ref&) = default;
 variable_ref::variable_ref(variable_ref&&) noexcept = default;

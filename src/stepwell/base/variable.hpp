@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <ranges>
 #include <span>
 #include <string>
@@ -57,8 +58,8 @@ tensor_shape as_shape(const Sizes& sizes) {
 inline std::span<const std::byte> bytes_at(const void* first, std::size_t size) { return {static_cast<const std::byte*>(first), size}; }
 
 [[noreturn]] void throw_not_row_major();
-/// What `view_of` failed with, now with a name.
-[[noreturn]] void throw_named(const std::string& name, const invalid_argument_error& failure);
+/// Throws an error of the same kind whose message names the variable.
+[[noreturn]] void throw_named(const std::string& name, const error& failure);
 
 template<class T>
 concept has_strides = requires(T& value) { std::begin(value.strides()); };
@@ -72,6 +73,16 @@ auto* first_element(T& value) {
     return value.data() + static_cast<std::ptrdiff_t>(value.data_offset());
   } else {
     return value.data();
+  }
+}
+
+/// The elements of a variable that are copied to be saved; null where `view_of` refers to them.
+template<class T>
+std::shared_ptr<device_elements> elements_on_device(const T& value) {
+  if constexpr (requires { tensor_adapter<T>::on_device(value); }) {
+    return tensor_adapter<T>::on_device(value);
+  } else {
+    return nullptr;
   }
 }
 
@@ -130,13 +141,15 @@ template<variable_like T>
 class variable_ref {
 public:
   template<variable_like T>
-  variable_ref(std::string name, T& value) : name_(std::move(name)), view_(view_named(name_, value)) {
+  variable_ref(std::string name, T& value) : name_(std::move(name)), view_(view_named(name_, value, device_)) {
     static_assert(detail::has_writable_elements<T>(), "stepwell: a variable must be writable, or it cannot be restored");
   }
   /// A temporary span, as it refers to elements that live elsewhere.
   template<variable_like T>
     requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
   variable_ref(std::string name, T&& elements) : variable_ref(std::move(name), elements) {}
+  /// Elements that are copied to be saved.
+  variable_ref(std::string name, std::shared_ptr<device_elements> elements);
   /// A list of variables below `name/`.
   variable_ref(std::string name, std::vector<variable_ref> below);
 
@@ -150,10 +163,20 @@ public:
   [[nodiscard]] const tensor_view& view() const noexcept { return view_; }
   [[nodiscard]] stepwell::dtype dtype() const noexcept { return view_.dtype; }
   [[nodiscard]] const tensor_shape& shape() const noexcept { return view_.shape; }
+  [[nodiscard]] std::size_t size_bytes() const noexcept {
+    return static_cast<std::size_t>(element_count(view_.shape)) * size_of(view_.dtype);
+  }
+  /// The elements; empty if they lie on a device.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return view_.bytes; }
   [[nodiscard]] std::span<std::byte> writable_bytes() const noexcept {
     return {const_cast<std::byte*>(view_.bytes.data()), view_.bytes.size()};  // made of writable elements
   }
+  /// Copies the elements, wherever they lie. @pre `to` has `size_bytes()`. @errors Those of the device, naming the variable.
+  void copy_to(std::span<std::byte> to) const;
+  /// Assigns to the elements, wherever they lie. @pre `from` has `size_bytes()`. @errors As `copy_to`.
+  void copy_from(std::span<const std::byte> from) const;
+  /// True if `bytes()` refers to the elements.
+  [[nodiscard]] bool is_addressable() const noexcept { return device_ == nullptr; }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
   /// The same memory under another name.
@@ -161,13 +184,15 @@ public:
 
 private:
   template<class T>
-  static tensor_view view_named(const std::string& name, const T& value) {
+  static tensor_view view_named(const std::string& name, const T& value, std::shared_ptr<device_elements>& device) {
     try {
-      return view_of(value);
+      device = detail::elements_on_device(value);
+      return device ? device->description() : view_of(value);
     } catch (const invalid_argument_error& failure) { detail::throw_named(name, failure); }
   }
 
   std::string name_;
+  std::shared_ptr<device_elements> device_;  // null: `view_` has the bytes
   tensor_view view_;
   std::vector<variable_ref> below_;
 };

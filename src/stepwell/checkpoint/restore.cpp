@@ -5,10 +5,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 namespace {
@@ -80,6 +81,13 @@ private:
   restore_report report_;
 };
 
+void read_variable(const checkpoint_reader& source, std::string_view name, const variable_ref& variable) {
+  if (variable.is_addressable()) { return source.read_into(name, variable.writable_bytes()); }
+  std::vector<std::byte> copy(variable.size_bytes());
+  source.read_into(name, copy);
+  variable.copy_from(copy);
+}
+
 }  // namespace
 
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options) {
@@ -91,7 +99,7 @@ restore_report restore(const variable_list& variables, const checkpoint_reader& 
   match.check();
   if (!source.is_verified()) { source.verify(); }
   for (const auto& variable : variables) {
-    if (match.is_restored(variable)) { source.read_into(match.their_name(variable), variable.writable_bytes()); }
+    if (match.is_restored(variable)) { read_variable(source, match.their_name(variable), variable); }
   }
   for (const auto& entry : source.entries()) {
     if (!entry.is_object_graph) { match.add_unused(entry.name); }
@@ -108,8 +116,7 @@ restore_report restore(const variable_list& variables, const snapshot& source, c
   match.check();
   for (const auto& variable : variables) {
     if (!match.is_restored(variable)) { continue; }
-    const auto bytes = source.find(match.their_name(variable))->bytes;
-    if (!bytes.empty()) { std::memcpy(variable.writable_bytes().data(), bytes.data(), bytes.size()); }
+    variable.copy_from(source.find(match.their_name(variable))->bytes);
   }
   for (const auto& entry : source.entries()) { match.add_unused(entry.name); }
   return std::move(match).take();

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -19,12 +18,12 @@ constexpr std::size_t alignment = 64;
 
 /// Where `variable` begins in a snapshot that is filled up to `offset`.
 std::size_t start_of(const variable_ref& variable, std::size_t offset) noexcept {
-  return detail::tensor_start(offset, variable.bytes().size(), alignment);
+  return detail::tensor_start(offset, variable.size_bytes(), alignment);
 }
 
 bool has_layout_of(const std::vector<snapshot_entry>& entries, const variable_list& variables) noexcept {
   return std::ranges::equal(entries, variables, [](const snapshot_entry& entry, const variable_ref& variable) {
-    return entry.bytes.size() == variable.bytes().size() && entry.dtype == variable.dtype() && entry.shape == variable.shape() &&
+    return entry.bytes.size() == variable.size_bytes() && entry.dtype == variable.dtype() && entry.shape == variable.shape() &&
            entry.name == variable.name();
   });
 }
@@ -46,7 +45,7 @@ void lay_out(detail::snapshot_memory& memory, const variable_list& variables) {
   std::size_t offset = 0;
   memory.size_bytes = 0;
   for (const auto& variable : variables) {
-    const auto size = variable.bytes().size();
+    const auto size = variable.size_bytes();
     offset = start_of(variable, offset);
     memory.entries.push_back({variable.name(), variable.dtype(), variable.shape(), {memory.bytes.get() + offset, size}});
     offset += size;
@@ -58,7 +57,7 @@ void lay_out(detail::snapshot_memory& memory, const variable_list& variables) {
 
 std::size_t snapshot_size(const variable_list& variables) {
   std::size_t bytes = 0;
-  for (const auto& variable : variables) { bytes = start_of(variable, bytes) + variable.bytes().size(); }
+  for (const auto& variable : variables) { bytes = start_of(variable, bytes) + variable.size_bytes(); }
   return bytes;
 }
 
@@ -72,9 +71,8 @@ snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& va
   trace_span span(trace, "snapshot", "checkpoint");
   if (!has_layout_of(memory.entries, variables)) { lay_out(memory, variables); }
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    const auto from = variables[i].bytes();
     const auto to = memory.entries[i].bytes;  // in memory of ours, whatever the span says
-    if (!from.empty()) { std::memcpy(const_cast<std::byte*>(to.data()), from.data(), from.size()); }
+    variables[i].copy_to({const_cast<std::byte*>(to.data()), to.size()});
   }
   span.argument("step", step);
   span.argument("bytes", memory.size_bytes);

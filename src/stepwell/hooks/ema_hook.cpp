@@ -22,29 +22,16 @@ bool is_wanted(const variable_ref& variable, const ema_options& options) {
   return can_be && (!options.only || options.only(variable.name()));
 }
 
+/// The elements of `variable`; of one that lies on a device a copy, in `copy`.
 template<class T>
-std::span<const T> elements(const variable_ref& variable) {
-  return {reinterpret_cast<const T*>(variable.bytes().data()), variable.bytes().size() / sizeof(T)};
-}
-
-/// A tensor as something a variable can be made of.
-template<class T>
-struct live_tensor {
-  using value_type = T;
-  tensor& held;
-
-  [[nodiscard]] T* data() const { return held.as<T>().data(); }
-  [[nodiscard]] std::size_t size() const { return held.bytes().size() / sizeof(T); }
-  [[nodiscard]] const tensor_shape& shape() const { return held.shape(); }
-};
-
-variable_ref as_variable(std::string name, tensor& value) {
-  if (value.dtype() == dtype::float32) {
-    live_tensor<float> floats{value};
-    return {std::move(name), floats};
+std::span<const T> elements(const variable_ref& variable, std::vector<std::byte>& copy) {
+  auto bytes = variable.bytes();
+  if (!variable.is_addressable()) {
+    copy.resize(variable.size_bytes());
+    variable.copy_to(copy);
+    bytes = copy;
   }
-  live_tensor<double> doubles{value};
-  return {std::move(name), doubles};
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
 std::string describe(dtype type, const tensor_shape& shape) { return fmt::format("{} {}", to_string(type), to_string(shape)); }
@@ -73,7 +60,7 @@ void ema_hook::start() {
   if (updates_ > 0) { return; }
   decays_multiplied_ = 1;
   const auto variables = live();
-  for (std::size_t i = 0; i < averages_.size(); ++i) { std::ranges::copy(variables[i].bytes(), averages_[i].value.bytes().begin()); }
+  for (std::size_t i = 0; i < averages_.size(); ++i) { variables[i].copy_to(averages_[i].value.bytes()); }
 }
 
 void ema_hook::update() {
@@ -84,12 +71,13 @@ void ema_hook::update() {
   // at every update comes to this weight.
   const double weight = options_.zero_debias ? (1 - decay) / (1 - decays_multiplied_) : 1 - decay;
   const auto variables = live();
+  std::vector<std::byte> copy;
   for (std::size_t i = 0; i < averages_.size(); ++i) {
     auto& average = averages_[i].value;
     if (average.dtype() == dtype::float32) {
-      kernel::move_towards(average.as<float>(), elements<float>(variables[i]), static_cast<float>(weight));
+      kernel::move_towards(average.as<float>(), elements<float>(variables[i], copy), static_cast<float>(weight));
     } else {
-      kernel::move_towards(average.as<double>(), elements<double>(variables[i]), weight);
+      kernel::move_towards(average.as<double>(), elements<double>(variables[i], copy), weight);
     }
   }
   ++updates_;
@@ -117,13 +105,21 @@ void ema_hook::swap_out() {
 void ema_hook::exchange() {
   const auto variables = live();
   for (std::size_t i = 0; i < averages_.size(); ++i) {
-    std::ranges::swap_ranges(variables[i].writable_bytes(), averages_[i].value.bytes());
+    const auto average = averages_[i].value.bytes();
+    if (variables[i].is_addressable()) {
+      std::ranges::swap_ranges(variables[i].writable_bytes(), average);
+    } else {
+      std::vector<std::byte> copy(variables[i].size_bytes());
+      variables[i].copy_to(copy);
+      variables[i].copy_from(average);
+      std::ranges::copy(copy, average.begin());
+    }
   }
 }
 
 void ema_hook::copy_into(const variable_list& other) const {
   if (is_swapped_in_) { refuse("copying the averages"); }
-  std::vector<std::span<std::byte>> targets;
+  std::vector<const variable_ref*> targets;
   for (const auto& [name, value] : averages_) {
     const auto found = std::ranges::find(other, name, &variable_ref::name);
     if (found == other.end()) { throw invalid_argument_error(fmt::format("ema_hook: the other model has no variable \"{}\"", name)); }
@@ -131,9 +127,9 @@ void ema_hook::copy_into(const variable_list& other) const {
       throw invalid_argument_error(fmt::format("ema_hook: variable \"{}\" of the other model is {}, its average is {}", name,
                                                describe(found->dtype(), found->shape()), describe(value.dtype(), value.shape())));
     }
-    targets.push_back(found->writable_bytes());
+    targets.push_back(&*found);
   }
-  for (std::size_t i = 0; i < averages_.size(); ++i) { std::ranges::copy(averages_[i].value.bytes(), targets[i].begin()); }
+  for (std::size_t i = 0; i < averages_.size(); ++i) { targets[i]->copy_from(averages_[i].value.bytes()); }
 }
 
 /// The model's variables that are averaged, as they are now, in the order of the averages.
@@ -156,7 +152,7 @@ void ema_hook::refuse(std::string_view what) const {
 variable_list ema_hook::variables() {
   if (is_swapped_in_) { refuse("saving or restoring"); }
   variable_list all{{"num_updates", updates_}, {"decays_multiplied", decays_multiplied_}};
-  for (auto& [name, value] : averages_) { all.push_back(as_variable(std::string(average_prefix) + name, value)); }
+  for (auto& [name, value] : averages_) { all.emplace_back(std::string(average_prefix) + name, value); }
   return all;
 }
 

@@ -141,7 +141,7 @@ namespace {
 
 std::uint64_t size_of(const variable_list& variables) {
   std::uint64_t bytes = 0;
-  for (const auto& variable : variables) { bytes += variable.bytes().size(); }
+  for (const auto& variable : variables) { bytes += variable.size_bytes(); }
   return bytes;
 }
 

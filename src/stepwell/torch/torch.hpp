@@ -10,6 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 namespace torch::nn {
 class Module;
 }  // namespace torch::nn
@@ -19,7 +21,8 @@ class Optimizer;
 
 namespace stepwell {
 
-/// A dense tensor on the CPU whose elements lie in row-major order. A handle refers to elements that live elsewhere.
+/// A dense tensor. One on the CPU whose elements lie in row-major order is referred to. A variable of any other is copied for each
+/// snapshot, and back for each restore.
 template<>
 struct tensor_adapter<at::Tensor> {
   static constexpr bool is_writable = true;
@@ -28,6 +31,9 @@ struct tensor_adapter<at::Tensor> {
   /// @errors `invalid_argument_error` for a tensor that is undefined, on another device, sparse, not contiguous, or of elements that
   /// a checkpoint cannot hold, saying which and what to do.
   static tensor_view view(const at::Tensor& value);
+  /// Copies of a tensor on another device or in another order, such as `channels_last`; null for all others. Copying waits for
+  /// the current stream of that device. Its failures are `internal_error`.
+  static std::shared_ptr<device_elements> on_device(const at::Tensor& value);
 };
 
 namespace libtorch {
@@ -37,14 +43,20 @@ namespace libtorch {
 /// @lifetime Refers to the tensors' memory: build and move the module to its type first.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
 
-/// What an optimiser remembers of each of the module's parameters, by the parameter's name: of `Adam` and `AdamW`
-/// "conv1/weight/step", ".../exp_avg", ".../exp_avg_sq" (".../max_exp_avg_sq" if `amsgrad`), of `SGD` with momentum
-/// ".../momentum_buffer". Options, such as the learning rate, are not among them.
+/// The state of an optimiser, below the name of each of the module's parameters: "conv1/weight/exp_avg".
 ///
-/// LibTorch makes that state at the first step; to be restored before, it is made here, as it would be there.
-/// @errors   `invalid_argument_error` for a parameter that is none of the module's, for momentum with dampening (whose first step is
-///           another one), and for other optimisers, naming what is possible.
+///     Adam, AdamW   step, exp_avg, exp_avg_sq; with amsgrad max_exp_avg_sq
+///     Adagrad       step, sum
+///     RMSprop       step, square_avg; with momentum momentum_buffer; if centered grad_avg
+///     SGD           with momentum momentum_buffer; with dampening has_momentum, too
+///     LBFGS         one state for all parameters, without a name before it: func_evals, n_iter, t, prev_loss, d, H_diag,
+///                   prev_flat_grad, old_dirs, old_stps, ro, history
+///
+/// Options, such as the learning rate, are not among them. LibTorch makes that state at the first step; to be restored before, it is
+/// made here, as it would be there.
+/// @errors   `invalid_argument_error` for a parameter that is none of the module's, and for an optimiser of another type.
 /// @lifetime As above; the optimiser must outlive it.
+/// @cost     LBFGS: each snapshot holds `history_size` old directions and steps, also while there are fewer.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);
 
 }  // namespace libtorch

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Private to torch: a variable that is copied out of LibTorch and back.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/tensor_adapter.hpp"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace stepwell::libtorch::detail {
+
+/// The name of a parameter as part of a variable's: "conv1/weight".
+[[nodiscard]] std::string path_of(std::string name);
+
+/// What `get` returns, saved; what was saved, given to `set`. The argument of `set` is good during the call only.
+class copied_tensor final : public device_elements {
+public:
+  using get_function = std::function<at::Tensor()>;
+  using set_function = std::function<void(const at::Tensor&)>;
+
+  copied_tensor(tensor_view description, at::ScalarType type, get_function get, set_function set)
+      : description_(std::move(description)), type_(type), get_(std::move(get)), set_(std::move(set)) {}
+
+  [[nodiscard]] tensor_view description() const override { return description_; }
+  void copy_to(std::span<std::byte> to) const override {
+    attempt("copy a LibTorch tensor to the host", [&] { on_host(to.data()).copy_(get_()); });
+  }
+  void copy_from(std::span<const std::byte> from) override {
+    attempt("copy a LibTorch tensor from the host", [&] { set_(on_host(const_cast<std::byte*>(from.data()))); });  // only read
+  }
+
+private:
+  [[nodiscard]] at::Tensor on_host(std::byte* bytes) const {
+    return at::from_blob(bytes, description_.shape, at::TensorOptions().dtype(type_));
+  }
+  template<class Action>
+  static void attempt(const char* what, Action action) {
+    const at::NoGradGuard without_gradients;
+    try {
+      action();
+    } catch (const c10::Error& failure) {
+      throw internal_error(std::string("could not ") + what + ": " + failure.what_without_backtrace());
+    }
+  }
+
+  tensor_view description_;
+  at::ScalarType type_;
+  get_function get_;
+  set_function set_;
+};
+
+}  // namespace stepwell::libtorch::detail
