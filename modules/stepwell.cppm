@@ -582,6 +582,7 @@ using stepwell::before_run_hook;
 using stepwell::begin_hook;
 using stepwell::boundary_state;
 using stepwell::boundary_work;
+using stepwell::session_ending;
 using stepwell::check_master_name;
 using stepwell::check_retry_policy;
 using stepwell::check_saver_options;

@@ -31,8 +31,8 @@ void step_counter_hook::begin() {
 void step_counter_hook::note_standstill() const {
   if (!period_ || warnings_left.load(std::memory_order_relaxed) <= 0 || warnings_left.fetch_sub(1) <= 0) { return; }
   log_warning(
-      fmt::format("global_step is {} as before this run: it does not increase, so there are no steps a second to count; "
-                  "a model with a global_step() of its own counts its steps in step()",
+      fmt::format("It seems that global step (global_step) has not been increased. Current value (could be stable): {0} vs previous "
+                  "value: {0}. No steps per second are reported; a model with its own global_step() must count its steps in step()",
                   last_step_));
 }
 

@@ -61,8 +61,9 @@ template<class Projection>
   return {std::move(tag), std::forward<Projection>(projection)};
 }
 
-/// Pictures: a tensor [height, width], [height, width, channels] or [count, height, width, channels] of bytes, or of
-/// floats from 0 to 1 (what is outside is clamped). At most `max_outputs` of a batch are written.
+/// Pictures: a tensor [height, width], [height, width, channels] or [count, height, width, channels] of `std::uint8_t`, or of
+/// `float` from 0 to 1 (values outside are clamped). It is a `tensor`, a `tensor_view`, or a tensor of another library. At most
+/// `max_outputs` of a batch are written.
 template<class Projection>
 struct image_op {
   std::string tag;
@@ -70,7 +71,26 @@ struct image_op {
   int max_outputs = 3;
 
   void write(writer& out, const auto& value, std::int64_t step) const {
-    write_images(out, tag, stepwell::view_of(value), max_outputs, step);
+    if constexpr (may_be_picture<std::remove_cvref_t<decltype(value)>>()) {
+      write_images(out, tag, stepwell::view_of(value), max_outputs, step);
+    } else {
+      static_assert(sizeof(value) == 0,
+                    "stepwell: a picture is a tensor [height,width], [height,width,channels] or [count,height,width,channels] of "
+                    "std::uint8_t or float; a list has no rows: wrap it in a stepwell::tensor_view with a shape");
+    }
+  }
+
+private:
+  /// False for values that are known at compile time not to be pictures: numbers, lists, and tensors of other elements.
+  template<class Value>
+  static consteval bool may_be_picture() {
+    if constexpr (adapted_tensor<Value>) {
+      return true;
+    } else if constexpr (tensor_like<const Value>) {
+      return dtype_of<typename Value::value_type> == dtype::uint8 || dtype_of<typename Value::value_type> == dtype::float32;
+    } else {
+      return false;
+    }
   }
 };
 template<class Projection>

@@ -40,6 +40,10 @@ struct summary_saver_options {
 /// @cost An idle run: one comparison, and in seconds mode one relaxed load.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
+  static_assert(sizeof...(Ops) > 0,
+                "stepwell: a summary_saver_hook without anything to write: give it summary::scalar(\"loss\", "
+                "&result::loss), or another of summary::");
+
 public:
   static constexpr auto phase = hook_phase::observe;
 

@@ -8,6 +8,23 @@
 #include <utility>
 
 namespace stepwell {
+namespace {
+
+/// Writes how the run ended that the hyper-parameters of a writer belong to (D-33).
+class hparams_ending final : public boundary_work {
+public:
+  explicit hparams_ending(std::shared_ptr<summary::writer> writer) : writer_(std::move(writer)) {}
+
+  void write_ending(session_ending how) override {
+    if (how == session_ending::finished) { writer_->add_hparams_end(format::hparams_status::success); }
+    if (how == session_ending::failed) { writer_->add_hparams_end(format::hparams_status::failure); }
+  }
+
+private:
+  std::shared_ptr<summary::writer> writer_;
+};
+
+}  // namespace
 
 summary_work::summary_work(const summary_saver_options& options)
     : output_dir_(options.output_dir), event_options_(options.events), writer_(options.writer), metrics_(options.metrics),
@@ -30,6 +47,9 @@ void summary_work::begin() {
 void summary_work::begin_session(const session_requests& session) {
   starts_writer_ = writer_ && session.claim(writer_.get());
   if (writer_) { watch_writer(session, writer_); }
+  if (writer_ && hparams_) {
+    session.add_work_for(this, [this] { return std::make_shared<hparams_ending>(writer_); });
+  }
   starts_.clear();
   for (const auto& metric : metrics_) {
     if (session.claim(metric.get())) { starts_.push_back(metric.get()); }

@@ -49,6 +49,13 @@ private:
   clock::time_point when_;
 };
 
+/// How a session that is closed has ended. One that is abandoned does not say.
+enum class session_ending {
+  finished,     ///< Closed, and nothing failed.
+  interrupted,  ///< Closed because the process is to end or its time is up: another process will go on.
+  failed,       ///< A failure or a NaN ended it, or closing failed.
+};
+
 /// Work that belongs to boundaries and to closing, done by the session on behalf of a hook.
 /// @threads All functions are called on the session's thread.
 class boundary_work {
@@ -78,6 +85,8 @@ public:
 
   /// Closing, after all hooks' `end`: waits for what is under way. Throws what there is to throw.
   virtual void drain(const deadline& /*until*/) {}
+  /// Closing, after all works were drained and before the first is flushed: writes how the session ended.
+  virtual void write_ending(session_ending /*how*/) {}
   /// Closing, last of all: nothing is written after this. @errors `deadline_exceeded_error` when that takes longer.
   virtual void flush(const deadline& /*until*/) {}
 

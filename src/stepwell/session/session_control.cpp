@@ -222,9 +222,13 @@ void session_control::hold_until_released(const std::shared_ptr<void>& hold) con
   for (const auto& work : all_works()) { work->hold_until_released(hold); }
 }
 
-void session_control::drain_and_flush(const deadline& until) {
+void session_control::drain_and_flush(const deadline& until, session_ending how) {
   detail::first_failure failures;
   failures.attempt([&] { drain(until); });
+  if (failures.get()) { how = session_ending::failed; }
+  for (const auto& work : all_works()) {
+    failures.attempt([&] { work->write_ending(how); });
+  }
   for (const auto& work : all_works()) {
     failures.attempt([&] { work->flush(until); });
   }

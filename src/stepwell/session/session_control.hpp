@@ -118,8 +118,9 @@ public:
   /// Recovery: waits for what is under way, so that the newest checkpoint is the newest there will be (design D-2).
   void drain(const deadline& until);
 
-  /// Closing: waits for all work, then flushes it. Every work is drained and flushed; the first failure is thrown.
-  void drain_and_flush(const deadline& until);
+  /// Closing: waits for all work, tells it how the session ended, then flushes it. Every work is drained and flushed; the first
+  /// failure is thrown. A session whose work cannot be drained has failed.
+  void drain_and_flush(const deadline& until, session_ending how);
   /// Abandoning: all works finish in the background. What failed there so far is logged.
   void detach() noexcept;
   /// Every work keeps `hold` until what it has locked is released.

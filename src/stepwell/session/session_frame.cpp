@@ -260,7 +260,8 @@ void session_frame::finish_closing(const deadline& until, detail::first_failure&
   control_.end_trace();
   if (threads_.should_stop()) { control_.signals()->request_stop(stop_of_threads()); }
   threads_.request_stop();
-  failures.attempt([&] { control_.drain_and_flush(until); });
+  const auto how = failures.get() ? session_ending::failed : ending();
+  failures.attempt([&] { control_.drain_and_flush(until, how); });
   failures.attempt([&] { overcome_or_throw([&] { join(until); }); });
   close_raw();
   if (failures.get()) {
@@ -275,7 +276,7 @@ void session_frame::abandon(std::exception_ptr failure) noexcept {
   control_.drop_requests();
   threads_.request_stop();
   const auto until = grace();
-  detail::log_failure("while leaving after an error", [&] { control_.drain_and_flush(until); });
+  detail::log_failure("while leaving after an error", [&] { control_.drain_and_flush(until, session_ending::failed); });
   detail::log_failure("while leaving after an error", [&] { join(until); });
   close_raw();
 }

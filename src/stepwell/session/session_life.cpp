@@ -50,6 +50,17 @@ stop_reason session_life::why() const {
   return why;
 }
 
+session_ending session_life::ending() const {
+  if (failure_) { return session_ending::failed; }
+  switch (why().cause) {
+    case stop_cause::error:
+    case stop_cause::nan: return session_ending::failed;
+    case stop_cause::signal:
+    case stop_cause::deadline: return session_ending::interrupted;
+    default: return session_ending::finished;
+  }
+}
+
 void session_life::throw_if_singular() const {
   if (!settings_.recover && !is_closed_ && threads_.should_stop()) { threads_.raise_requested_exception(); }
 }

@@ -45,6 +45,8 @@ public:
   }
   /// Why the loop ended: a stop, else a failure nobody went on after, else the end of the last source.
   [[nodiscard]] stop_reason why() const;
+  /// How the session ends that is closed now. @pre Nothing has failed while closing.
+  [[nodiscard]] session_ending ending() const;
   void note_end_of_source(bool ended) noexcept { source_ended_ = ended; }
   /// A session that does not recover throws what a thread reported, where another ends its loop (contract SING-4).
   void throw_if_singular() const;

@@ -77,7 +77,7 @@ TEST_CASE("WRAP-2 WRAP-3 should_stop is true once closed, or once somebody asked
   CHECK(session.should_stop());
 }
 
-TEST_CASE("WRAP-4 TL-5 REC-3 D-22 a thread's failure that may pass is no stop: the next run is one of a new session",
+TEST_CASE("WRAP-4 TL-5 REC-3 D-22 a thread's failure that may pass is no stop: the run after should_stop is one of a new session",
           "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;

@@ -8,6 +8,8 @@
 #include <stepwell/model/model_session.hpp>
 
 #include <concepts>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -104,6 +106,23 @@ TEST_CASE("SCAF-8 D-21 init_fn is given by the user with two arguments and calle
   made.init_fn()(model);
   CHECK(owner == &made);
   CHECK(model.story == "init_fn");
+}
+
+TEST_CASE("SCAF-8 D-21 an init_fn sets the global step of a model that counts itself", "[session][scaffold]") {
+  struct own_count_model {
+    std::int64_t count = 0;
+    void step() { ++count; }
+    std::int64_t& global_step() { return count; }
+    sw::variable_list variables() { return {}; }
+  };
+  using scaffold = sw::scaffold<own_count_model>;
+  own_count_model model;
+  const auto warm = std::make_shared<scaffold>(
+      sw::scaffold_options<own_count_model>{.init_fn = [](const scaffold&, own_count_model& given) { given.count = 100; }});
+  sw::monitored_session session(sw::chief_session_creator<own_count_model>(model, warm));
+  CHECK(session.global_step() == 100);
+  session.run();
+  CHECK(session.global_step() == 101);
 }
 
 TEST_CASE("SCAF-9 a scaffold takes from another what it was not given itself, as it is at that moment", "[session][scaffold]") {

@@ -5,6 +5,7 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/signalling_hook.hpp"
+#include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/training/async_training_session.hpp>
 
@@ -89,6 +90,28 @@ TEST_CASE("an awaited training session is refused its directory by async_start",
   auto bad = rig.options();
   bad.saver.basename = "";
   CHECK_THROWS_AS(sw::monitored_training_session(sw::defer_start, rig.model, bad), sw::invalid_argument_error);
+}
+
+TEST_CASE("D-33 an awaited training session that is closed writes that its run succeeded; one that is abandoned writes nothing",
+          "[training][async][hparams]") {
+  const log_capture log;
+  async_rig rig;
+  const auto endings = [&] { return tagged_in(rig.directory.path(), "_hparams_/session_end_info").size(); };
+  auto options = rig.options();
+  options.hparams = sw::format::hparam_map{{"batch_size", 32}};
+  options.save_summaries_steps = 1;
+  counting_source source;
+  {
+    auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 2}});
+    rig.await(session.async_start());
+    rig.await(session.async_next(source));
+  }
+  rig.when_free([&] {
+    CHECK(endings() == 0);
+    auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 4}});
+    static_cast<void>(rig.await(last_step_of(session, source)));
+  });
+  CHECK(endings() == 1);
 }
 
 TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on",

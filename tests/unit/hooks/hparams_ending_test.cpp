@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a run ended, as the hyper-parameters in its event file say it.
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/toy_model.hpp"
+#include "unit/hooks/event_reading.hpp"
+
+#include <stepwell/format/hparams.hpp>
+#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/model/model_session.hpp>
+#include <stepwell/session/boundary.hpp>
+#include <stepwell/session/with.hpp>
+
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using sw::format::hparams_status;
+using sw::test::counting_model;
+using sw::test::temporary_directory;
+using statuses = std::vector<hparams_status>;
+
+namespace {
+
+/// All ends in the event files of a directory.
+statuses endings_in(const std::string& directory) {
+  statuses all;
+  for (const auto& [step, value] : sw::test::tagged_in(directory, "_hparams_/session_end_info")) {
+    const auto record = sw::format::decode_hparams(std::as_bytes(std::span(value.metadata.value().plugin_content)));
+    all.push_back(std::get<sw::format::hparams_end>(*record).status);
+  }
+  return all;
+}
+
+struct rig {
+  temporary_directory directory;
+  sw::test::log_capture log;
+  counting_model model;
+
+  [[nodiscard]] auto hook() const {
+    const sw::summary_saver_options options{
+        .output_dir = directory.path(), .save_steps = 1, .hparams = sw::format::hparam_map{{"batch_size", 32}}};
+    return sw::summary_saver_hook{options, sw::summary::scalar("count", [](const int& count) { return count; })};
+  }
+  [[nodiscard]] statuses endings() const { return endings_in(directory.path()); }
+};
+
+/// Fails in the run with this number.
+template<class Error>
+struct failing_hook {
+  int number;
+  int runs = 0;
+  void after_run(auto&, const auto&) {
+    if (++runs == number) { throw Error("the machine is too warm"); }
+  }
+};
+
+/// Cannot finish what it has begun.
+struct undrained_work final : sw::boundary_work {
+  void drain(const sw::deadline&) override { throw sw::resource_exhausted_error("the disk is full"); }
+};
+struct undrained_hook {
+  std::shared_ptr<undrained_work> work = std::make_shared<undrained_work>();
+  void after_create_session(auto& session, auto&) { session.add_work(work); }
+};
+
+/// Does what a signal does.
+struct interrupted_hook {
+  void after_run(auto& context, const auto&) { context.signals()->end_process("SIGTERM", context.time()->now()); }
+};
+
+}  // namespace
+
+TEST_CASE("D-33 a session that is closed writes that its run succeeded, once", "[hooks][hparams]") {
+  rig on;
+  {
+    sw::monitored_session session(on.model, on.hook());
+    session.run();
+    CHECK(on.endings().empty());
+    session.close();
+  }
+  CHECK(on.endings() == statuses{hparams_status::success});
+}
+
+TEST_CASE("D-33 a session without hyper-parameters writes no end", "[hooks][hparams]") {
+  rig on;
+  sw::monitored_session session(on.model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = on.directory.path()},
+                                                                 sw::summary::scalar("count", [](const int& count) { return count; })});
+  session.run();
+  session.close();
+  CHECK(on.endings().empty());
+}
+
+TEST_CASE("D-33 a session that is left by an exception writes a failure", "[hooks][hparams]") {
+  rig on;
+  SECTION("in a with-block") {
+    sw::monitored_session session(on.model, on.hook(), failing_hook<std::runtime_error>{2});
+    CHECK_THROWS_AS(sw::with(session,
+                             [](auto& self) {
+                               for (;;) { self.run(); }
+                             }),
+                    std::runtime_error);
+  }
+  SECTION("by its destructor") {
+    const auto train = [&] {
+      sw::monitored_session session(on.model, on.hook());
+      session.run();
+      throw std::runtime_error("the loop's own");
+    };
+    CHECK_THROWS_AS(train(), std::runtime_error);
+  }
+  SECTION("and closed afterwards") {
+    sw::monitored_session session(on.model, on.hook(), failing_hook<std::runtime_error>{1});
+    CHECK_THROWS_AS(session.run(), std::runtime_error);
+    session.close();
+  }
+  CHECK(on.endings() == statuses{hparams_status::failure});
+}
+
+TEST_CASE("D-33 a failure that was recovered from is none at the end", "[hooks][hparams]") {
+  rig on;
+  sw::session_settings settings;
+  settings.retry.initial_backoff = 0;
+  sw::monitored_session session(std::move(settings), on.model, on.hook(), failing_hook<sw::unavailable_error>{2});
+  session.run();
+  session.run();
+  session.close();
+  CHECK(session.metrics().recoveries == 1);
+  CHECK(on.endings() == statuses{hparams_status::success});
+}
+
+TEST_CASE("D-33 a run that a NaN ended has failed", "[hooks][hparams]") {
+  rig on;
+  const auto nan = [](const int&) { return std::numeric_limits<float>::quiet_NaN(); };
+  sw::monitored_session session(on.model, on.hook(), sw::nan_tensor_hook{nan, {.fail_on_nan_loss = false}});
+  session.run();
+  session.close();
+  CHECK(on.endings() == statuses{hparams_status::failure});
+}
+
+TEST_CASE("D-33 a session whose last save fails has failed", "[hooks][hparams]") {
+  rig on;
+  sw::monitored_session session(on.model, on.hook(), undrained_hook{});
+  session.run();
+  CHECK_THROWS_AS(session.close(), sw::resource_exhausted_error);
+  CHECK(on.endings() == statuses{hparams_status::failure});
+}
+
+TEST_CASE("D-33 a session that is closed because the process is to end writes no end: another process goes on", "[hooks][hparams]") {
+  rig on;
+  {
+    sw::monitored_session session(on.model, on.hook(), interrupted_hook{});
+    session.run();
+    CHECK(session.should_stop());
+    session.close();
+  }
+  CHECK(on.endings().empty());
+  sw::monitored_session next(on.model, on.hook());
+  next.run();
+  next.close();
+  CHECK(on.endings() == statuses{hparams_status::success});
+}
