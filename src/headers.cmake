@@ -245,10 +245,12 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/checkpoint_directory.hpp
   stepwell/checkpoint/checkpoint_follower.hpp
   stepwell/checkpoint/saver_core.hpp
+  stepwell/checkpoint/saver_notes.hpp
   stepwell/checkpoint/snapshot_memory.hpp
   stepwell/checkpoint/state_file.hpp
   stepwell/checkpoint/stored_checkpoint.hpp
   stepwell/checkpoint/tensor_start.hpp
+  stepwell/checkpoint/unlisted_checkpoints.hpp
   stepwell/checkpoint/unsynced_file_system.hpp
   stepwell/torch/copied_tensor.hpp
 )

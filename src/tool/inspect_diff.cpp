@@ -9,6 +9,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/saver_notes.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -127,9 +128,11 @@ std::optional<difference> compare(const checkpoint_reader& a, const checkpoint_r
   } catch (const unimplemented_error& unread) { return difference{left.name, "not read", printable(unread.what()), ""}; }
 }
 
+/// The notes of the savers are passed over: they tell how often was saved, not what.
 std::vector<difference> differences_of(const checkpoint_reader& a, const checkpoint_reader& b, double tolerance) {
   std::vector<difference> found;
   for (const auto& left : a.entries()) {
+    if (detail::is_saver_note(left.name)) { continue; }
     const auto* right = b.find(left.name);
     if (right == nullptr) {
       found.push_back({left.name, "only in a", described(left), "-"});
@@ -138,7 +141,9 @@ std::vector<difference> differences_of(const checkpoint_reader& a, const checkpo
     }
   }
   for (const auto& right : b.entries()) {
-    if (!a.contains(right.name)) { found.push_back({right.name, "only in b", "-", described(right)}); }
+    if (!a.contains(right.name) && !detail::is_saver_note(right.name)) {
+      found.push_back({right.name, "only in b", "-", described(right)});
+    }
   }
   std::ranges::sort(found, {}, &difference::name);
   return found;

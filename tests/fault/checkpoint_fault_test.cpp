@@ -72,6 +72,7 @@ void check_after_restart(const std::string& directory, const std::set<std::int64
   const auto content = newest ? toy_in(*newest).global_step : -1;
   CHECK(acceptable.contains(content));
   if (newest) { CHECK(toy_in(*newest) == toy_at(content)); }
+  CHECK(sw::latest_checkpoint(directory) == (newest ? std::optional(newest->prefix()) : std::nullopt));  // all views agree
   CHECK(names_in(directory).find(".tmp-") == std::string::npos);
   for (int i = 0; i <= max_to_keep; ++i) { save_and_settle(saver, toy_snapshot(next + i)); }
   std::string kept = newest ? std::to_string(*newest->step()) : "";  // restored from, so never deleted

@@ -37,11 +37,11 @@ GREEDY(encode_strings); GREEDY(encode_summary); GREEDY(enqueue_from); GREEDY(ent
 GREEDY(evaluate_once); GREEDY(evaluate_repeatedly); GREEDY(evaluation_awaited); GREEDY(evaluations_of); GREEDY(example_count);
 GREEDY(executor_for); GREEDY(executor_of); GREEDY(failure); GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one);
 GREEDY(feeds); GREEDY(feeds_batch); GREEDY(feeds_in); GREEDY(fetch); GREEDY(final_name_of_temporary); GREEDY(find_leftovers);
-GREEDY(find_newest_whole); GREEDY(find_or_wait); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
+GREEDY(find_newest_whole); GREEDY(find_or_wait); GREEDY(find_unlisted); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
 GREEDY(free_shard_count); GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(has_feeds); GREEDY(has_turn); GREEDY(has_writable_elements);
 GREEDY(heard_in_time); GREEDY(held_of); GREEDY(histogram); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_abortion);
-GREEDY(is_awaited_step); GREEDY(is_bad); GREEDY(is_damage); GREEDY(is_newer_than_state); GREEDY(is_over); GREEDY(is_recoverable);
-GREEDY(is_repeatable); GREEDY(is_representable); GREEDY(is_row_major); GREEDY(is_seated); GREEDY(is_slice_key); GREEDY(is_taken_at_once);
+GREEDY(is_awaited_step); GREEDY(is_bad); GREEDY(is_damage); GREEDY(is_over); GREEDY(is_recoverable);
+GREEDY(is_repeatable); GREEDY(is_representable); GREEDY(is_row_major); GREEDY(is_saver_note); GREEDY(is_seated); GREEDY(is_slice_key); GREEDY(is_taken_at_once);
 GREEDY(is_temporary_name); GREEDY(is_tracing); GREEDY(join_path); GREEDY(json_metric_bound); GREEDY(keep_step); GREEDY(latest_checkpoint);
 GREEDY(list_checkpoints); GREEDY(load_index); GREEDY(load_little); GREEDY(lock_posix_file); GREEDY(log); GREEDY(log_debug); GREEDY(log_error);
 GREEDY(log_exception); GREEDY(log_failure); GREEDY(log_info); GREEDY(log_warning); GREEDY(logging_cadence); GREEDY(make_batch);
@@ -49,7 +49,7 @@ GREEDY(make_checkpoint_saver_hook); GREEDY(make_errand); GREEDY(make_error_code)
 GREEDY(make_hparams_value); GREEDY(make_image_value); GREEDY(make_scalar_value); GREEDY(make_session_settings);
 GREEDY(make_step_counter_hook); GREEDY(make_summary_hook); GREEDY(make_summary_work); GREEDY(make_text_value); GREEDY(make_training_session);
 GREEDY(manager_for); GREEDY(merge); GREEDY(monitored_training_session); GREEDY(must_await); GREEDY(name_of); GREEDY(name_of_call);
-GREEDY(names_in); GREEDY(next_awaited); GREEDY(next_event_file_name); GREEDY(next_of); GREEDY(not_initialized); GREEDY(not_ready);
+GREEDY(names_in); GREEDY(newest_save_number); GREEDY(next_awaited); GREEDY(next_event_file_name); GREEDY(next_of); GREEDY(not_initialized); GREEDY(not_ready);
 GREEDY(number_text); GREEDY(on_its_own); GREEDY(open_checkpoint); GREEDY(open_data_files); GREEDY(open_if_whole); GREEDY(open_text_log);
 GREEDY(order_by_phase); GREEDY(output_options_of); GREEDY(parent_directory); GREEDY(parse_data_name); GREEDY(parse_message);
 GREEDY(parse_slice_key); GREEDY(part_shape); GREEDY(phase_of); GREEDY(place_after_recovery); GREEDY(places_of); GREEDY(plain_options_of);
@@ -60,7 +60,7 @@ GREEDY(reason_of_refusal); GREEDY(record_data); GREEDY(recover_loop); GREEDY(ref
 GREEDY(remove_checkpoint); GREEDY(remove_data_files); GREEDY(request_type_of); GREEDY(restore); GREEDY(restore_for_evaluation);
 GREEDY(restore_state); GREEDY(restored); GREEDY(result_for_caller); GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(run_again);
 GREEDY(run_awaited); GREEDY(run_call); GREEDY(run_of); GREEDY(run_raw_awaited); GREEDY(run_step); GREEDY(run_step_awaited);
-GREEDY(save_awaited); GREEDY(scalar); GREEDY(seal_record); GREEDY(see_floats); GREEDY(sessions_at); GREEDY(set_log_level);
+GREEDY(save_awaited); GREEDY(save_number_of); GREEDY(scalar); GREEDY(seal_record); GREEDY(see_floats); GREEDY(sessions_at); GREEDY(set_log_level);
 GREEDY(set_log_sink); GREEDY(set_thread_name); GREEDY(settings_of); GREEDY(share); GREEDY(shuffled_batches); GREEDY(signal_name);
 GREEDY(sink_into); GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited); GREEDY(snapshot_size); GREEDY(sorted_out); GREEDY(source);
 GREEDY(spawned); GREEDY(spells_after_create_session); GREEDY(spells_after_run); GREEDY(spells_before_run); GREEDY(spells_begin);

@@ -9,6 +9,7 @@
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/checkpoint/leftovers.hpp"
+#include "stepwell/checkpoint/saver_notes.hpp"
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/format/checkpoint_state.hpp"
 #include "stepwell/io/atomic_file.hpp"
@@ -66,12 +67,37 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   auto newest = find_newest_whole(path_, options_.basename, files_);
   if (!newest) { return newest; }
   const auto name = name_of(newest->prefix());
-  const std::lock_guard lock(mutex_);
-  restored_from_ = name;  // those before it are like any other: many recoveries do not fill the disk
-  // All that was tried before it is damaged: neither counted nor deleted from now on.
-  const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
-  list_.erase(at != list_.end() ? std::next(at) : list_.begin(), list_.end());
+  {
+    const std::lock_guard lock(mutex_);
+    restored_from_ = name;  // those before it are like any other: many recoveries do not fill the disk
+    // All that was tried before it is damaged: neither counted nor deleted from now on.
+    const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
+    list_.erase(at != list_.end() ? std::next(at) : list_.begin(), list_.end());
+  }
+  if (list_.empty()) { add_unlisted(newest->prefix()); }  // only saving and restoring change the list
+  list_at_start();
   return newest;
+}
+
+/// Makes the state file name the checkpoint from which this saver goes on, unless it does: a kill may have come before it was
+/// written, and those that it names may be damaged.
+void checkpoint_directory::list_at_start() noexcept {
+  std::string newest;
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!lock_ || list_.empty() || list_.back().name == newest_in_file_) { return; }
+      newest = list_.back().name;
+    }
+    check_is_in_place();
+    write_state();
+    log_info(fmt::format("{}: the state file now names {} as the newest checkpoint", path_, newest));
+  } catch (const std::exception& failure) {
+    log_warning(
+        fmt::format("{}: could not write the state file, which does not name {} as the newest checkpoint yet; the next save "
+                    "writes it: {}",
+                    path_, newest, failure.what()));
+  }
 }
 
 saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::function<void()>& before_commit) {
@@ -107,13 +133,16 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
   const auto shards = free_shard_count(names, name, options_.shards);
   checkpoint_writer writer(path_of(name), files_, shards);
   for (const auto& entry : taken.entries()) { writer.add(entry.name, {entry.dtype, entry.shape, entry.bytes}); }
+  const std::int64_t number = ++last_save_number_;
   writer.add(std::string(own_version_name), {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
+  writer.add(std::string(save_number_name), {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
   writer.commit(before_commit);
   remove_data_files(*files_, path_, names, name, shards);
 }
 
 void checkpoint_directory::add_to_list(const std::string& name, std::int64_t step) {
   const std::lock_guard lock(mutex_);
+  check_clock();
   std::erase_if(list_, [&](const auto& entry) { return entry.name == name; });
   list_.push_back({.name = name, .step = step, .time = seconds_now(), .is_ours = true});
 }
@@ -127,11 +156,13 @@ void checkpoint_directory::write_state() {
     state.model_checkpoint_path = list_.back().name;
     state.last_preserved_timestamp = last_preserved_;
     for (const auto& entry : list_) {
+      if (entry.is_kept && &entry != &list_.back()) { continue; }
       state.all_model_checkpoint_paths.push_back(entry.name);
       state.all_model_checkpoint_timestamps.push_back(entry.time);
     }
   }
   value_or_throw(io::write_file_atomically(*files_, io::join_path(path_, state_file_name), encode(state)));
+  newest_in_file_ = state.model_checkpoint_path;
 }
 
 std::vector<listed_checkpoint> checkpoint_directory::list_for_retention() const {
@@ -140,6 +171,8 @@ std::vector<listed_checkpoint> checkpoint_directory::list_for_retention() const 
     entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_;
     const auto metric = metrics_.find(entry.step);
     if (metric != metrics_.end()) { entry.metric = metric->second; }
+    const auto durable = durable_metrics_.find(entry.step);
+    if (durable != durable_metrics_.end()) { entry.durable_metric = durable->second; }
   }
   return list;
 }
@@ -148,6 +181,7 @@ void checkpoint_directory::tidy() noexcept {
   const std::lock_guard one(one_at_a_time_);
   const trace_span span("tidy", "checkpoint");
   keep_metrics();
+  retention_is_due_ = false;
   try {
     retain();
   } catch (const std::exception& failure) {

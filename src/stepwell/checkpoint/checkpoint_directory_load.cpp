@@ -7,8 +7,10 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/checkpoint/leftovers.hpp"
+#include "stepwell/checkpoint/saver_notes.hpp"
 #include "stepwell/checkpoint/state_file.hpp"
 #include "stepwell/checkpoint/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/unlisted_checkpoints.hpp"
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
@@ -26,7 +28,6 @@ namespace {
 
 constexpr std::string_view lock_name = ".stepwell.lock";
 constexpr std::uint64_t max_metrics_bytes = std::uint64_t{64} << 20;
-constexpr double seconds_per_hour = 3600;
 
 template<class Number>
 bool parse_number(std::string_view word, Number& number) {
@@ -63,17 +64,57 @@ void checkpoint_directory::load(directory_access access) {
   leftovers_ = find_leftovers(*files_, path_, options_.basename, names_in(*files_, path_), claimed_without_index(state));
   if (access == directory_access::own) { sweep_leftovers(*files_, path_, leftovers_); }
   load_list(state);
+  load_unlisted(state);
   load_metrics();
+  if (last_preserved_ == 0) { last_preserved_ = seconds_now(); }
+  check_clock();
+  if (retention_is_due_) { list_at_start(); }
+}
+
+/// After the clock was set back, times in its future would keep nothing more for good until it is there again. The list then
+/// begins anew, and what is in it stays for good. @pre The mutex is held, or this is the constructor.
+void checkpoint_directory::check_clock() {
   const auto now = seconds_now();
-  const auto interval = options_.keep_every_n_hours.enabled().value_or(0) * seconds_per_hour;
-  if (last_preserved_ == 0) { last_preserved_ = now; }
-  if (last_preserved_ > now) { last_preserved_ = now - interval; }  // the clock went backwards
+  const bool counts_hours = options_.keep_every_n_hours.enabled().has_value();
+  const bool was_set_back = last_preserved_ > now;
+  if (was_set_back && counts_hours) {
+    log_warning(
+        fmt::format("{}: the clock is {:.0f} seconds behind the time at which keep_every_n_hours kept the last checkpoint for "
+                    "good; the checkpoints that are listed now stay for good, and the hours are counted from now on",
+                    path_, last_preserved_ - now));
+  }
+  last_preserved_ = std::min(last_preserved_, now);
+  for (auto& entry : list_) {
+    entry.time = std::min(entry.time, now);
+    entry.is_kept = entry.is_kept || (was_set_back && counts_hours);
+  }
 }
 
 std::string checkpoint_directory::metrics_path() const { return io::join_path(path_, fmt::format("{}.metrics", options_.basename)); }
 
+/// Adds a complete checkpoint as the newest. Returns false if it is gone meanwhile.
+bool checkpoint_directory::add_unlisted(const std::string& prefix) {
+  auto found = inspect(prefix);
+  if (!found) { return false; }
+  const std::lock_guard lock(mutex_);
+  list_.push_back(std::move(*found));
+  return true;
+}
+
+/// Returns true if all checksums match.
+bool checkpoint_directory::is_whole(const std::string& prefix) const {
+  try {
+    checkpoint_reader(prefix, files_).verify();
+    return true;
+  } catch (const error& failure) {
+    if (!is_damage(failure)) { throw; }
+    log_warning(fmt::format("checkpoint {} is damaged; it is not listed, and stays: {}", prefix, failure.what()));
+    return false;
+  }
+}
+
 /// What the list says of one that is there and, at first sight, whole; a damaged one is not counted.
-std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string& prefix) {
+std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string& prefix) const {
   try {
     const auto index = load_index(*files_, prefix);
     check_places(index, open_data_files(*files_, prefix, index.header.num_shards), format::index_name(prefix));
@@ -101,8 +142,7 @@ std::set<std::string, std::less<>> checkpoint_directory::claimed_without_index(c
   return claimed;
 }
 
-/// The state file's list, and what a killed save of ours had finished but not listed. Without a state file that can be
-/// believed nothing is listed, and so nothing of what is there will be deleted.
+/// Without a state file that can be believed nothing is listed, and so nothing of what is there will be deleted.
 void checkpoint_directory::load_list(const std::optional<state_file>& state) {
   if (!state) { return; }
   std::map<std::string, double> times;
@@ -110,12 +150,8 @@ void checkpoint_directory::load_list(const std::optional<state_file>& state) {
   const auto& stamps = state->content.all_model_checkpoint_timestamps;
   for (std::size_t i = 0; i < stamps.size(); ++i) { times[io::base_name(paths[i])] = stamps[i]; }
   last_preserved_ = state->content.last_preserved_timestamp;
-  auto prefixes = state->prefixes;
-  for (auto& prefix : list_checkpoints(path_, options_.basename, files_)) {
-    const bool is_known = std::ranges::find(prefixes, prefix) != prefixes.end();
-    if (!is_known && is_newer_than_state(*files_, prefix, *state)) { prefixes.push_back(std::move(prefix)); }
-  }
-  for (const auto& prefix : prefixes) {
+  newest_in_file_ = name_of(state->prefixes.back());
+  for (const auto& prefix : state->prefixes) {
     auto found = inspect(prefix);
     if (!found) { continue; }
     std::erase_if(list_, [&](const auto& entry) { return entry.name == found->name; });  // listed twice, spelt in two ways
@@ -123,6 +159,17 @@ void checkpoint_directory::load_list(const std::optional<state_file>& state) {
     if (time != times.end()) { found->time = time->second; }
     list_.push_back(std::move(*found));
   }
+}
+
+/// What a killed save had finished but not listed, and the highest number of a save.
+void checkpoint_directory::load_unlisted(const std::optional<state_file>& state) {
+  const auto unlisted = find_unlisted(files_, path_, options_.basename, state);
+  for (const auto& prefix : unlisted.newer) {
+    if (is_whole(prefix)) { retention_is_due_ = add_unlisted(prefix) || retention_is_due_; }
+  }
+  const auto saw = [&](std::optional<std::int64_t> number) { last_save_number_ = std::max(last_save_number_, number.value_or(0)); };
+  if (state) { saw(newest_save_number(files_, state->prefixes)); }
+  for (const auto* prefixes : {&unlisted.older, &unlisted.newer}) { saw(newest_save_number(files_, *prefixes)); }
 }
 
 void checkpoint_directory::load_metrics() {
@@ -141,10 +188,13 @@ void checkpoint_directory::load_metrics() {
       log_warning(metrics_path() + ": a line is no step and number; it is passed over");
     }
   }
+  durable_metrics_ = metrics_;
 }
 
 /// Of the checkpoints still listed, and of steps that may yet be saved.
 void checkpoint_directory::write_metrics() {
+  const std::lock_guard one(writing_metrics_);
+  std::map<std::int64_t, double> written;
   std::string text;
   {
     const std::lock_guard lock(mutex_);
@@ -153,13 +203,15 @@ void checkpoint_directory::write_metrics() {
     std::erase_if(metrics_, [&](const auto& metric) {
       return metric.first <= newest && std::ranges::find(list_, metric.first, &listed_checkpoint::step) == list_.end();
     });
-    for (const auto& [step, value] : metrics_) { text += fmt::format("{} {}\n", step, value); }
+    written = metrics_;
   }
+  for (const auto& [step, value] : written) { text += fmt::format("{} {}\n", step, value); }
   check_is_in_place();
   value_or_throw(io::write_file_atomically(*files_, metrics_path(), text));
+  const std::lock_guard lock(mutex_);
+  durable_metrics_ = std::move(written);
 }
 
-/// Writes them if there are new ones; if that fails says so, and the next call tries again.
 void checkpoint_directory::keep_metrics() noexcept {
   try {
     write_metrics();
@@ -172,6 +224,7 @@ void checkpoint_directory::keep_metrics() noexcept {
 
 void checkpoint_directory::close() noexcept {
   keep_metrics();
+  if (lock_ && retention_is_due_) { tidy(); }
   lock_.reset();
 }
 

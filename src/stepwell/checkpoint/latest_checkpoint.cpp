@@ -5,6 +5,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/state_file.hpp"
 #include "stepwell/checkpoint/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/unlisted_checkpoints.hpp"
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/path.hpp"
@@ -24,17 +25,12 @@ std::shared_ptr<io::file_system> or_real(std::shared_ptr<io::file_system> files)
 std::vector<std::string> candidates(const std::shared_ptr<io::file_system>& files, const std::string& directory,
                                     std::string_view basename) {
   const auto state = detail::read_state_file(*files, directory);
-  auto on_disk = list_checkpoints(directory, basename, files);
-  std::vector<std::string> first;
-  std::vector<std::string> last;
-  std::ranges::reverse(on_disk);
-  for (auto& prefix : on_disk) {
-    const bool is_listed = state && std::ranges::find(state->prefixes, prefix) != state->prefixes.end();
-    if (!is_listed) { (state && detail::is_newer_than_state(*files, prefix, *state) ? first : last).push_back(std::move(prefix)); }
-  }
-  if (state) { first.insert(first.end(), state->prefixes.rbegin(), state->prefixes.rend()); }
-  first.insert(first.end(), std::make_move_iterator(last.begin()), std::make_move_iterator(last.end()));
-  return first;
+  auto unlisted = detail::find_unlisted(files, directory, basename, state);
+  auto oldest_first = std::move(unlisted.older);
+  if (state) { oldest_first.insert(oldest_first.end(), state->prefixes.begin(), state->prefixes.end()); }
+  oldest_first.insert(oldest_first.end(), unlisted.newer.begin(), unlisted.newer.end());
+  std::ranges::reverse(oldest_first);
+  return oldest_first;
 }
 
 }  // namespace

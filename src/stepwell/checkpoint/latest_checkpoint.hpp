@@ -36,13 +36,13 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                         std::string_view basename = default_checkpoint_basename,
                                                         std::shared_ptr<io::file_system> files = nullptr);
 
-/// The newest checkpoint that is whole, read through and verified. Tried in this order: indexes newer than the state file
-/// that it does not list (a save killed just before its last word), what the state file lists, newest first, then other
-/// `basename`-N on disk, highest first. Each damaged one is passed over with a warning that says what is damaged.
+/// Returns the newest checkpoint that is whole, verified completely. Tried, newest first: unlisted ones saved after the newest listed
+/// one (a kill came before the state file was written), listed ones, other unlisted ones. Their `stepwell/save_number` orders unlisted
+/// ones; those without it (TensorFlow's) go by step. Each damaged one is passed over with a warning that says what is damaged.
 /// Nothing, if the directory does not exist or claims no checkpoint at all.
 /// @errors `data_loss_error` naming all of them when there are claims and none is whole: never a silent restart from
 ///         zero. `permission_denied_error` and the like when the state file or an index cannot be read.
-/// @cost   Reads every byte of each one tried.
+/// @cost   Reads every byte of each one tried, and the index of each unlisted one.
 [[nodiscard]] std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
                                                                  std::string_view basename = default_checkpoint_basename,
                                                                  std::shared_ptr<io::file_system> files = nullptr);

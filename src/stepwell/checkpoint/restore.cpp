@@ -2,6 +2,7 @@
 #include "stepwell/checkpoint/restore.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/saver_notes.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -13,8 +14,6 @@
 
 namespace stepwell {
 namespace {
-
-constexpr std::string_view own_notes = "stepwell/saver/";
 
 /// What a source says of one tensor.
 struct offered {
@@ -65,7 +64,7 @@ public:
   }
 
   void add_unused(const std::string& name) {
-    if (!used_.contains(name) && !name.starts_with(own_notes)) { report_.unused.push_back(name); }
+    if (!used_.contains(name) && !detail::is_saver_note(name)) { report_.unused.push_back(name); }
   }
   [[nodiscard]] bool is_restored(const variable_ref& variable) const {
     return std::ranges::find(report_.missing, variable.name()) == report_.missing.end();

@@ -9,19 +9,28 @@ namespace {
 
 constexpr double seconds_per_hour = 3600;
 
-/// Which ones have the best values of the metric; of equal ones the newer.
-std::vector<bool> best_of(const std::vector<listed_checkpoint>& list, const std::optional<keep_best>& rule) {
-  std::vector<bool> is_best(list.size(), false);
+using metric_member = std::optional<double> listed_checkpoint::*;
+
+/// Marks those that have the best values of the metric; of equal ones the newer.
+void mark_best(std::vector<bool>& is_best, const std::vector<listed_checkpoint>& list, metric_member metric, const keep_best& rule) {
   std::vector<std::size_t> ranked;
-  if (!rule) { return is_best; }
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].metric && !std::isnan(*list[i].metric)) { ranked.push_back(i); }
+    if (list[i].*metric && !std::isnan(*(list[i].*metric))) { ranked.push_back(i); }
   }
   std::ranges::sort(ranked, [&](std::size_t a, std::size_t b) {
-    if (*list[a].metric == *list[b].metric) { return a > b; }
-    return rule->direction == better::higher ? *list[a].metric > *list[b].metric : *list[a].metric < *list[b].metric;
+    const double left = *(list[a].*metric);
+    const double right = *(list[b].*metric);
+    if (left == right) { return a > b; }
+    return rule.direction == better::higher ? left > right : left < right;
   });
-  for (std::size_t i = 0; i < std::min(ranked.size(), rule->count); ++i) { is_best[ranked[i]] = true; }
+  for (std::size_t i = 0; i < std::min(ranked.size(), rule.count); ++i) { is_best[ranked[i]] = true; }
+}
+
+std::vector<bool> best_of(const std::vector<listed_checkpoint>& list, const std::optional<keep_best>& rule) {
+  std::vector<bool> is_best(list.size(), false);
+  if (!rule) { return is_best; }
+  mark_best(is_best, list, &listed_checkpoint::metric, *rule);
+  mark_best(is_best, list, &listed_checkpoint::durable_metric, *rule);
   return is_best;
 }
 
@@ -33,7 +42,9 @@ retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const 
   const auto is_best = best_of(list, rules.best);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto& checkpoint = list[i];
+    const bool is_newest = i + 1 == list.size();
     const bool stays = i + window >= list.size() || checkpoint.is_protected || is_best[i];
+    if (checkpoint.is_kept && !is_newest) { continue; }
     if (stays) {
       plan.listed.push_back(checkpoint);
     } else if (rules.keep_every_n_hours && checkpoint.time - plan.last_preserved >= *rules.keep_every_n_hours * seconds_per_hour) {

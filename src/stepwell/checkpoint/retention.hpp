@@ -20,7 +20,9 @@ struct listed_checkpoint {
   double time = 0;            ///< Seconds since the epoch.
   bool is_ours = false;       ///< Written by a saver of this library; else it is never deleted.
   bool is_protected = false;  ///< Pinned, or the one restored from.
+  bool is_kept = false;       ///< Its files stay for good; it is listed only as long as it is the newest.
   std::optional<double> metric = std::nullopt;
+  std::optional<double> durable_metric = std::nullopt;  ///< The value that is known after a kill.
 };
 
 struct retention_rules {
@@ -36,6 +38,7 @@ struct retention_plan {
   double last_preserved = 0;
 };
 
+/// The best by the reported metrics stay, and the best by the durable ones, which are known after a kill.
 /// `list` is oldest first; its last one, the newest, always stays. `last_preserved` is when the last one was that
 /// `keep_every_n_hours` kept.
 [[nodiscard]] retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const retention_rules& rules,

@@ -88,9 +88,9 @@ public:
   [[nodiscard]] bool has_failure() const noexcept;
   /// Throws the first undelivered failure, once, if there is one. Under `warn` there never is.
   void throw_if_failed();
-  /// Whether something is still being written or waits to be.
+  /// Returns true if a checkpoint or a reported metric is still being written, or waits to be.
   [[nodiscard]] bool busy() const;
-  /// How much that is.
+  /// Returns how much of checkpoints that is.
   [[nodiscard]] save_backlog backlog() const;
   /// Waits until nothing is, what is past keeping deleted. @errors The first undelivered failure.
   void drain();
@@ -119,8 +119,8 @@ public:
 
   /// Never delete this one; a prefix with or without the directory.
   void pin(const std::string& prefix);
-  /// The value of the `keep_best` metric at a saved step, known now or later; not-a-number is never best.
-  /// Kept in a small file beside the checkpoints, written with the next save or at the end, so that a later saver knows it.
+  /// Reports the `keep_best` metric of a step, saved already or later; not-a-number is never best. A task on the pool writes it to
+  /// a small file: durable when `drain` returns, and deletes nothing before. @errors `failed_precondition_error` after `close`.
   void report_metric(std::int64_t step, double value);
 
   [[nodiscard]] const std::string& directory() const noexcept;

@@ -129,6 +129,18 @@ void saver::core::throw_if_failed() {
   if (failure) { std::rethrow_exception(std::move(failure)); }
 }
 
+void saver::core::report_metric(std::int64_t step, double value) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closing_) { throw failed_precondition_error("this saver is closed and keeps no metrics; report them before", path_); }
+    directory_.report_metric(step, value);
+    has_metrics_ = true;
+    has_new_metrics_ = true;
+    if (std::exchange(writes_metrics_, true)) { return; }
+  }
+  pool_->post([self = shared_from_this()] { self->write_metrics(); });
+}
+
 bool saver::core::busy() const {
   const std::lock_guard lock(mutex_);
   return !is_idle();
@@ -179,11 +191,6 @@ std::optional<saved_checkpoint> saver::core::latest() const {
   return latest_;
 }
 
-void saver::core::report_metric(std::int64_t step, double value) {
-  has_metrics_ = true;
-  directory_.report_metric(step, value);
-}
-
 /// Either half of `keep_best` does nothing without the other.
 void saver::core::warn_of_unused_metrics() const noexcept {
   if (options_.keep_best && !has_metrics_ && latest()) {
@@ -214,7 +221,7 @@ void saver::core::detach() noexcept {
   std::unique_lock lock(mutex_);
   if (std::exchange(is_closing_, true)) { return; }
   is_alone_ = true;
-  const bool is_over = is_idle();
+  const bool is_over = begins_release();
   const bool retries = std::exchange(waits_to_retry_, false);
   lock.unlock();
   on_saved(nullptr);
@@ -228,6 +235,9 @@ void saver::core::hold_until_released(std::shared_ptr<void> hold) {
   const std::lock_guard lock(mutex_);
   if (!is_released_) { hold_.swap(hold); }
 }
+
+/// Returns true once, to the caller that must release: closed and not waited for, and idle. @pre The mutex is held.
+bool saver::core::begins_release() noexcept { return is_alone_ && is_idle() && !std::exchange(is_releasing_, true); }
 
 /// The end of closing. @pre Idle, and closing.
 void saver::core::release() noexcept {

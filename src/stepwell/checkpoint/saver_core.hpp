@@ -63,7 +63,7 @@ private:
     clock_type::time_point begun = {};  // once it is the current one
   };
 
-  [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty(); }
+  [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty() && !writes_metrics_; }
   [[nodiscard]] bool is_full() const noexcept { return queue_.size() + (current_ && current_->taken ? 1 : 0) >= options_.max_staged; }
   [[nodiscard]] std::optional<snapshot> take_waiting();
   void refuse_when_closed() const;
@@ -74,12 +74,15 @@ private:
   void release_current();
   void warn_of_unused_metrics() const noexcept;
   void leave_behind(std::unique_lock<std::mutex> lock) noexcept;
+  [[nodiscard]] bool begins_release() noexcept;
   void release() noexcept;
   void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace);
   void fail(std::exception_ptr failure);
   bool try_again_later(const std::exception_ptr& failure);
   void give_up(std::exception_ptr failure);
   void finish();
+  void write_metrics();
+  void notify_when_idle();
 
   std::string path_;
   saver_options options_;
@@ -89,13 +92,16 @@ private:
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<job> queue_;       // waiting, oldest first
-  std::optional<job> current_;  // being written, or about to be
-  bool dropped_one_ = false;    // `acquire` took a waiting one's buffer
+  std::deque<job> queue_;         // waiting, oldest first
+  std::optional<job> current_;    // being written, or about to be
+  bool dropped_one_ = false;      // `acquire` took a waiting one's buffer
+  bool writes_metrics_ = false;   // a task for it is posted and has not ended
+  bool has_new_metrics_ = false;  // reported since that task began to write
   bool waits_to_retry_ = false;
   bool is_closing_ = false;
   bool is_late_ = false;   // a drain ran into its deadline
   bool is_alone_ = false;  // closed, and not waited for: releases the directory itself once it is idle
+  bool is_releasing_ = false;
   bool is_released_ = false;
   std::shared_ptr<void> hold_;  // until then
   alarm retry_;

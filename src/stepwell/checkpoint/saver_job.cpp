@@ -143,18 +143,38 @@ void saver::core::give_up(std::exception_ptr failure) {
 }
 
 void saver::core::finish() {
-  std::vector<std::function<void()>> wakers;
   bool starts = false;
-  bool is_over = false;
   {
     const std::lock_guard lock(mutex_);
     current_.reset();
     starts = start_next();
-    if (is_idle()) { wakers.swap(idle_wakers_); }
-    is_over = is_idle() && is_alone_;
-    changed_.notify_all();
   }
   if (starts) { post_current(); }
+  notify_when_idle();
+}
+
+/// Writes the reported metrics, and those reported meanwhile; several reports in a row are one write.
+void saver::core::write_metrics() {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      writes_metrics_ = std::exchange(has_new_metrics_, false);
+      if (!writes_metrics_) { break; }
+    }
+    directory_.keep_metrics();
+  }
+  notify_when_idle();
+}
+
+void saver::core::notify_when_idle() {
+  std::vector<std::function<void()>> wakers;
+  bool is_over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_idle()) { wakers.swap(idle_wakers_); }
+    is_over = begins_release();
+    changed_.notify_all();
+  }
   if (is_over) { release(); }
   for (const auto& wake : wakers) { wake(); }
 }

@@ -39,7 +39,7 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
                 "; going by the checkpoints that are on disk");
     return std::nullopt;
   }
-  state_file made{.content = std::move(*content), .prefixes = {}, .modified = value_or_throw(files.stat(path)).modified};
+  state_file made{.content = std::move(*content), .prefixes = {}};
   auto paths = made.content.all_model_checkpoint_paths;
   std::erase(paths, made.content.model_checkpoint_path);
   paths.push_back(made.content.model_checkpoint_path);
@@ -49,14 +49,6 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
     made.prefixes.push_back(std::move(prefix));
   }
   return made;
-}
-
-bool is_newer_than_state(io::file_system& files, const std::string& prefix, const state_file& state) {
-  const auto listed = step_of_checkpoint(state.prefixes.back());
-  const auto step = step_of_checkpoint(prefix);
-  if (!step || (listed && *step <= *listed)) { return false; }
-  const auto index = files.stat(format::index_name(prefix));
-  return index && index->modified >= state.modified;
 }
 
 std::vector<std::string> names_in(io::file_system& files, const std::string& directory) {

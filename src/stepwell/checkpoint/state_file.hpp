@@ -3,7 +3,6 @@
 // Internal: the state file of a directory of checkpoints, with paths that can be opened.
 #pragma once
 
-#include "stepwell/base/clock.hpp"
 #include "stepwell/format/checkpoint_state.hpp"
 #include "stepwell/io/file_system.hpp"
 
@@ -18,15 +17,10 @@ namespace stepwell::detail {
 struct state_file {
   format::checkpoint_state content;   ///< With paths as they stand in the file.
   std::vector<std::string> prefixes;  ///< With the directory, oldest first, the newest last, each once.
-  clock::wall_time modified;
 };
 
 /// Nothing without one, or, after a warning, with one that does not parse. Throws other failures of the file system.
 [[nodiscard]] std::optional<state_file> read_state_file(io::file_system& files, const std::string& directory);
-
-/// Whether an unlisted checkpoint is one whose save was killed before it came into the state file: its index is not older
-/// than that, and its step is above the newest listed.
-[[nodiscard]] bool is_newer_than_state(io::file_system& files, const std::string& prefix, const state_file& state);
 
 /// The names in a directory; none if there is no directory. Throws other failures, also where it is a file.
 [[nodiscard]] std::vector<std::string> names_in(io::file_system& files, const std::string& directory);

@@ -12,7 +12,6 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -39,10 +38,6 @@ void damage(const std::string& file) {
 std::string newest(const temporary_directory& directory) {
   const auto reader = sw::find_newest_whole(directory.path());
   return reader ? std::filesystem::path(reader->prefix()).filename().string() : "";
-}
-
-void age(const std::string& file, std::chrono::seconds by) {
-  std::filesystem::last_write_time(file, std::filesystem::last_write_time(file) - by);
 }
 
 }  // namespace
@@ -154,13 +149,27 @@ TEST_CASE("a save killed before its last word is newer than the state file", "[c
   CHECK(newest(directory) == "model.ckpt-7");
 }
 
-TEST_CASE("a state file written later to choose an older one is obeyed", "[checkpoint][latest]") {
+TEST_CASE("a state file that chooses an older one, and lists the newer one too, is obeyed", "[checkpoint][latest]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-5");
   write_checkpoint(directory / "model.ckpt-7");
-  age(directory / "model.ckpt-7.index", std::chrono::seconds(60));
-  write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-5\"");
+  write_file_text(directory / "checkpoint",
+                  "model_checkpoint_path: \"model.ckpt-5\" "
+                  "all_model_checkpoint_paths: [\"model.ckpt-5\", \"model.ckpt-7\"]");
   CHECK(newest(directory) == "model.ckpt-5");
+}
+
+TEST_CASE("an unlisted checkpoint is compared with the step in the listed one, where its name has none", "[checkpoint][latest]") {
+  const temporary_directory directory;
+  sw::checkpoint_writer writer(directory / "last");
+  const std::int64_t step = 6;
+  writer.add("global_step", sw::view_of(step));
+  writer.commit();
+  write_file_text(directory / "checkpoint", "model_checkpoint_path: \"last\"");
+  write_checkpoint(directory / "model.ckpt-5");
+  CHECK(newest(directory) == "last");
+  write_checkpoint(directory / "model.ckpt-7");
+  CHECK(newest(directory) == "model.ckpt-7");
 }
 
 TEST_CASE("the list's order is that of time, so training rolled back to a lower step goes on there", "[checkpoint][latest]") {

@@ -7,6 +7,7 @@
 #include "support/shared_model.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/saver_notes.hpp>
 #include <stepwell/model/restore_model.hpp>
 #include <stepwell/session/singular_monitored_session.hpp>
 
@@ -31,7 +32,7 @@ std::set<std::string> names_in(const sw::snapshot& taken) {
 std::set<std::string> names_in(const sw::checkpoint_reader& reader) {
   std::set<std::string> names;
   for (const auto& entry : reader.entries()) {
-    if (!entry.is_object_graph && !entry.name.starts_with("stepwell/saver/")) { names.insert(entry.name); }
+    if (!entry.is_object_graph && !sw::detail::is_saver_note(entry.name)) { names.insert(entry.name); }
   }
   return names;
 }

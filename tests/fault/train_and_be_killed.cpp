@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// train_and_be_killed DIRECTORY LAST_STEP OPERATION DELAY: trains up to a step, saves every third step, writes a summary of
+// each, and reports a metric of each saved one. The process kills itself before that OPERATION of its file system, if it is not
+// zero. Each operation on an event file takes DELAY microseconds more.
+#include "support/checkpoint_files.hpp"
+#include "support/killed_run.hpp"
+#include "support/toy_model.hpp"
+
+#include <stepwell/hooks/checkpoint_saver_hook.hpp>
+#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <unistd.h>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+namespace sw = stepwell;
+using namespace sw::test::killed_run;
+
+namespace {
+
+void train(const std::string& directory, std::int64_t last_step, std::uint64_t operation, useconds_t delay) {
+  const auto files = sw::test::fast_faulty_files();
+  files->before_each([operation, delay](const sw::test::event& next) {
+    if (next.number == operation) { ::kill(::getpid(), SIGKILL); }
+    if (delay != 0 && next.path.find("tfevents") != std::string::npos) { ::usleep(delay); }
+  });
+  const auto write_summary = [](sw::summary::writer& out, const int& count, const auto& /*model*/, std::int64_t step) {
+    out.add_scalar(tag, static_cast<float>(count), step);
+  };
+  sw::test::counting_model model;
+  auto session = sw::monitored_training_session(
+      model,
+      {.checkpoint_dir = directory,
+       .save_checkpoint_steps = save_steps,
+       .save_summaries_steps = 1,
+       .log_step_count_steps = sw::none,
+       .summary = write_summary,
+       .saver = {.max_to_keep = max_to_keep, .keep_best = sw::keep_best{.metric = "distance"}, .file_system = files}},
+      sw::stop_at_step_hook{{.last_step = last_step}});
+  for (const auto& step : session.steps()) {
+    if (step.global_step % save_steps == 0) {
+      session.hook<sw::checkpoint_saver_hook>().saver().report_metric(step.global_step, metric_of(step.global_step));
+    }
+  }
+  session.close();
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 5) { return 2; }
+  try {
+    train(words[1], std::stoll(words[2]), std::stoull(words[3]), static_cast<useconds_t>(std::stoul(words[4])));
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "train_and_be_killed: %s\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A saver that takes over a directory after a kill: every view of the directory names the newest complete checkpoint.
+#include <stepwell/checkpoint/saver.hpp>
+
+#include "support/catch.hpp"
+#include "support/file_text.hpp"
+#include "support/leaping_clock.hpp"
+#include "support/log_capture.hpp"
+#include "support/saver_workshop.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/latest_checkpoint.hpp>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace sw = stepwell;
+using sw::test::file_text;
+using sw::test::operation;
+using sw::test::save_and_settle;
+using sw::test::toy_at;
+using sw::test::toy_in;
+using sw::test::toy_snapshot;
+using sw::test::workshop;
+using sw::test::write_file_text;
+using namespace std::chrono_literals;
+
+namespace {
+
+void save(const workshop& shop, const sw::saver_options& options, const std::vector<std::int64_t>& steps) {
+  auto saver = shop.make(options);
+  for (const auto step : steps) { save_and_settle(saver, toy_snapshot(step)); }
+}
+
+/// Saves `step` as a process does that is killed between the index and the state file.
+void save_unlisted(const workshop& shop, const sw::saver_options& options, std::int64_t step) {
+  auto saver = shop.make(options);
+  shop.files->inject({.kind = operation::rename, .path_contains = "/checkpoint", .errno_value = EIO});
+  CHECK_THROWS_AS(saver.save_and_wait(toy_snapshot(step)), sw::error);
+}
+
+void damage(const std::string& file) {
+  auto bytes = file_text(file);
+  bytes[5] = static_cast<char>(~bytes[5]);
+  write_file_text(file, bytes);
+}
+
+/// The newest checkpoint in a state file, read without the library.
+std::string newest_in_state_file(const workshop& shop) {
+  const auto text = file_text(shop.directory / "checkpoint");
+  std::smatch found;
+  return std::regex_search(text, found, std::regex("(^|\n)model_checkpoint_path: \"([^\"]*)\"")) ? found[2].str() : "";
+}
+
+/// Returns the newest checkpoint by every view of the directory; "they differ" if they do.
+std::string newest_in_all_views(const workshop& shop) {
+  const auto named = newest_in_state_file(shop);
+  const auto latest = sw::latest_checkpoint(shop.directory.path());
+  const auto whole = sw::find_newest_whole(shop.directory.path());
+  const auto path = shop.directory / named;
+  return latest == path && whole && whole->prefix() == path ? named : "they differ";
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint whose save was killed before the state file is listed at the next start", "[checkpoint][saver]") {
+  workshop shop;
+  const sw::saver_options options{.max_to_keep = 2};
+  save(shop, options, {1, 2});
+  save_unlisted(shop, options, 3);
+  REQUIRE(newest_in_state_file(shop) == "model.ckpt-2");
+  {
+    auto saver = shop.make(options);
+    SECTION("and restored") { CHECK(saver.restore_newest()->step() == 3); }
+    SECTION("by a session that restores something else") {}
+    CHECK(newest_in_all_views(shop) == "model.ckpt-3");
+  }
+  CHECK(newest_in_all_views(shop) == "model.ckpt-3");
+  CHECK(shop.steps() == "2 3");  // and retention is applied, though nothing was saved
+}
+
+TEST_CASE("the first checkpoint of a directory is listed when it is restored, killed before the state file", "[checkpoint][saver]") {
+  workshop shop;
+  save_unlisted(shop, {}, 1);
+  REQUIRE_FALSE(std::filesystem::exists(shop.directory / "checkpoint"));
+  CHECK(shop.make().restore_newest()->step() == 1);
+  CHECK(newest_in_all_views(shop) == "model.ckpt-1");
+}
+
+TEST_CASE("an unlisted checkpoint that is damaged is not listed", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  save(shop, {}, {1, 2});
+  save_unlisted(shop, {}, 3);
+  damage(shop.directory / "model.ckpt-3.data-00000-of-00001");
+  {
+    auto saver = shop.make();
+    CHECK(newest_in_all_views(shop) == "model.ckpt-2");
+    CHECK(saver.restore_newest()->step() == 2);
+  }
+  CHECK(newest_in_all_views(shop) == "model.ckpt-2");
+  CHECK(shop.steps() == "1 2 3");
+}
+
+TEST_CASE("D-4 after a restore past a damaged checkpoint, the state file names the one restored", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  save(shop, {}, {1, 2, 3});
+  SECTION("with damaged data") { damage(shop.directory / "model.ckpt-3.data-00000-of-00001"); }
+  SECTION("with a damaged index") { damage(shop.directory / "model.ckpt-3.index"); }
+  SECTION("without its index") { std::filesystem::remove(shop.directory / "model.ckpt-3.index"); }
+  CHECK(shop.make().restore_newest()->step() == 2);
+  CHECK(newest_in_all_views(shop) == "model.ckpt-2");
+}
+
+TEST_CASE("a checkpoint restored from beyond the list is listed, and not deleted by this saver", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  save(shop, {}, {1, 2});
+  std::filesystem::remove(shop.directory / "checkpoint");
+  save(shop, {}, {3});
+  damage(shop.directory / "model.ckpt-3.data-00000-of-00001");
+  auto saver = shop.make({.max_to_keep = 1});
+  CHECK(saver.restore_newest()->step() == 2);
+  CHECK(newest_in_all_views(shop) == "model.ckpt-2");
+  CHECK(saver.checkpoints() == std::vector<std::string>{shop.directory / "model.ckpt-2"});
+  save_and_settle(saver, toy_snapshot(4));
+  CHECK(shop.steps() == "1 2 3 4");
+}
+
+TEST_CASE("a state file that cannot be written at the start is a warning, and the next save lists all", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  save(shop, {}, {1});
+  save_unlisted(shop, {}, 2);
+  shop.files->inject({.kind = operation::rename, .path_contains = "/checkpoint", .errno_value = ENOSPC});
+  shop.files->inject({.kind = operation::rename, .path_contains = "/checkpoint", .errno_value = ENOSPC});
+  auto saver = shop.make();
+  CHECK(saver.restore_newest()->step() == 2);
+  CHECK(log.contains(sw::log_level::warning, "model.ckpt-2"));
+  save_and_settle(saver, toy_snapshot(3));
+  CHECK(saver.checkpoints() ==
+        std::vector<std::string>{shop.directory / "model.ckpt-1", shop.directory / "model.ckpt-2", shop.directory / "model.ckpt-3"});
+  CHECK(newest_in_all_views(shop) == "model.ckpt-3");
+}
+
+TEST_CASE("the number of a save decides which unlisted checkpoint is newer, whatever times the files have", "[checkpoint][saver]") {
+  workshop shop;
+  const auto index_of = [&](int step) { return shop.directory / "model.ckpt-" + std::to_string(step) + ".index"; };
+  const auto set_time = [](const std::string& file, std::chrono::hours from_now) {
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() + from_now);
+  };
+  SECTION("a clock that was set back does not hide the newest") {
+    save(shop, {}, {1});
+    save_unlisted(shop, {}, 2);
+    set_time(index_of(2), -24h);
+    CHECK(shop.make().restore_newest()->step() == 2);
+  }
+  SECTION("a copy that gave new times does not bring back one that training was rolled back from") {
+    auto saver = shop.make({.max_to_keep = 1, .keep_every_n_hours = 1});
+    shop.clock->advance(2h);
+    for (const std::int64_t step : {300, 250}) { save_and_settle(saver, toy_snapshot(step)); }
+    saver.close();
+    REQUIRE(shop.steps() == "250 300");  // 300 is kept for good, and not listed
+    set_time(index_of(300), 24h);
+    CHECK(shop.make().restore_newest()->step() == 250);
+    CHECK(newest_in_all_views(shop) == "model.ckpt-250");
+  }
+  SECTION("one saved at a lower step after a rollback is the newest, also across processes and without a state file") {
+    save(shop, {}, {300});
+    save(shop, {}, {250});
+    std::filesystem::remove(shop.directory / "checkpoint");
+    CHECK(shop.make().restore_newest()->step() == 250);
+  }
+  SECTION("a killed save after a rollback is the newest") {
+    save(shop, {}, {300});
+    save_unlisted(shop, {}, 250);
+    CHECK(shop.make().restore_newest()->step() == 250);
+  }
+}
+
+TEST_CASE("checkpoints without a number, such as TensorFlow's, are ordered by step", "[checkpoint][saver]") {
+  workshop shop;
+  const auto write_foreign = [&](std::int64_t step) {
+    sw::checkpoint_writer writer(shop.directory / "model.ckpt-" + std::to_string(step));
+    auto toy = toy_at(step);
+    for (const auto& variable : toy.list()) { writer.add(variable.name(), {variable.dtype(), variable.shape(), variable.bytes()}); }
+    writer.commit();
+    std::filesystem::last_write_time(shop.directory / "model.ckpt-" + std::to_string(step) + ".index",
+                                     std::filesystem::file_time_type::clock::now() - 24h);
+  };
+  write_foreign(100);
+  write_foreign(200);
+  write_file_text(shop.directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-100\"");
+  CHECK(toy_in(*shop.make().restore_newest()) == toy_at(200));
+  save(shop, {}, {300});
+  write_foreign(250);
+  CHECK(toy_in(*shop.make().restore_newest()) == toy_at(300));
+  write_foreign(400);
+  CHECK(toy_in(*shop.make().restore_newest()) == toy_at(400));
+}
+
+TEST_CASE("save numbers increase over savers and rollbacks, and stand in the checkpoints", "[checkpoint][saver]") {
+  workshop shop;
+  const auto number_of = [&](std::int64_t step) {
+    const sw::checkpoint_reader reader(shop.directory / "model.ckpt-" + std::to_string(step));
+    return reader.contains("stepwell/save_number") ? reader.read("stepwell/save_number").as<std::int64_t>().front() : -1;
+  };
+  save(shop, {}, {10, 20});
+  save(shop, {}, {5});
+  CHECK(std::vector{number_of(10), number_of(20), number_of(5)} == std::vector<std::int64_t>{1, 2, 3});
+  std::filesystem::remove(shop.directory / "checkpoint");
+  save(shop, {}, {7});
+  CHECK(number_of(7) == 4);
+}
+
+TEST_CASE("STATE-7, D-13 after the clock was set back, one every so many hours is kept as before, and all older ones",
+          "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  const auto time = std::make_shared<sw::test::leaping_clock>();
+  const auto set_hour = [&](int hour) { time->time = sw::clock::time_point(hour * 1h); };
+  auto options = shop.with({.max_to_keep = 1, .keep_every_n_hours = 2});
+  options.clock = time;
+  const auto save_hourly = [&](sw::saver& saver) {
+    for (const int hour : {11, 12, 13, 14, 15}) {
+      set_hour(hour);
+      save_and_settle(saver, toy_snapshot(hour));
+    }
+  };
+  set_hour(1000);
+  {
+    sw::saver saver(shop.directory.path(), options);
+    for (const std::int64_t step : {1, 2}) { save_and_settle(saver, toy_snapshot(step)); }
+    REQUIRE(shop.steps() == "2");
+  }
+  SECTION("found by the next saver") {
+    set_hour(10);
+    sw::saver saver(shop.directory.path(), options);
+    save_hourly(saver);
+    CHECK(shop.steps() == "2 12 14 15");
+  }
+  SECTION("while a saver lives") {
+    sw::saver saver(shop.directory.path(), options);
+    save_hourly(saver);
+    CHECK(shop.steps() == "2 13 15");
+  }
+  CHECK(log.contains(sw::log_level::warning, "clock"));
+}
+
+TEST_CASE("a metric reported after its checkpoint is durable survives a kill before the next save", "[checkpoint][saver]") {
+  workshop shop;
+  const sw::saver_options options{.max_to_keep = 1, .keep_best = sw::keep_best{}};
+  const auto dead = sw::test::fast_faulty_files();
+  {
+    auto lost = shop.with(options);
+    lost.file_system = dead;
+    sw::saver saver(shop.directory.path(), lost);
+    save_and_settle(saver, toy_snapshot(1));
+    saver.report_metric(1, 0.1);
+    saver.drain();
+    dead->crash_at(dead->operations() + 1);
+  }
+  save(shop, options, {2, 3});
+  CHECK(shop.steps() == "1 3");
+}
+
+TEST_CASE("a metric that is not durable yet deletes nothing that would be the best without it", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::log_capture log;
+  const sw::saver_options options{.max_to_keep = 1, .keep_best = sw::keep_best{}};
+  auto saver = shop.make(options);
+  save_and_settle(saver, toy_snapshot(1));
+  saver.report_metric(1, 0.5);
+  save_and_settle(saver, toy_snapshot(2));
+  shop.files->inject({.kind = operation::rename, .path_contains = ".metrics", .errno_value = ENOSPC, .from_then_on = true});
+  saver.report_metric(2, 0.1);
+  save_and_settle(saver, toy_snapshot(3));
+  CHECK(shop.steps() == "1 2 3");  // 1 is the best of those known after a kill, 2 of those known now
+}
+
+TEST_CASE("a metric for a saver that is closed is refused, since it could not be kept", "[checkpoint][saver]") {
+  workshop shop;
+  auto saver = shop.make();
+  saver.close();
+  CHECK_THROWS_AS(saver.report_metric(1, 0.5), sw::failed_precondition_error);
+}
