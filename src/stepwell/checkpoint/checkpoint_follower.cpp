@@ -29,8 +29,9 @@ std::optional<clock::wall_time> modified(io::file_system& files, const std::stri
 
 }  // namespace
 
-checkpoint_follower::checkpoint_follower(std::string directory, new_checkpoint_options options)
-    : directory_(std::move(directory)), options_(std::move(options)) {
+checkpoint_follower::checkpoint_follower(std::string directory, new_checkpoint_options options, bool all_listed,
+                                         std::stop_token cancel_token)
+    : directory_(std::move(directory)), options_(std::move(options)), all_listed_(all_listed), cancel_token_(std::move(cancel_token)) {
   if (!(options_.seconds_to_sleep.count() > 0)) {
     throw invalid_argument_error(
         fmt::format("following checkpoints: invalid seconds_to_sleep={}; it must be above zero", options_.seconds_to_sleep.count()));
@@ -42,45 +43,56 @@ checkpoint_follower::checkpoint_follower(std::string directory, new_checkpoint_o
 std::optional<std::string> checkpoint_follower::wait_for_next() {
   log_info("Waiting for new checkpoint at " + directory_);
   const auto until = options_.timeout ? time_after(time().now(), *options_.timeout) : clock::time_point::max();
-  while (!stop_requested()) {
-    if (auto found = look()) {
+  while (!cancel_token_.stop_requested()) {
+    const bool is_last = options_.stop_token.stop_requested();  // before the look, which then sees all that was saved before the stop
+    if (auto found = look(is_last)) {
       log_info("Found new checkpoint at " + *found);
       return found;
     }
+    if (is_last) { return std::nullopt; }
     const auto now = time().now();
-    if (now >= until) { return std::nullopt; }
+    if (now >= until && !is_woken()) { return std::nullopt; }
     sleep_until(std::min(until, time_after(now, options_.seconds_to_sleep)));
   }
   return std::nullopt;
 }
 
-/// What is new, whole, and now seen.
-std::optional<std::string> checkpoint_follower::look() {
-  auto newest = newest_claimed();
-  if (!newest) { return std::nullopt; }
-  const auto written = modified(*options_.file_system, format::index_name(*newest));
-  if (!written) { return std::nullopt; }  // not there yet, or gone already
-  const auto known = seen_.find(*newest);
-  if (known != seen_.end() && (!known->second || known->second == written)) { return std::nullopt; }
-  if (!is_whole(*newest)) { return std::nullopt; }
-  seen_[*newest] = written;
-  return newest;
+/// The first one that is new and whole, which now counts as seen.
+std::optional<std::string> checkpoint_follower::look(bool is_last) {
+  if (is_last && !last_claims_) { last_claims_ = claims(); }
+  for (const auto& prefix : last_claims_ ? *last_claims_ : claims()) {
+    if (is_new(prefix)) { return prefix; }
+    if (cancel_token_.stop_requested()) { break; }
+  }
+  return std::nullopt;
 }
 
-/// What the state file names as the newest. One that does not parse is complained about once, not at each look.
-std::optional<std::string> checkpoint_follower::newest_claimed() {
+bool checkpoint_follower::is_new(const std::string& prefix) {
+  const auto written = modified(*options_.file_system, format::index_name(prefix));
+  if (!written) { return false; }  // not there yet, or gone already
+  const auto known = seen_.find(prefix);
+  if (known != seen_.end() && (!known->second || known->second == written)) { return false; }
+  if (!is_whole(prefix)) { return false; }
+  seen_[prefix] = written;
+  return true;
+}
+
+/// What the state file lists, or names as the newest. One that does not parse is complained about once, not at each look.
+std::vector<std::string> checkpoint_follower::claims() {
   const auto written = modified(*options_.file_system, io::join_path(directory_, state_file_name));
-  if (!written || written == unreadable_) { return std::nullopt; }
-  const auto state = read_state_file(*options_.file_system, directory_);
-  if (state) { return state->prefixes.back(); }
-  unreadable_ = written;
-  return std::nullopt;
+  if (!written || written == unreadable_) { return {}; }
+  auto state = read_state_file(*options_.file_system, directory_);
+  if (!state) {
+    unreadable_ = written;
+    return {};
+  }
+  return all_listed_ ? std::move(state->prefixes) : std::vector{state->prefixes.back()};
 }
 
 /// One that was damaged is read again only when its files have changed: somebody may be copying it here.
 bool checkpoint_follower::is_whole(const std::string& prefix) {
   auto files = fingerprint(prefix);
-  if (damaged_ == files) { return false; }
+  if (damaged_.contains(files)) { return false; }
   try {
     checkpoint_reader(prefix, options_.file_system).verify();
     return true;
@@ -89,7 +101,7 @@ bool checkpoint_follower::is_whole(const std::string& prefix) {
     if (modified(*options_.file_system, format::index_name(prefix))) {  // not deleted meanwhile
       log_warning(fmt::format("checkpoint {} is damaged and passed over: {}", prefix, failure.what()));
     }
-    damaged_ = std::move(files);
+    damaged_.insert(std::move(files));
     return false;
   }
 }
@@ -107,16 +119,17 @@ std::string checkpoint_follower::fingerprint(const std::string& prefix) const {
   return all;
 }
 
-bool checkpoint_follower::sleep_until(clock::time_point when) const {
+void checkpoint_follower::sleep_until(clock::time_point when) const {
   std::mutex mutex;
-  std::condition_variable stopped;
-  const std::stop_callback wake(options_.stop_token, [&] {
+  std::condition_variable woken;
+  const auto wake = [&] {
     { const std::lock_guard held(mutex); }
-    stopped.notify_all();
-  });
+    woken.notify_all();
+  };
+  const std::stop_callback at_stop(options_.stop_token, wake);
+  const std::stop_callback at_cancellation(cancel_token_, wake);
   std::unique_lock lock(mutex);
-  time().wait_until(lock, stopped, when, [&] { return stop_requested() || time().now() >= when; });
-  return !stop_requested();
+  time().wait_until(lock, woken, when, [&] { return is_woken() || time().now() >= when; });
 }
 
 }  // namespace stepwell::detail

@@ -15,14 +15,14 @@ namespace {
 class iteration {
 public:
   iteration(std::string directory, checkpoints_iterator_options options)
-      : follower_(std::move(directory), std::move(options.wait)), min_interval_(options.min_interval_secs),
-        timeout_fn_(std::move(options.timeout_fn)) {}
+      : follower_(std::move(directory), std::move(options.wait), options.all_listed, std::move(options.cancel_token)),
+        min_interval_(options.min_interval_secs), timeout_fn_(std::move(options.timeout_fn)) {}
 
   [[nodiscard]] std::optional<std::string> next() {
-    if (given_at_ && !follower_.sleep_until(detail::time_after(*given_at_, min_interval_))) { return std::nullopt; }
+    if (given_at_) { follower_.sleep_until(detail::time_after(*given_at_, min_interval_)); }
     auto found = follower_.wait_for_next();
-    while (!found && !follower_.stop_requested() && timeout_fn_ && !timeout_fn_()) { found = follower_.wait_for_next(); }
-    if (!found && !follower_.stop_requested() && !timeout_fn_) { log_info("Timed-out waiting for a checkpoint."); }
+    while (!found && !follower_.is_at_end() && timeout_fn_ && !timeout_fn_()) { found = follower_.wait_for_next(); }
+    if (!found && !follower_.is_at_end() && !timeout_fn_) { log_info("Timed-out waiting for a checkpoint."); }
     given_at_ = follower_.time().now();
     return found;
   }

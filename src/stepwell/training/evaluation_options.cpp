@@ -42,10 +42,12 @@ checkpoints_iterator_options following_of(const repeated_evaluation_options& opt
   return {.min_interval_secs = options.eval_interval_secs,
           .wait = {.seconds_to_sleep = options.seconds_to_sleep,
                    .timeout = options.timeout,
-                   .stop_token = options.evaluation.stop_token,
+                   .stop_token = options.stop_token,
                    .clock = options.evaluation.clock,
                    .file_system = options.evaluation.file_system},
-          .timeout_fn = options.timeout_fn};
+          .timeout_fn = options.timeout_fn,
+          .all_listed = options.all_listed,
+          .cancel_token = options.evaluation.stop_token};
 }
 
 evaluation_report::evaluation_report(const std::string& checkpoint_path, const evaluation_options& options)

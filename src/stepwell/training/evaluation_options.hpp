@@ -41,6 +41,10 @@ struct repeated_evaluation_options {
   std::optional<seconds_value> timeout = std::nullopt;                   ///< For a new checkpoint; not said: for ever.
   std::function<bool()> timeout_fn = nullptr;                            ///< As of `checkpoints_iterator_options`.
   seconds_value seconds_to_sleep = 1;                                    ///< Between two looks at the directory.
+  /// No more checkpoints will come: the evaluation under way is finished, then what one last look at the directory finds is
+  /// evaluated, and the range ends. `evaluation.stop_token` ends all of this at once.
+  std::stop_token stop_token = {};
+  bool all_listed = false;  ///< As of `checkpoints_iterator_options`: every listed checkpoint, oldest first.
 };
 
 /// What an evaluation found. `Values` is the tuple of the final ops' values.

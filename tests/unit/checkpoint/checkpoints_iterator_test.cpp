@@ -18,8 +18,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -217,6 +219,103 @@ TEST_CASE("a stop from another thread wakes the one who waits", "[checkpoint][it
   });
   CHECK_FALSE(sw::wait_for_new_checkpoint(directory.path(), std::nullopt, {.stop_token = source.get_token(), .clock = clock}).has_value());
   another.join();
+}
+
+TEST_CASE("after a stop one last look is made: a trainer that was closed before it has its last checkpoint found",
+          "[checkpoint][iterator]") {
+  followed_directory at;
+  at.save(1);
+  std::stop_source source;
+  auto waiting = at.waiting(std::nullopt);
+  waiting.stop_token = source.get_token();
+  SECTION("which ends the wait") {
+    at.clock->meanwhile = [&](std::size_t wait) {
+      if (wait != 2) { return; }
+      at.save(2);  // the last one
+      source.request_stop();
+    };
+    CHECK(at.follow({.wait = waiting}) == steps{1, 2});
+  }
+  SECTION("which comes within the interval") {
+    at.clock->meanwhile = [&](std::size_t) {
+      at.save(2);
+      source.request_stop();
+    };
+    CHECK(at.follow({.min_interval_secs = 60, .wait = waiting}) == steps{1, 2});
+    CHECK(at.clock->waits == durations{60s});
+  }
+  SECTION("which comes while the one before is worked with") {
+    steps found;
+    for (const auto& prefix : sw::checkpoints_iterator(at.directory.path(), {.wait = waiting})) {
+      found.push_back(sw::step_of_checkpoint(prefix).value());
+      at.save(found.back() + 1);  // and so on, for ever
+      source.request_stop();
+    }
+    CHECK(found == steps{1, 2});
+  }
+  SECTION("which came before the first look") {
+    source.request_stop();
+    CHECK(at.follow({.wait = waiting}) == steps{1});
+  }
+  SECTION("which comes together with a timeout") {
+    waiting.timeout = 2;
+    at.clock->meanwhile = [&](std::size_t wait) {
+      if (wait != 2) { return; }
+      at.save(2);
+      source.request_stop();
+    };
+    CHECK(at.follow({.wait = waiting}) == steps{1, 2});
+  }
+  SECTION("which comes when it is asked whether more will come") {
+    waiting.timeout = 2;
+    const auto asked = [&] {
+      at.save(2);
+      source.request_stop();
+      return false;
+    };
+    CHECK(at.follow({.wait = waiting, .timeout_fn = asked}) == steps{1, 2});
+  }
+}
+
+TEST_CASE("a cancellation ends the iteration without another look", "[checkpoint][iterator]") {
+  followed_directory at;
+  at.save(1);
+  std::stop_source source;
+  at.clock->meanwhile = [&](std::size_t wait) {
+    if (wait != 2) { return; }
+    at.save(2);
+    source.request_stop();
+  };
+  CHECK(at.follow({.wait = at.waiting(std::nullopt), .cancel_token = source.get_token()}) == steps{1});
+}
+
+TEST_CASE("all listed checkpoints of a finished run are given on request, oldest first, and none twice", "[checkpoint][iterator]") {
+  followed_directory at;
+  const auto list = [&](const std::string& listed) {
+    write_file_text(at.directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-" + listed.substr(listed.rfind(' ') + 1) + "\"\n");
+    std::istringstream words(listed);
+    std::ofstream file(at.directory / "checkpoint", std::ios::app);
+    for (std::string step; words >> step;) { file << "all_model_checkpoint_paths: \"model.ckpt-" << step << "\"\n"; }
+  };
+  for (const std::int64_t step : {300, 250, 260, 270}) { at.write(step); }
+  SECTION("past damaged ones") {
+    list("300 250 260 270");
+    damage(at.prefix(250) + ".data-00000-of-00001");
+    damage(at.prefix(260) + ".index");
+    CHECK(at.follow({.wait = at.waiting(0), .all_listed = true}) == steps{300, 270});
+    CHECK(at.log.count(sw::log_level::warning) == 2);
+  }
+  SECTION("also of a run that goes on, up to what is listed at a stop") {
+    std::stop_source source;
+    auto waiting = at.waiting(std::nullopt);
+    waiting.stop_token = source.get_token();
+    list("300 250");
+    at.clock->meanwhile = [&](std::size_t) {
+      list("250 260 270");
+      source.request_stop();
+    };
+    CHECK(at.follow({.wait = waiting, .all_listed = true}) == steps{300, 250, 260, 270});
+  }
 }
 
 TEST_CASE("a saver's own checkpoints are followed while it keeps only the newest", "[checkpoint][iterator]") {

@@ -271,6 +271,24 @@ TEST_CASE("repeated evaluation ends with the number wanted, or a stop", "[traini
   }
 }
 
+TEST_CASE("the last checkpoint of a training that was closed before the stop is evaluated in full", "[training][evaluation]") {
+  const trained_directory at;
+  measuring_model model;
+  std::stop_source stop;
+  at.clock->meanwhile = [&](std::size_t) {
+    adding_model trained;
+    sw::test::train_until(trained, at.directory.path(), 6);
+    stop.request_stop();
+  };
+  std::vector<std::pair<std::int64_t, std::int64_t>> made;
+  for (const auto& found :
+       sw::evaluate_repeatedly(model, at.directory.path(), some_batches,
+                               {.evaluation = {.clock = at.clock}, .eval_interval_secs = 0, .stop_token = stop.get_token()})) {
+    made.emplace_back(found.global_step, found.evals);
+  }
+  CHECK(made == std::vector<std::pair<std::int64_t, std::int64_t>>{{4, 3}, {6, 3}});
+}
+
 TEST_CASE("a checkpoint that is deleted before it is opened is passed over", "[training][evaluation]") {
   const trained_directory at;
   const auto files = sw::test::fast_faulty_files();
