@@ -42,6 +42,7 @@ struct event_line {
 /// Everything that is known of a run.
 struct run_facts {
   std::vector<checkpoint_line> checkpoints = {};
+  std::optional<std::string> newest_checkpoint = {};  ///< The one from which training goes on.
   std::vector<event_line> event_files = {};
   run_progress progress = {};
   std::optional<std::int64_t> last_step = {};
@@ -73,6 +74,7 @@ void add_checkpoints(const console& to, const std::string& directory, run_facts&
     facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, size_on_disk(to, prefix)});
     if (const auto step = facts.checkpoints.back().step) { facts.saw(*step); }
   }
+  facts.newest_checkpoint = newest_checkpoint(to, directory);
 }
 
 void add_event_file(console& to, const std::string& path, run_facts& facts) {
@@ -118,6 +120,7 @@ void print_checkpoints(const run_facts& facts, console& to) {
     to.out << '\n';
     table.print(to);
   }
+  if (facts.newest_checkpoint) { to.out << "newest: " << printable(io::base_name(*facts.newest_checkpoint)) << '\n'; }
 }
 
 void print_event_files(const run_facts& facts, console& to) {
@@ -165,6 +168,7 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
   write_step(json, "last_step", facts.last_step);
   json.member("bytes", facts.bytes);
   json.member("files", facts.files);
+  if (facts.newest_checkpoint) { json.member("newest_checkpoint", *facts.newest_checkpoint); }
   json.key("checkpoints");
   write_objects(json, facts.checkpoints, [&](const auto& one) {
     json.member("prefix", one.prefix);

@@ -4,6 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/checkpoint/leftovers.hpp"
+#include "stepwell/checkpoint/unlisted_checkpoints.hpp"
 #include "stepwell/format/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
@@ -70,6 +71,12 @@ std::vector<std::string> indexes_in(const console& to, const std::string& direct
   return prefixes;
 }
 
+std::optional<std::string> newest_checkpoint(const console& to, const std::string& directory) {
+  if (const auto newest = latest_checkpoint(directory, to.files)) { return newest; }
+  const auto ours = detail::find_unlisted(to.files, directory, default_checkpoint_basename, std::nullopt).older;
+  return ours.empty() ? std::nullopt : std::optional(ours.back());
+}
+
 std::string require_checkpoint(const console& to, const std::string& path) {
   if (const auto prefix = checkpoint_prefix(to, path)) { return *prefix; }
   if (!is_directory(to, path)) {
@@ -78,9 +85,7 @@ std::string require_checkpoint(const console& to, const std::string& path) {
         "directory",
         path);
   }
-  if (const auto newest = latest_checkpoint(path, to.files)) { return *newest; }
-  const auto ours = list_checkpoints(path, default_checkpoint_basename, to.files);
-  if (!ours.empty()) { return ours.back(); }
+  if (const auto newest = newest_checkpoint(to, path)) { return *newest; }
   const auto all = indexes_in(to, path);
   if (all.size() == 1) { return all.front(); }
   if (all.empty()) { throw not_found_error("there is no checkpoint in this directory", path); }

@@ -20,6 +20,9 @@ void require_directory(const console& to, const std::string& path);
 /// The prefix of a checkpoint if `path` is one, or one of its files: the index or a data file.
 [[nodiscard]] std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path);
 
+/// Returns the newest checkpoint of a directory: by its state file; where there is none, the "model.ckpt-N" saved last.
+[[nodiscard]] std::optional<std::string> newest_checkpoint(const console& to, const std::string& directory);
+
 /// The checkpoint that `path` means: itself, or the newest of a directory by its state file; where there is none, the only
 /// one, or the newest "model.ckpt-N".
 /// @errors `not_found_error` that says what there is instead.

@@ -91,6 +91,15 @@ run_fuzz() {
   done
 }
 
+# run_kills [COUNT]: a small training program is killed so often; after each kill every view of its directory must agree.
+run_kills() {
+  have build tool tests
+  configure dev
+  build dev fault_random_kills train_and_be_killed
+  say "killing a training ${1:-2000} times"
+  STEPWELL_KILLS=${1:-2000} "$root/build/dev/tests/fault/fault_random_kills"
+}
+
 # LibTorch is large, and what includes it compiles for half a minute: it has a build and a kind of its own.
 run_torch() {
   have build tests torch

@@ -40,7 +40,7 @@ TEST_CASE("verify reads every checkpoint of a directory, and notes what belongs 
   const auto said = run_tool({"verify", shop.directory.path()});
   CHECK(said.how == outcome::good);  // orphans are no damage
   CHECK(said.err.empty());
-  CHECK(said.out.find("model.ckpt-1: 5 tensors") != std::string::npos);
+  CHECK(said.out.find("model.ckpt-1: 6 tensors") != std::string::npos);
   CHECK(said.out.find("orphan       model.ckpt-9.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
   CHECK(said.out.find("orphan       model.ckpt-3.data-00001-of-00002") != std::string::npos);
   const auto seen = json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out);
@@ -145,6 +145,7 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
   CHECK(seen["last_step"] == 100);
   CHECK(seen["checkpoints"].size() == 2);
   CHECK(seen["checkpoints"][1]["step"] == 2);
+  CHECK(seen["newest_checkpoint"] == shop.directory / "model.ckpt-2");
   CHECK(seen["event_files"][0]["records"] == 101);
   CHECK(seen["steps_per_second"].front().get<double>() == Approx(10).epsilon(0.01));
   CHECK(seen["steps_per_second"].back().get<double>() == Approx(2.5).epsilon(0.01));
@@ -152,6 +153,17 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
   CHECK(said.how == outcome::good);
   CHECK(said.out.find("last step 100") != std::string::npos);
   CHECK(said.out.find("steps/s  █") != std::string::npos);
+  CHECK(said.out.find("newest: model.ckpt-2\n") != std::string::npos);
+}
+
+TEST_CASE("stats names the checkpoint saved last, not the highest step, with and without a state file", "[tool][stats]") {
+  const workshop shop;
+  save(shop, 8, 8);
+  save(shop, 5, 5);  // training was rolled back
+  const auto newest = [&] { return json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out)["newest_checkpoint"]; };
+  CHECK(newest() == shop.directory / "model.ckpt-5");
+  std::filesystem::remove(shop.directory / "checkpoint");
+  CHECK(newest() == shop.directory / "model.ckpt-5");
 }
 
 TEST_CASE("stats of a resumed run counts neither the settings written at step 0 nor the time between sessions", "[tool][stats]") {
