@@ -142,7 +142,7 @@ outcome events(const events_options& options, console& to) {
   tag_watcher watched(*sink);
   const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), watched, to);
   watched.finish();
-  if (how == outcome::good) { watched.require(options.tags, options.target); }  // else what is missing may be in the damaged part
+  if (how == outcome::good) { watched.require(options.tags, options.target); }  // the damaged part of a file may hold the tag
   return how;
 }
 

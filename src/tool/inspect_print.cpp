@@ -81,7 +81,7 @@ void write_element(json_writer& json, const std::string& text, dtype type) {
   }
 }
 
-/// Like `visit_elements`, but returns the failure: what was begun can be ended.
+/// Like `visit_elements`, but returns the failure instead of throwing, so that the caller can end its output.
 std::optional<status> try_visit_elements(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most,
                                          const element_visitor& visit) {
   try {

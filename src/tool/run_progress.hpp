@@ -18,8 +18,8 @@ class run_progress {
 public:
   /// Begins an event file.
   void begin_file();
-  /// Adds an event. A value or a checkpoint at a step that the session has not passed yet counts as progress. Settings written again
-  /// at step 0 do not, hyper-parameters never do.
+  /// Adds an event. A value or a checkpoint counts as progress if no greater step of the session came before it. Hyper-parameters and
+  /// the values that a resumed session writes at step 0 do not count.
   void add(const format::event& happened);
 
   /// Returns steps a second in `count` equal parts of the running time; empty if no session has two points in time.
