@@ -18,6 +18,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -30,6 +31,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -49,15 +51,16 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
 
 /// The moment at which a process is killed, and its speed until then.
 struct kill_plan {
-  int operation = 0;     ///< It kills itself before this operation of its file system. Zero: never.
+  int operation = 0;  ///< It kills itself before this operation of its file system on a path that contains `word`. Zero: never.
+  std::string word = {};
   int microseconds = 0;  ///< It is killed after this time. Zero: never.
   int slow_events = 0;   ///< Microseconds that each operation on an event file takes more.
 };
 
 /// Runs train_and_be_killed; returns true if it was killed. It must not fail otherwise.
 bool run(const std::string& directory, std::int64_t last_step, const kill_plan& plan) {
-  std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED, directory, std::to_string(last_step), std::to_string(plan.operation),
-                                    std::to_string(plan.slow_events)};
+  std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED,   directory, std::to_string(last_step),
+                                    std::to_string(plan.operation), plan.word, std::to_string(plan.slow_events)};
   std::vector<char*> arguments;
   for (auto& word : words) { arguments.push_back(word.data()); }
   arguments.push_back(nullptr);
@@ -149,8 +152,14 @@ public:
     const auto at_random = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
     const auto last_step = newest_step_ + at_random(1, 24);
     kill_plan how{.slow_events = at_random(0, 2) == 0 ? at_random(100, 5000) : 0};
-    (at_random(0, 1) == 0 ? how.operation : how.microseconds) = at_random(1, 400);
-    how.microseconds *= 150;
+    if (at_random(0, 2) == 0) {
+      how.microseconds = at_random(1, 60000);
+    } else if (at_random(0, 1) == 0) {
+      how.operation = at_random(1, 400);
+    } else {
+      how.operation = at_random(1, 30);
+      how.word = std::array{"/checkpoint", ".index", ".data-", "tfevents", ".metrics"}.at(static_cast<std::size_t>(at_random(0, 4)));
+    }
     return run(directory_, last_step, how);
   }
 
@@ -225,6 +234,5 @@ TEST_CASE("after each random kill and one more start, all views name the same ch
       training.check();
     }
   }
-  std::cout << kills << " kills in " << directories
-            << " directories: after each, all views name one newest checkpoint, and no event is missing" << std::endl;
+  std::cout << kills << " kills in " << directories << " directories, seed " << seed << std::endl;
 }

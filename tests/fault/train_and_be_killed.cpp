@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_and_be_killed DIRECTORY LAST_STEP OPERATION DELAY: trains up to a step, saves every third step, writes a summary of
-// each, and reports a metric of each saved one. The process kills itself before that OPERATION of its file system, if it is not
-// zero. Each operation on an event file takes DELAY microseconds more.
+// train_and_be_killed DIRECTORY LAST_STEP OPERATION WORD DELAY: trains up to a step, saves every third step, writes a summary
+// of each, and reports a metric of each saved one. The process kills itself before that OPERATION of its file system on a path
+// that contains WORD, if it is not zero. Each operation on an event file takes DELAY microseconds more.
 #include "support/checkpoint_files.hpp"
 #include "support/killed_run.hpp"
 #include "support/toy_model.hpp"
@@ -12,6 +12,7 @@
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <unistd.h>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -23,10 +24,11 @@ using namespace sw::test::killed_run;
 
 namespace {
 
-void train(const std::string& directory, std::int64_t last_step, std::uint64_t operation, useconds_t delay) {
+void train(const std::string& directory, std::int64_t last_step, std::uint64_t operation, const std::string& word, useconds_t delay) {
   const auto files = sw::test::fast_faulty_files();
-  files->before_each([operation, delay](const sw::test::event& next) {
-    if (next.number == operation) { ::kill(::getpid(), SIGKILL); }
+  std::atomic<std::uint64_t> count = 0;
+  files->before_each([&](const sw::test::event& next) {
+    if (next.path.find(word) != std::string::npos && ++count == operation) { ::kill(::getpid(), SIGKILL); }
     if (delay != 0 && next.path.find("tfevents") != std::string::npos) { ::usleep(delay); }
   });
   const auto write_summary = [](sw::summary::writer& out, const int& count, const auto& /*model*/, std::int64_t step) {
@@ -53,9 +55,9 @@ void train(const std::string& directory, std::int64_t last_step, std::uint64_t o
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 5) { return 2; }
+  if (count != 6) { return 2; }
   try {
-    train(words[1], std::stoll(words[2]), std::stoull(words[3]), static_cast<useconds_t>(std::stoul(words[4])));
+    train(words[1], std::stoll(words[2]), std::stoull(words[3]), words[4], static_cast<useconds_t>(std::stoul(words[5])));
     return 0;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "train_and_be_killed: %s\n", failure.what());

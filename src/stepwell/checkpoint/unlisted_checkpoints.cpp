@@ -14,6 +14,9 @@
 namespace stepwell::detail {
 namespace {
 
+/// Higher numbers are not ours: after one, the numbers of further saves could overflow.
+constexpr std::int64_t max_save_number = std::int64_t{1} << 62;
+
 struct ranked_checkpoint {
   std::string prefix;
   std::int64_t step = 0;
@@ -50,7 +53,8 @@ std::optional<std::int64_t> save_number_of(const std::shared_ptr<io::file_system
     const checkpoint_reader reader(prefix, files);
     const auto* entry = reader.find(save_number_name);
     if (entry == nullptr || entry->dtype != dtype::int64 || !entry->shape.empty()) { return std::nullopt; }
-    return reader.read(save_number_name).as<std::int64_t>().front();
+    const auto number = reader.read(save_number_name).as<std::int64_t>().front();
+    return number >= 1 && number <= max_save_number ? std::optional(number) : std::nullopt;
   } catch (const error&) {
     return std::nullopt;  // the reason is reported when this checkpoint is opened to be restored
   }

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <regex>
 #include <string>
@@ -206,6 +207,20 @@ TEST_CASE("checkpoints without a number, such as TensorFlow's, are ordered by st
   CHECK(toy_in(*shop.make().restore_newest()) == toy_at(300));
   write_foreign(400);
   CHECK(toy_in(*shop.make().restore_newest()) == toy_at(400));
+}
+
+TEST_CASE("a save number out of range counts as none, and does not stop saving", "[checkpoint][saver]") {
+  workshop shop;
+  for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}) {
+    const std::int64_t step = 500;
+    sw::checkpoint_writer writer(shop.directory / "model.ckpt-500");
+    writer.add("global_step", sw::view_of(step));
+    writer.add("stepwell/save_number", sw::view_of(number));
+    writer.commit();
+    save(shop, {}, {600});
+    CHECK(sw::checkpoint_reader(shop.directory / "model.ckpt-600").read("stepwell/save_number").as<std::int64_t>().front() >= 1);
+    CHECK(shop.make().restore_newest()->step() == 600);
+  }
 }
 
 TEST_CASE("save numbers increase over savers and rollbacks, and stand in the checkpoints", "[checkpoint][saver]") {
