@@ -228,6 +228,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/memory_shortage.hpp
   stepwell/base/narrow_number.hpp
   stepwell/base/start_thread.hpp
+  stepwell/base/printable.hpp
   stepwell/kernel/crc32c_detail.hpp
   stepwell/format/little_endian.hpp
   stepwell/format/parse_message.hpp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/json_writer.hpp"
 
+#include "stepwell/base/printable.hpp"
 #include "stepwell/format/utf8.hpp"
 
 #include <fmt/format.h>
@@ -39,20 +40,22 @@ void json_writer::close(char bracket) {
   has_one_.pop_back();
 }
 
+/// Control characters are escaped, C1 too: what JSON allows, a terminal would obey.
 void json_writer::text(std::string_view content) {
-  const auto mended = format::is_utf8(content) ? std::string(content) : format::to_utf8(content);
+  const auto mended = format::to_utf8(content);
   out_ << '"';
-  for (const char letter : mended) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\') {
+  for (std::string_view rest = mended; !rest.empty();) {
+    const auto letter = rest.substr(0, detail::utf8_sequence_size(rest));
+    if (letter == "\"" || letter == "\\") {
       out_ << '\\' << letter;
-    } else if (letter == '\n') {
+    } else if (letter == "\n") {
       out_ << "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out_ << fmt::format("\\u{:04x}", byte);
+    } else if (detail::is_control_character(letter)) {
+      out_ << fmt::format("\\u{:04x}", static_cast<unsigned char>(letter.back()));  // the last byte is the code point
     } else {
       out_ << letter;
     }
+    rest.remove_prefix(letter.size());
   }
   out_ << '"';
 }

@@ -1,33 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/text.hpp"
 
-#include "stepwell/format/utf8.hpp"
+#include "stepwell/base/printable.hpp"
 #include "tool/console.hpp"
 
 #include <fmt/format.h>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 
 namespace stepwell::tool {
-namespace {
-
-/// Bytes of the good UTF-8 sequence at the front of `text`; 0 if there is none.
-std::size_t sequence_length(std::string_view text) noexcept {
-  for (std::size_t length = 1; length <= 4 && length <= text.size(); ++length) {
-    if (format::is_utf8(text.substr(0, length))) { return length; }
-  }
-  return 0;
-}
-
-/// C0, DEL, and C1 (as UTF-8: C2 80 to C2 9F).
-bool is_control(std::string_view sequence) noexcept {
-  const auto first = static_cast<unsigned char>(sequence.front());
-  return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0);
-}
-
-}  // namespace
 
 std::string paint(const console& to, ink colour, std::string_view text) {
   constexpr std::array<std::string_view, 9> codes = {"", "1", "2", "31", "32", "33", "34", "35", "36"};
@@ -35,20 +17,7 @@ std::string paint(const console& to, ink colour, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(colour)], text);
 }
 
-std::string printable(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    const auto length = sequence_length(text);
-    if (length == 0 || is_control(text.substr(0, length))) {
-      fmt::format_to(std::back_inserter(shown), "\\x{:02x}", static_cast<unsigned char>(text.front()));
-      text.remove_prefix(1);
-    } else {
-      shown.append(text.substr(0, length));
-      text.remove_prefix(length);
-    }
-  }
-  return shown;
-}
+std::string printable(std::string_view text) { return detail::printable(text); }
 
 std::size_t columns_of(std::string_view text) noexcept {
   std::size_t columns = 0;

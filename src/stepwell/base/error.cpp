@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/error.hpp"
 
+#include "stepwell/base/printable.hpp"
+
 #include <utility>
 
 namespace stepwell {
 
-error::error(status cause) : std::system_error(make_error_code(cause.code)), cause_(std::move(cause)), text_(cause_.to_string()) {}
+error::error(status cause)
+    : std::system_error(make_error_code(cause.code)), cause_(std::move(cause)), text_(detail::printable_lines(cause_.to_string())) {}
 
 void throw_status(status cause) {
   switch (cause.code) {

@@ -13,7 +13,7 @@
 
 namespace stepwell {
 
-/// Base of all our exceptions. `what()` is `status::to_string()`; `code()` is an `errc`.
+/// Base of all our exceptions. `what()` is `status::to_string()` with control characters escaped; `code()` is an `errc`.
 class error : public std::system_error {
 public:
   explicit error(status cause);

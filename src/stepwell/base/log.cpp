@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/log.hpp"
 
+#include "stepwell/base/printable.hpp"
+
 #include <unistd.h>
 #include <atomic>
 #include <cstdio>
@@ -22,10 +24,17 @@ log_state& state() {
   return *instance;
 }
 
+/// Returns `message` safe for a terminal. Lines after the first are indented, so that no name of a tensor or a file begins one.
+std::string shown(std::string_view message) {
+  auto text = detail::printable_lines(message);
+  for (auto at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) { text.insert(at + 1, "  "); }
+  return text;
+}
+
 void write_to_stderr(log_level level, std::string_view message) {
   static const bool is_terminal = isatty(STDERR_FILENO) == 1;
   std::string line = is_terminal ? "\r\x1b[Kstepwell " : "stepwell ";  // over a progress bar, if one stands there
-  line.append(to_string(level)).append(": ").append(message).push_back('\n');
+  line.append(to_string(level)).append(": ").append(shown(message)).push_back('\n');
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

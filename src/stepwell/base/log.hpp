@@ -20,7 +20,8 @@ using log_sink = std::function<void(log_level, std::string_view)>;
 /// @threads Any.
 void log(log_level level, std::string_view message);
 
-/// Replaces the sink (an empty one: standard error) and gives back the one before.
+/// Replaces the sink (an empty one: standard error) and gives back the one before. Standard error gets control characters
+/// escaped; other sinks get each message as it is.
 /// @threads Any; when it returns, the old sink is not running and will not be called again.
 log_sink set_log_sink(log_sink sink);
 

@@ -29,6 +29,7 @@ errc code_of_errno(int value) noexcept {
     case EFBIG: return errc::resource_exhausted;
     case EINVAL:
     case ENAMETOOLONG:
+    case ELOOP:
     case EISDIR: return errc::invalid_argument;
     case EAGAIN:
     case EINTR:

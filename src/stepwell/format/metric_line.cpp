@@ -123,7 +123,7 @@ std::size_t write_csv_metric(std::span<std::byte> into, const metric_line& line)
 
 std::size_t write_json_metric(std::span<std::byte> into, const metric_line& line) noexcept {
   text_into out(into);
-  out.put(R"({"wall_time":)");
+  out.put(json_metric_beginning);
   out.put_seconds(line.wall_microseconds);
   out.put(R"(,"step":)");
   out.put_number(line.step);

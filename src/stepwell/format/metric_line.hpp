@@ -38,6 +38,9 @@ private:
 /// The first line of a CSV file of these.
 inline constexpr std::string_view csv_metric_header = "wall_time,step,tag,value\n";
 
+/// How each line of a JSON lines file of these begins.
+inline constexpr std::string_view json_metric_beginning = R"({"wall_time":)";
+
 /// Room that is enough for the line.
 [[nodiscard]] std::size_t csv_metric_bound(const metric_line& line) noexcept;
 [[nodiscard]] std::size_t json_metric_bound(const metric_line& line) noexcept;

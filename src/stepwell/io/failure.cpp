@@ -22,6 +22,7 @@ std::string_view advice(int errno_value) noexcept {
     case ENOTEMPTY: return "remove what is in the directory first";
     case EMFILE:
     case ENFILE: return "close files, or raise the limit of open files (ulimit -n)";
+    case ELOOP: return "the symbolic links of this path lead in a circle; check them";
     case ENAMETOOLONG: return "choose a shorter name";
     case EIO: return "the device reports an error; look at the system log, and do not trust this file";
     case EFBIG: return "the file would grow over a limit (ulimit -f, or the file system's own)";

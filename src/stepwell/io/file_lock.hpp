@@ -27,7 +27,8 @@ protected:
 };
 
 /// Takes the lock on the file `path`, made if it is not there; never waits. Use `file_system::lock`.
-/// @errors `failed_precondition` naming process, host and start when somebody holds it, this process included.
+/// @errors `failed_precondition` naming process, host and start when somebody holds it, this process included, and for a file
+///         with content that is not a lock's: it is left as it is. `invalid_argument` for what is no regular file.
 [[nodiscard]] result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path);
 
 }  // namespace stepwell::io

@@ -40,6 +40,9 @@ public:
   file_system& operator=(const file_system&) = delete;
   virtual ~file_system() = default;
 
+  /// Opens a regular file. Never blocks: a pipe, a device, a socket or a directory of that name is an error. Files are read
+  /// through symbolic links, but never written through one.
+  /// @errors `invalid_argument` for what is no regular file, and for a symbolic link opened for writing.
   [[nodiscard]] virtual result<std::unique_ptr<file>> open(const std::string& path, open_mode mode) = 0;
 
   /// Gives `from` the name `to` in one instant, replacing a file of that name. Durable after `sync_directory`.
@@ -69,7 +72,7 @@ public:
   [[nodiscard]] virtual result<std::string> canonical(const std::string& path) = 0;
 
   /// Takes the lock on the file `path` (made if absent) without waiting.
-  /// @errors `failed_precondition` naming the holder.
+  /// @errors `failed_precondition` naming the holder, or for a file that is no lock file; such a file is left as it is.
   [[nodiscard]] virtual result<std::unique_ptr<file_lock>> lock(const std::string& path) = 0;
 };
 

@@ -17,7 +17,35 @@ namespace {
 /// The most one call is asked for; Linux moves no more than 0x7ffff000 bytes at once.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
+status refused(std::string_view tried, std::string_view why, const std::string& path) {
+  return {errc::invalid_argument, fmt::format("{}: {}", tried, why), path};
+}
+
+constexpr std::string_view is_special = "this is a pipe, a device or a socket, not a regular file; remove it, or name another file";
+
+status open_failure(int errno_value, bool is_for_reading, std::string_view tried, const std::string& path) {
+  if (errno_value == ENXIO || errno_value == ENODEV || errno_value == EOPNOTSUPP) { return refused(tried, is_special, path); }
+  if (errno_value == ELOOP && !is_for_reading) {
+    return refused(tried, "this is a symbolic link, and nothing is written through links; remove the link, or name the file it points to",
+                   path);
+  }
+  return failure(errno_value, tried, path);
+}
+
 }  // namespace
+
+result<std::unique_ptr<posix_file>> open_regular_file(const std::string& path, int flags, std::string_view tried) {
+  const bool is_for_reading = (flags & O_ACCMODE) == O_RDONLY;
+  const int all = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (is_for_reading ? 0 : O_NOFOLLOW);
+  const int descriptor = retry_on_signal([&] { return ::open(path.c_str(), all, 0666); });
+  if (descriptor < 0) { return open_failure(errno, is_for_reading, tried, path); }
+  auto opened = std::make_unique<posix_file>(path, descriptor);
+  struct ::stat about{};
+  if (::fstat(descriptor, &about) < 0) { return failure(errno, tried, path); }
+  if (S_ISDIR(about.st_mode)) { return failure(EISDIR, tried, path); }
+  if (!S_ISREG(about.st_mode)) { return refused(tried, is_special, path); }
+  return opened;
+}
 
 posix_file::~posix_file() {
   if (const auto closed = close(); !closed) { log_error(closed.error().to_string()); }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace stepwell::io {
 
@@ -37,6 +38,8 @@ public:
   result<void> truncate(std::uint64_t size) override;
   result<void> close() override;
 
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
 private:
   ssize_t write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
 
@@ -45,5 +48,10 @@ private:
   std::mutex sync_mutex_;
   std::optional<status> sync_failure_;
 };
+
+/// Opens the regular file `path` with these flags of open(2). Never blocks. Anything else of that name, such as a pipe, a device,
+/// a socket or a directory, is refused; so is a symbolic link, unless it is opened for reading only. `tried`: for messages.
+/// @errors `invalid_argument` for what is no regular file.
+[[nodiscard]] result<std::unique_ptr<posix_file>> open_regular_file(const std::string& path, int flags, std::string_view tried);
 
 }  // namespace stepwell::io

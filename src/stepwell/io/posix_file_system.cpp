@@ -27,7 +27,7 @@ open_words words_of(open_mode mode) noexcept {
   switch (mode) {
     case open_mode::read: return {O_RDONLY, "could not open it for reading"};
     case open_mode::create_new: return {O_RDWR | O_CREAT | O_EXCL, "could not create it as a new file"};
-    case open_mode::overwrite: return {O_RDWR | O_CREAT | O_TRUNC, "could not open it for writing anew"};
+    case open_mode::overwrite: return {O_RDWR | O_CREAT, "could not open it for writing anew"};
     case open_mode::append: return {O_RDWR | O_CREAT, "could not open it for appending"};
   }
   return {O_RDONLY, "could not open it"};
@@ -46,9 +46,12 @@ class posix final : public file_system {
 public:
   result<std::unique_ptr<file>> open(const std::string& path, open_mode mode) override {
     const auto [flags, tried] = words_of(mode);
-    const int descriptor = retry_on_signal([&, flags = flags] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
-    if (descriptor < 0) { return failure(errno, tried, path); }
-    return std::make_unique<posix_file>(path, descriptor);
+    auto opened = open_regular_file(path, flags, tried);
+    if (!opened) { return std::move(opened).error(); }
+    if (mode == open_mode::overwrite) {  // emptied only now that it is known to be a regular file
+      if (auto emptied = (*opened)->truncate(0); !emptied) { return std::move(emptied).error(); }
+    }
+    return std::unique_ptr<file>(std::move(opened).value());
   }
 
   result<void> rename(const std::string& from, const std::string& to) override {

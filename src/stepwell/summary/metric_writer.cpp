@@ -24,7 +24,7 @@ class metric_writer::core {
 public:
   core(std::string path, const metric_writer_options& options, kind what)
       : path_(std::move(path)), is_csv_(what == kind::csv), files_(options.files),
-        log_(value_or_throw(open_text_log(*files_, path_, is_csv_ ? format::csv_metric_header : "{"))),
+        log_(value_or_throw(open_text_log(*files_, path_, is_csv_ ? format::csv_metric_header : format::json_metric_beginning))),
         output_(std::move(log_.sink), output_options_of("metric writer of " + path_, options)) {
     if (is_csv_ && log_.is_new) { put(format::csv_metric_header); }
   }

@@ -41,7 +41,12 @@ private:
 /// How much of the file is whole lines.
 result<std::uint64_t> whole_lines(io::file& file, std::uint64_t size) {
   constexpr std::uint64_t piece = 4096;
+  constexpr std::uint64_t longest_line = std::uint64_t{64} << 20;
   for (std::uint64_t end = size; end > 0;) {
+    if (size - end > longest_line) {
+      return status(errc::data_loss, "the last 64 MiB of the file hold no end of a line; move it away, or choose another name",
+                    file.path());
+    }
     const auto begin = end - std::min(end, piece);
     const auto text = text_at(file, begin, static_cast<std::size_t>(end - begin));
     if (!text) { return text.error(); }

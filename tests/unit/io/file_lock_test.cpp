@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
+#include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/io/read_file.hpp>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <filesystem>
 #include <string>
 
 namespace sw = stepwell;
 namespace io = stepwell::io;
-using stepwell::test::temporary_directory;
+using sw::test::file_text;
+using sw::test::temporary_directory;
+using sw::test::write_file_text;
 
 TEST_CASE("a lock held in this process is refused, naming this process", "[io][file_lock]") {
   const temporary_directory directory;
@@ -77,4 +82,61 @@ TEST_CASE("a lock knows whether another file has taken the place of its own", "[
   const auto other = std::move(files->lock(directory / "lock")).value();
   CHECK_FALSE(held->is_at(directory / "lock"));
   CHECK(held->is_at(directory / "moved"));
+}
+
+TEST_CASE("a lock file that is a symbolic link is refused, and the file it points to stays as it is", "[io][file_lock]") {
+  const temporary_directory directory;
+  write_file_text(directory / "thesis", "two years of work");
+  std::filesystem::create_symlink(directory / "thesis", directory / "lock");
+  const auto refused = io::posix_file_system()->lock(directory / "lock");
+  CHECK(file_text(directory / "thesis") == "two years of work");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == sw::errc::invalid_argument);
+  CHECK(refused.error().place == directory / "lock");
+  CHECK(refused.error().message.find("symbolic link") != std::string::npos);
+  CHECK(refused.error().message.find("remove the link") != std::string::npos);
+}
+
+TEST_CASE("a symbolic link that leads nowhere is no lock file, and nothing is made where it points", "[io][file_lock]") {
+  const temporary_directory directory;
+  std::filesystem::create_symlink(directory / "nothing", directory / "lock");
+  CHECK(io::posix_file_system()->lock(directory / "lock").error().code == sw::errc::invalid_argument);
+  CHECK_FALSE(std::filesystem::exists(directory / "nothing"));
+}
+
+TEST_CASE("a lock file with content of others is refused and stays as it is, also as a hard link", "[io][file_lock]") {
+  const temporary_directory directory;
+  const auto* content = GENERATE("two years of work", "process 12 is my own file", "process 12 on host");
+  write_file_text(directory / "thesis", content);
+  std::filesystem::create_hard_link(directory / "thesis", directory / "lock");
+  const auto refused = io::posix_file_system()->lock(directory / "lock");
+  CHECK(file_text(directory / "thesis") == content);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == sw::errc::failed_precondition);
+  CHECK(refused.error().message.find("move it away") != std::string::npos);
+}
+
+TEST_CASE("a lock file that a killed process left is taken over", "[io][file_lock]") {
+  const temporary_directory directory;
+  write_file_text(directory / "lock", "process 4711 on host elsewhere.example since 2026-01-02T03:04:05Z");
+  const auto files = io::posix_file_system();
+  const auto held = files->lock(directory / "lock");
+  REQUIRE(held.ok());
+  CHECK(file_text(directory / "lock").starts_with("process " + std::to_string(::getpid()) + " on host "));
+}
+
+TEST_CASE("a lock file in a directory that is reached by a symbolic link is a lock file like any other", "[io][file_lock]") {
+  const temporary_directory directory;
+  std::filesystem::create_directory(directory / "run");
+  std::filesystem::create_symlink(directory / "run", directory / "link");
+  CHECK(io::posix_file_system()->lock(directory / "link/lock").ok());
+}
+
+TEST_CASE("a pipe, a device or a directory is no lock file", "[io][file_lock]") {
+  const temporary_directory directory;
+  REQUIRE(::mkfifo((directory / "pipe").c_str(), 0666) == 0);
+  std::filesystem::create_directory(directory / "directory");
+  CHECK(io::posix_file_system()->lock(directory / "pipe").error().code == sw::errc::invalid_argument);
+  CHECK(io::posix_file_system()->lock(directory / "directory").error().code == sw::errc::invalid_argument);
+  CHECK(io::posix_file_system()->lock("/dev/null").error().code == sw::errc::invalid_argument);
 }

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <future>
 #include <limits>
 #include <memory>
@@ -115,6 +116,25 @@ TEST_CASE("a file of something else is refused and not touched", "[summary][metr
   CHECK_THROWS_WITH(summary::csv_writer(with.path, with.options()), ContainsSubstring("\"wall_time,step,tag,value\""));
   CHECK_THROWS_AS(summary::jsonl_writer(with.path, with.options()), sw::invalid_argument_error);
   CHECK(file_text(with.path) == other);
+}
+
+TEST_CASE("a JSON document of others is refused as metric file and not touched", "[summary][metrics]") {
+  const desk with;
+  const std::string other = GENERATE("{\"name\": \"no line feed at the end\"}", "{}\n");
+  { summary::jsonl_writer empty(with.path, with.options()); }
+  test::write_file_text(with.path, other);
+  CHECK_THROWS_AS(summary::jsonl_writer(with.path, with.options()), sw::invalid_argument_error);
+  CHECK(file_text(with.path) == other);
+}
+
+TEST_CASE("a lock file of a metric file that links to another file is refused, and that file is not touched", "[summary][metrics]") {
+  const desk with;
+  const auto other = with.path + ".other";
+  std::filesystem::create_directories(std::filesystem::path(with.path).parent_path());
+  test::write_file_text(other, "two years of work");
+  std::filesystem::create_symlink(other, with.path + ".lock");
+  CHECK_THROWS_AS(summary::csv_writer(with.path, with.options()), sw::invalid_argument_error);
+  CHECK(file_text(other) == "two years of work");
 }
 
 TEST_CASE("one writer a file at a time", "[summary][metrics]") {

@@ -277,6 +277,12 @@ TEST_CASE("in JSON sizes and values are numbers", "[tool][events]") {
   }
 }
 
+TEST_CASE("JSON of events has control characters as escapes, C1 too", "[tool][events]") {
+  const auto rig = tool_rig{.files = files_of({{"a.tfevents", scalar("a\xc2\x80\xc2\x9b\xc2\xa0\x7f", 1, 1)}})};
+  const auto said = rig.run({"events", "a.tfevents", "--json"});
+  CHECK(said.out.find("\"tag\": \"a\\u0080\\u009b\xc2\xa0\\u007f\"") != std::string::npos);
+}
+
 TEST_CASE("names of tags and texts cannot steer the terminal", "[tool][events]") {
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", scalar("evil\x1b[2Jtag", 1, 1)}}), .colours = true};
   for (const auto* form : {"--lines", "--csv", "--json"}) {

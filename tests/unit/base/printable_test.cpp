@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/file_text.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/base/log.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <string>
+#include <string_view>
+
+namespace sw = stepwell;
+using sw::test::temporary_directory;
+
+namespace {
+
+/// A name that clears a screen, rings, deletes, sends C1 as one byte and as UTF-8, and is not UTF-8 at its end.
+const std::string hostile = "w\x1b[2J\a\x7f\x9b\xc2\x9b\xff";
+const std::string harmless = "w\\x1b[2J\\x07\\x7f\\x9b\\xc2\\x9b\\xff";
+
+/// The bytes that `act` writes to standard error.
+template<class Act>
+std::string standard_error_of(const Act& act) {
+  const temporary_directory directory;
+  const int before = ::dup(STDERR_FILENO);
+  const int file = ::open((directory / "stderr").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  ::dup2(file, STDERR_FILENO);
+  act();
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  ::close(file);
+  return sw::test::file_text(directory / "stderr");
+}
+
+}  // namespace
+
+TEST_CASE("what() of an error shows control bytes of names and paths escaped", "[base][error]") {
+  const sw::not_found_error missing("no tensor \"" + hostile + "\"", "run/" + hostile);
+  CHECK(std::string(missing.what()) == "run/" + harmless + ": no tensor \"" + harmless + "\" (not_found)");
+  CHECK(missing.cause().place == "run/" + hostile);  // as it is, for programs
+}
+
+TEST_CASE("what() of an error keeps the ends of lines, and text in any language", "[base][error]") {
+  CHECK(std::string(sw::not_found_error("missing:\n  Gewichte/\u00e4\u03c0\u4e2d").what()) ==
+        "missing:\n  Gewichte/\u00e4\u03c0\u4e2d (not_found)");
+}
+
+TEST_CASE("the default log writes control bytes escaped", "[base][log]") {
+  const auto before = sw::set_log_sink({});
+  const auto written = standard_error_of([] { sw::log_warning("tensor " + hostile); });
+  sw::set_log_sink(before);
+  CHECK(written == "stepwell warning: tensor " + harmless + "\n");
+}
+
+TEST_CASE("a name with the end of a line cannot begin a line of the default log", "[base][log]") {
+  const auto before = sw::set_log_sink({});
+  const auto written = standard_error_of([] { sw::log_warning("tensor \"w\nstepwell error: forged\r\""); });
+  sw::set_log_sink(before);
+  CHECK(written == "stepwell warning: tensor \"w\n  stepwell error: forged\\x0d\"\n");
+}
