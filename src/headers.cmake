@@ -227,10 +227,11 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/failure_text.hpp
   stepwell/base/memory_shortage.hpp
   stepwell/base/narrow_number.hpp
-  stepwell/base/start_thread.hpp
   stepwell/base/printable.hpp
+  stepwell/base/start_thread.hpp
   stepwell/kernel/crc32c_detail.hpp
   stepwell/format/little_endian.hpp
+  stepwell/format/message_cost.hpp
   stepwell/format/parse_message.hpp
   stepwell/format/summary_message.hpp
   stepwell/format/tensor_message.hpp
@@ -238,6 +239,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/varint.hpp
   stepwell/io/failure.hpp
   stepwell/io/posix_file.hpp
+  stepwell/io/scan_file.hpp
   stepwell/io/uncached_writer.hpp
   stepwell/summary/event_file.hpp
   stepwell/summary/output.hpp

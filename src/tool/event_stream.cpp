@@ -2,8 +2,13 @@
 #include "tool/event_stream.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/format/little_endian.hpp"
+#include "stepwell/io/scan_file.hpp"
+#include "stepwell/kernel/crc32c.hpp"
 
 #include <fmt/format.h>
+#include <array>
 #include <span>
 #include <utility>
 
@@ -11,6 +16,7 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
+constexpr std::uint64_t most_decoded = std::uint64_t{8} << 20;  // a message can take several times as much
 
 }  // namespace
 
@@ -24,12 +30,42 @@ bool event_stream::read_more() {
   return count != 0;
 }
 
+/// Checks a large record without keeping it. Returns false if its end is not there.
+bool event_stream::pass_over(std::uint64_t length) {
+  const auto begin = decoder_.position();
+  const auto data = begin + format::record_header_size;
+  if (value_or_throw(file_->size()) < begin + format::record_overhead + length) { return false; }
+  std::uint32_t crc = 0;
+  const auto on_bytes = [&](std::span<const std::byte> bytes) -> result<void> {
+    crc = kernel::crc32c(bytes, crc);
+    return {};
+  };
+  const auto on_zeros = [&](std::uint64_t count) -> result<void> {
+    crc = kernel::crc32c_zeros(count, crc);
+    return {};
+  };
+  value_or_throw(io::scan_file(*file_, data, length, chunk_, {on_bytes, on_zeros}));
+  std::array<std::byte, format::record_footer_size> footer{};
+  static_cast<void>(value_or_throw(file_->read_at(data + length, footer)));
+  if (kernel::crc32c_mask(crc) != format::load_little<std::uint32_t>(footer.data())) {
+    throw data_loss_error(fmt::format("record {} at byte {}: checksum of the record's data does not match", records_, begin), path());
+  }
+  log_warning(fmt::format("{}: record {} at byte {} has {} bytes; its checksum is right, but it is too large to be shown", path(), records_,
+                          begin, length));
+  ++records_;
+  read_ = data + length + footer.size();
+  decoder_ = format::record_decoder(format::default_record_limit, read_);
+  return true;
+}
+
 std::optional<format::event> event_stream::next() {
   for (;;) {
     const auto begin = decoder_.position();
     const auto record = decoder_.next();
     if (!record && record.error().code == errc::truncated) {
-      if (!read_more()) { return std::nullopt; }
+      const auto length = decoder_.next_length();
+      const bool is_passed_over = length && *length > most_decoded;
+      if (is_passed_over ? !pass_over(*length) : !read_more()) { return std::nullopt; }
       continue;
     }
     auto happened = record ? format::decode_event(*record) : result<format::event>(record.error());

@@ -22,7 +22,8 @@ public:
   event_stream(io::file_system& files, const std::string& path);
 
   /// The next event; nothing at the end, and something again once the file has grown.
-  /// @errors `data_loss_error` with the offset; nothing behind it can be found. @cost Memory for the largest record.
+  /// Records of more than 8 MiB are checked and counted, but passed over with a warning.
+  /// @errors `data_loss_error` with the offset; nothing behind it can be found. @cost Memory: 64 MiB, whatever the file claims.
   [[nodiscard]] std::optional<format::event> next();
 
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
@@ -35,6 +36,7 @@ public:
 
 private:
   [[nodiscard]] bool read_more();
+  [[nodiscard]] bool pass_over(std::uint64_t length);
 
   std::unique_ptr<io::file> file_;
   format::record_decoder decoder_;

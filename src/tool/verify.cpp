@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -77,8 +78,9 @@ bool has_data(const console& to, const std::string& prefix) {
 /// The checkpoints that the state file lists or that have an index, those of the state file first.
 std::vector<verified> claims_of(const console& to, const std::string& directory) {
   std::vector<verified> claims;
+  std::unordered_set<std::string> known;
   const auto add = [&](const std::string& prefix) {
-    if (std::ranges::find(claims, prefix, &verified::prefix) != claims.end()) { return; }
+    if (!known.insert(prefix).second) { return; }
     claims.push_back({.prefix = prefix, .had_index = has_index(to, prefix), .damages = {}, .unchecked = {}});
   };
   if (const auto state = detail::read_state_file(*to.files, directory)) {

@@ -44,6 +44,17 @@ private:
   std::string_view rest_;
 };
 
+/// Returns true if `text` has a control character other than a line feed.
+inline bool steers_terminal(std::string_view text) {
+  unsigned char before = 0;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if ((byte < 0x20 && byte != '\n') || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0)) { return true; }
+    before = byte;
+  }
+  return false;
+}
+
 using command = std::function<tool::outcome(tool::console&)>;
 
 /// Runs the commands on files in memory; they may throw our errors. Stops the program if one of them fails without a word, or
@@ -60,7 +71,7 @@ inline void run_all(const std::shared_ptr<memory_files>& files, const std::vecto
     } catch (const error&) {
       continue;  // said by the command line
     }
-    if (out.view().find('\x1b') != std::string_view::npos) { std::abort(); }
+    if (steers_terminal(out.view()) || steers_terminal(err.view())) { std::abort(); }
   }
 }
 

@@ -79,12 +79,12 @@ run_bench() {
 # run_fuzz [SECONDS]: each fuzz target for so long, from what earlier runs found.
 run_fuzz() {
   have build tool clang sanitizers
-  local seconds=${1:-60} tree=$root/build/fuzz target
+  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader"
   say "building the fuzz targets"
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
     -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
-  cmake --build "$tree" -j "$jobs" --target fuzz_inspect fuzz_events
-  for target in fuzz_inspect fuzz_events; do
+  cmake --build "$tree" -j "$jobs" --target $targets
+  for target in $targets; do
     say "$target, for $seconds s"
     mkdir -p "$tree/corpus/$target"
     "$tree/tests/fuzz/$target" -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix="$tree/corpus/$target-" "$tree/corpus/$target"
@@ -98,6 +98,14 @@ run_kills() {
   build dev fault_random_kills train_and_be_killed
   say "killing a training ${1:-2000} times"
   STEPWELL_KILLS=${1:-2000} "$root/build/dev/tests/fault/fault_random_kills"
+}
+
+# run_crafted [COUNT [SEED [FIRST]]]: so many crafted files, each read by everything that reads such files.
+run_crafted() {
+  have build tool tests
+  configure dev
+  build dev crafted_files
+  "$root/build/dev/tests/fault/crafted_files" "${@:-10000}"
 }
 
 # LibTorch is large, and what includes it compiles for half a minute: it has a build and a kind of its own.

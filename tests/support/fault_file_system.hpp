@@ -246,6 +246,7 @@ private:
       if (auto bad = state_->meet(operation::read, path())) { return bad->reason; }
       return base_->read_at(offset, into);
     }
+    std::uint64_t skip_hole(std::uint64_t offset) noexcept override { return base_->skip_hole(offset); }
     result<void> sync() override {
       if (failed_sync_) { return *failed_sync_; }
       if (auto bad = state_->meet(operation::sync, path())) {

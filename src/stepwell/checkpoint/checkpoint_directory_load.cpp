@@ -20,14 +20,15 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace stepwell::detail {
 namespace {
 
 constexpr std::string_view lock_name = ".stepwell.lock";
-constexpr std::uint64_t max_metrics_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_metrics_bytes = std::uint64_t{16} << 20;
+constexpr std::size_t max_metrics = std::size_t{1} << 18;  // 25 MiB of memory
 
 template<class Number>
 bool parse_number(std::string_view word, Number& number) {
@@ -118,9 +119,9 @@ std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string
   try {
     const auto index = load_index(*files_, prefix);
     check_places(index, open_data_files(*files_, prefix, index.header.num_shards), format::index_name(prefix));
-    const auto is_version = [](const stored_tensor& tensor) { return tensor.entry.name == own_version_name; };
+    const auto is_version = [](const checkpoint_entry& entry) { return entry.name == own_version_name; };
     listed_checkpoint made{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
-    made.is_ours = io::base_name(prefix) == made.name && std::ranges::any_of(index.tensors, is_version) &&
+    made.is_ours = io::base_name(prefix) == made.name && std::ranges::any_of(index.entries, is_version) &&
                    step_in_name(made.name, options_.basename, "").has_value();
     made.time = seconds_of(value_or_throw(files_->stat(format::index_name(prefix))).modified);
     return made;
@@ -176,18 +177,22 @@ void checkpoint_directory::load_metrics() {
   const auto text = io::read_text_file(*files_, metrics_path(), max_metrics_bytes);
   if (!text && text.error().code == errc::not_found) { return; }
   if (!text) { throw_status(text.error()); }  // without them the best checkpoints would be deleted
-  std::istringstream words(*text);
-  std::string step_word;
-  std::string value_word;
-  while (words >> step_word >> value_word) {
+  std::size_t damaged = 0;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const auto blank = line.find(' ');
     std::int64_t step = 0;
     double value = 0;
-    if (parse_number(step_word, step) && parse_number(value_word, value)) {
+    if (blank != std::string_view::npos && parse_number(line.substr(0, blank), step) && parse_number(line.substr(blank + 1), value)) {
       metrics_[step] = value;
     } else {
-      log_warning(metrics_path() + ": a line is no step and number; it is passed over");
+      ++damaged;
     }
+    if (metrics_.size() > max_metrics) { throw data_loss_error("it has more metrics than a run reports; move it away", metrics_path()); }
   }
+  if (damaged != 0) { log_warning(fmt::format("{}: {} lines are no step and number; they are passed over", metrics_path(), damaged)); }
   durable_metrics_ = metrics_;
 }
 

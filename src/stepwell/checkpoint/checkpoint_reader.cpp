@@ -6,6 +6,7 @@
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 #include "stepwell/checkpoint/stored_checkpoint.hpp"
 #include "stepwell/format/string_tensor.hpp"
+#include "stepwell/io/scan_file.hpp"
 #include "stepwell/kernel/crc32c.hpp"
 
 #include <fmt/format.h>
@@ -32,118 +33,171 @@ bool has_known_checksum(dtype type) noexcept { return type != dtype::variant && 
 struct checkpoint_reader::core {
   std::string prefix;
   std::shared_ptr<io::file_system> files;
-  std::vector<detail::stored_tensor> tensors;
-  std::vector<checkpoint_entry> entries;
+  detail::stored_index index;
   std::vector<detail::data_file> data;
-  bool is_big_endian = false;
   mutable std::atomic<bool> verified = false;
 
-  [[nodiscard]] const detail::stored_tensor& tensor_named(std::string_view name) const {
-    const auto found = std::ranges::lower_bound(tensors, name, {}, [](const auto& t) -> std::string_view { return t.entry.name; });
-    if (found == tensors.end() || found->entry.name != name) {
+  [[nodiscard]] const checkpoint_entry& entry_named(std::string_view name) const {
+    const auto found = std::ranges::lower_bound(index.entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
+    if (found == index.entries.end() || found->name != name) {
       throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), prefix);
     }
     return *found;
   }
 
-  [[noreturn]] void refuse(const format::bundle_entry& where, std::string_view name, std::string_view what) const {
+  [[nodiscard]] std::size_t position_of(const checkpoint_entry& entry) const {
+    return static_cast<std::size_t>(&entry - index.entries.data());
+  }
+  /// Where an entry that is not partitioned is.
+  [[nodiscard]] const detail::stored_place& place_of(const checkpoint_entry& entry) const { return index.places[position_of(entry)]; }
+  [[nodiscard]] const std::vector<detail::stored_slice>& slices_of(const checkpoint_entry& entry) const {
+    return index.slices.at(position_of(entry));
+  }
+  /// Where the bytes of an entry are, slice by slice.
+  [[nodiscard]] std::vector<detail::stored_place> places_of(const checkpoint_entry& entry) const {
+    if (!entry.is_partitioned) { return {place_of(entry)}; }
+    std::vector<detail::stored_place> places;
+    for (const auto& slice : slices_of(entry)) { places.push_back(slice.where); }
+    return places;
+  }
+
+  [[noreturn]] void refuse(const detail::stored_place& where, std::string_view name, std::string_view what) const {
     throw data_loss_error(fmt::format("tensor \"{}\": {} (bytes {} to {})", name, what, where.offset, where.offset + where.size),
                           file_of(where).path());
   }
-  [[nodiscard]] io::file& file_of(const format::bundle_entry& where) const { return *data[static_cast<std::size_t>(where.shard_id)].file; }
+  [[nodiscard]] io::file& file_of(const detail::stored_place& where) const { return *data[static_cast<std::size_t>(where.shard)].file; }
 
-  [[nodiscard]] bool is_swapped() const noexcept { return is_big_endian == (std::endian::native == std::endian::little); }
+  [[nodiscard]] bool is_swapped() const noexcept { return index.header.is_big_endian == (std::endian::native == std::endian::little); }
 
   /// Fills `block` from `at` bytes into the entry.
-  void read_block(const format::bundle_entry& where, std::string_view name, std::uint64_t at, std::span<std::byte> block) const {
+  void read_block(const detail::stored_place& where, std::string_view name, std::uint64_t at, std::span<std::byte> block) const {
     const auto count = value_or_throw(file_of(where).read_at(static_cast<std::uint64_t>(where.offset) + at, block));
     if (count != block.size()) { refuse(where, name, "its data file became shorter"); }
   }
 
-  void check_booleans(const format::bundle_entry& where, std::string_view name, std::span<const std::byte> bytes) const {
+  void check_booleans(const checkpoint_entry& entry, const detail::stored_place& where, std::span<const std::byte> bytes) const {
     const auto is_bool = [](std::byte value) { return value <= std::byte{1}; };
-    if (where.dtype == dtype::boolean && !std::ranges::all_of(bytes, is_bool)) { refuse(where, name, "a boolean is neither 0 nor 1"); }
-  }
-
-  /// The stored bytes of numbers, checked. @pre `target` has the entry's size.
-  void read_numbers(const format::bundle_entry& where, std::string_view name, std::span<std::byte> target) const {
-    std::uint32_t crc = 0;
-    for (std::size_t at = 0; at < target.size(); at += block_size) {
-      const auto block = target.subspan(at, std::min(block_size, target.size() - at));
-      read_block(where, name, at, block);
-      crc = kernel::crc32c(block, crc);
+    if (entry.dtype == dtype::boolean && !std::ranges::all_of(bytes, is_bool)) {
+      refuse(where, entry.name, "a boolean is neither 0 nor 1");
     }
-    if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, name, "its checksum does not match"); }
-    check_booleans(where, name, target);
-    if (is_swapped()) { swap_numbers(target, where.dtype); }
   }
 
-  void check_numbers(const format::bundle_entry& where, std::string_view name, std::span<std::byte> scratch) const {
+  void check_sum(const checkpoint_entry& entry, const detail::stored_place& where, std::uint32_t crc) const {
+    if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, entry.name, "its checksum does not match"); }
+  }
+
+  /// Reads numbers block by block: `act(bytes, at)` gets them checked but for the checksum, which is known at the end, and in the
+  /// byte order of this machine. `room(at, size)` is where to read a block to.
+  template<class Room, class Act>
+  void read_numbers(const checkpoint_entry& entry, const detail::stored_place& where, const Room& room, const Act& act) const {
     std::uint32_t crc = 0;
     const auto size = static_cast<std::uint64_t>(where.size);
-    for (std::uint64_t at = 0; at < size; at += scratch.size()) {
-      const auto block = scratch.first(static_cast<std::size_t>(std::min<std::uint64_t>(scratch.size(), size - at)));
-      read_block(where, name, at, block);
+    for (std::uint64_t at = 0; at < size; at += block_size) {
+      const std::span<std::byte> block = room(at, static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size - at)));
+      read_block(where, entry.name, at, block);
       crc = kernel::crc32c(block, crc);
-      check_booleans(where, name, block);
+      check_booleans(entry, where, block);
+      if (is_swapped()) { swap_numbers(block, entry.dtype); }
+      act(block, at);
     }
-    if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, name, "its checksum does not match"); }
+    check_sum(entry, where, crc);
+  }
+
+  /// Passes the stored bytes of a range to a check, and holes of a sparse file as zeros.
+  void scan(const detail::stored_place& where, std::string_view name, std::span<std::byte> scratch, const io::scan_visitor& visitor) const {
+    const auto scanned =
+        io::scan_file(file_of(where), static_cast<std::uint64_t>(where.offset), static_cast<std::uint64_t>(where.size), scratch, visitor);
+    if (scanned) { return; }
+    if (scanned.error().code == errc::truncated) { refuse(where, name, "its data file became shorter"); }
+    if (scanned.error().code == errc::data_loss && scanned.error().place.empty()) { refuse(where, name, scanned.error().message); }
+    throw_status(scanned.error());
+  }
+
+  void check_numbers(const checkpoint_entry& entry, const detail::stored_place& where, std::span<std::byte> scratch) const {
+    std::uint32_t crc = 0;
+    const auto on_bytes = [&](std::span<const std::byte> bytes) -> result<void> {
+      crc = kernel::crc32c(bytes, crc);
+      check_booleans(entry, where, bytes);
+      return {};
+    };
+    const auto on_zeros = [&](std::uint64_t count) -> result<void> {
+      crc = kernel::crc32c_zeros(count, crc);
+      return {};
+    };
+    scan(where, entry.name, scratch, {on_bytes, on_zeros});
+    check_sum(entry, where, crc);
+  }
+
+  void check_strings(const checkpoint_entry& entry, const detail::stored_place& where, std::span<std::byte> scratch) const {
+    const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
+    if (count > static_cast<std::uint64_t>(where.size)) { refuse(where, entry.name, "it is shorter than its number of strings"); }
+    format::string_checker checker(static_cast<std::uint64_t>(where.size), count);
+    const auto on_bytes = [&](std::span<const std::byte> bytes) { return checker.feed(bytes); };
+    const auto on_zeros = [&](std::uint64_t zeros) { return checker.feed_zeros(zeros); };
+    scan(where, entry.name, scratch, {on_bytes, on_zeros});
+    const auto crc = checker.finish();
+    if (!crc) { refuse(where, entry.name, crc.error().message); }
+    if (where.size != 0 && *crc != where.crc32c) { refuse(where, entry.name, "its checksum does not match"); }
+  }
+
+  [[nodiscard]] std::vector<std::string> read_strings(const checkpoint_entry& entry) const {
+    const auto& where = place_of(entry);
+    std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::int64_t>(block_size, where.size)));
+    check_strings(entry, where, scratch);  // before memory is taken for what it claims
+    std::string bytes(static_cast<std::size_t>(where.size), '\0');
+    read_block(where, entry.name, 0, std::as_writable_bytes(std::span(bytes)));
+    auto decoded = format::decode_strings(bytes, static_cast<std::uint64_t>(element_count(entry.shape)));
+    if (!decoded) { refuse(where, entry.name, decoded.error().message); }
+    return std::move(decoded->elements);
   }
 
   /// `check_numbers`, showing what is read on the way.
-  [[nodiscard]] generator<std::span<const std::byte>> pieces_of(std::vector<format::bundle_entry> parts, std::string name) const {
+  [[nodiscard]] generator<std::span<const std::byte>> pieces_of(const checkpoint_entry& entry) const {
     std::vector<std::byte> scratch;
-    for (const auto& where : parts) {
+    for (const auto& where : places_of(entry)) {
       std::uint32_t crc = 0;
       const auto size = static_cast<std::uint64_t>(where.size);
       scratch.resize(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size)));
       for (std::uint64_t at = 0; at < size; at += block_size) {
         const auto block = std::span(scratch).first(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size - at)));
-        read_block(where, name, at, block);
+        read_block(where, entry.name, at, block);
         crc = kernel::crc32c(block, crc);
-        check_booleans(where, name, block);
-        if (is_swapped()) { swap_numbers(block, where.dtype); }
+        check_booleans(entry, where, block);
+        if (is_swapped()) { swap_numbers(block, entry.dtype); }
         const std::span<const std::byte> piece = block;
         co_yield piece;
       }
-      if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, name, "its checksum does not match"); }
+      check_sum(entry, where, crc);
     }
   }
 
-  [[nodiscard]] std::vector<std::string> read_strings(const format::bundle_entry& where, std::string_view name) const {
-    std::string bytes(static_cast<std::size_t>(where.size), '\0');
-    read_block(where, name, 0, std::as_writable_bytes(std::span(bytes)));
-    auto decoded = format::decode_strings(bytes, static_cast<std::uint64_t>(element_count(where.shape)));
-    if (!decoded) { refuse(where, name, decoded.error().message); }
-    if (!bytes.empty() && decoded->crc32c != where.crc32c) { refuse(where, name, "its checksum does not match"); }
-    return std::move(decoded->elements);
-  }
-
-  void check_entry(const format::bundle_entry& where, std::string_view name, std::span<std::byte> scratch) const {
-    if (where.dtype == dtype::string) {
-      static_cast<void>(read_strings(where, name));
-    } else if (has_known_checksum(where.dtype)) {
-      check_numbers(where, name, scratch);
+  void read_tensor(const checkpoint_entry& entry, std::span<std::byte> target) const {
+    if (!entry.is_partitioned) {
+      const auto in_place = [&](std::uint64_t at, std::size_t size) { return target.subspan(static_cast<std::size_t>(at), size); };
+      return read_numbers(entry, place_of(entry), in_place, [](std::span<const std::byte>, std::uint64_t) {});
+    }
+    const auto width = size_of(entry.dtype);
+    std::vector<std::byte> scratch(block_size);
+    const auto in_scratch = [&](std::uint64_t, std::size_t size) { return std::span(scratch).first(size); };
+    for (const auto& [slice, where] : slices_of(entry)) {
+      const auto copy = [&, &slice = slice](std::span<const std::byte> bytes, std::uint64_t at) {
+        detail::copy_part(bytes, at / width, slice, entry.shape, width, target);
+      };
+      read_numbers(entry, where, in_scratch, copy);
     }
   }
 
-  void read_tensor(const detail::stored_tensor& tensor, std::span<std::byte> target) const {
-    if (!tensor.entry.is_partitioned) { return read_numbers(tensor.where, tensor.entry.name, target); }
-    for (std::size_t i = 0; i < tensor.parts.size(); ++i) {
-      const auto& part = tensor.parts[i];
-      std::vector<std::byte> bytes(static_cast<std::size_t>(part.size));
-      read_numbers(part, tensor.entry.name, bytes);
-      detail::copy_part(bytes, tensor.where.slices[i], tensor.where.shape, size_of(part.dtype), target);
+  void check_tensor(const checkpoint_entry& entry, std::span<std::byte> scratch) const {
+    for (const auto& where : places_of(entry)) {
+      if (entry.dtype == dtype::string) {
+        check_strings(entry, where, scratch);
+      } else if (has_known_checksum(entry.dtype)) {
+        check_numbers(entry, where, scratch);
+      }
     }
   }
 
-  void check_tensor(const detail::stored_tensor& tensor, std::span<std::byte> scratch) const {
-    if (!tensor.entry.is_partitioned) { check_entry(tensor.where, tensor.entry.name, scratch); }
-    for (const auto& part : tensor.parts) { check_entry(part, tensor.entry.name, scratch); }
-  }
-
-  void check_readable(const detail::stored_tensor& tensor) const {
-    const auto& entry = tensor.entry;
+  void check_readable(const checkpoint_entry& entry) const {
     if (entry.dtype == dtype::string ? entry.is_partitioned : size_of(entry.dtype) == 0) {
       throw unimplemented_error(fmt::format("tensor \"{}\" is of a kind that is not read: data type number {}{}", entry.name,
                                             static_cast<std::int32_t>(entry.dtype), entry.is_partitioned ? " in slices" : ""),
@@ -151,22 +205,21 @@ struct checkpoint_reader::core {
     }
   }
 
-  void check_numeric(const detail::stored_tensor& tensor) const {
-    check_readable(tensor);
-    if (tensor.entry.dtype != dtype::string) { return; }
-    throw invalid_argument_error(fmt::format("tensor \"{}\" holds strings; use read", tensor.entry.name), prefix);
+  void check_numeric(const checkpoint_entry& entry) const {
+    check_readable(entry);
+    if (entry.dtype != dtype::string) { return; }
+    throw invalid_argument_error(fmt::format("tensor \"{}\" holds strings; use read", entry.name), prefix);
   }
 };
 
 checkpoint_reader::checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files) : core_(std::make_unique<core>()) {
   core_->prefix = std::move(prefix);
   core_->files = files ? std::move(files) : io::posix_file_system();
-  auto index = detail::load_index(*core_->files, core_->prefix);
-  core_->data = detail::open_data_files(*core_->files, core_->prefix, index.header.num_shards);
-  detail::check_places(index, core_->data, format::index_name(core_->prefix));
-  core_->is_big_endian = index.header.is_big_endian;
-  core_->tensors = std::move(index.tensors);
-  for (const auto& tensor : core_->tensors) { core_->entries.push_back(tensor.entry); }
+  detail::with_memory("could not open the checkpoint", core_->prefix, [&] {
+    core_->index = detail::load_index(*core_->files, core_->prefix);
+    core_->data = detail::open_data_files(*core_->files, core_->prefix, core_->index.header.num_shards);
+    detail::check_places(core_->index, core_->data, format::index_name(core_->prefix));
+  });
 }
 
 checkpoint_reader::checkpoint_reader(checkpoint_reader&&) noexcept = default;
@@ -175,7 +228,7 @@ checkpoint_reader::~checkpoint_reader() = default;
 
 const std::string& checkpoint_reader::prefix() const noexcept { return core_->prefix; }
 std::int32_t checkpoint_reader::shards() const noexcept { return static_cast<std::int32_t>(core_->data.size()); }
-std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->entries; }
+std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->index.entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
 
 std::optional<std::int64_t> checkpoint_reader::step() const {
@@ -186,56 +239,58 @@ std::optional<std::int64_t> checkpoint_reader::step() const {
 }
 
 const checkpoint_entry* checkpoint_reader::find(std::string_view name) const noexcept {
-  const auto found = std::ranges::lower_bound(core_->entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
-  return found != core_->entries.end() && found->name == name ? &*found : nullptr;
+  const auto found = std::ranges::lower_bound(core_->index.entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
+  return found != core_->index.entries.end() && found->name == name ? &*found : nullptr;
 }
 
 tensor checkpoint_reader::read(std::string_view name) const {
-  const auto& stored = core_->tensor_named(name);
-  core_->check_readable(stored);
-  if (stored.entry.dtype == dtype::string) {
-    auto strings = core_->read_strings(stored.where, name);
-    tensor made(dtype::string, stored.entry.shape);
-    std::ranges::move(strings, made.strings().begin());
+  const auto& entry = core_->entry_named(name);
+  core_->check_readable(entry);
+  return detail::with_memory(fmt::format("could not read tensor \"{}\"", name), core_->prefix, [&] {
+    if (entry.dtype == dtype::string) {
+      auto strings = core_->read_strings(entry);
+      tensor made(dtype::string, entry.shape);
+      std::ranges::move(strings, made.strings().begin());
+      return made;
+    }
+    tensor made(entry.dtype, entry.shape);
+    core_->read_tensor(entry, made.bytes());
     return made;
-  }
-  tensor made(stored.entry.dtype, stored.entry.shape);
-  core_->read_tensor(stored, made.bytes());
-  return made;
+  });
 }
 
 void checkpoint_reader::read_into(std::string_view name, std::span<std::byte> target) const {
-  const auto& stored = core_->tensor_named(name);
-  core_->check_numeric(stored);
-  if (target.size() != stored.entry.size_bytes) {
-    throw invalid_argument_error(fmt::format("tensor \"{}\" has {} bytes, the target {}", name, stored.entry.size_bytes, target.size()),
+  const auto& entry = core_->entry_named(name);
+  core_->check_numeric(entry);
+  if (target.size() != entry.size_bytes) {
+    throw invalid_argument_error(fmt::format("tensor \"{}\" has {} bytes, the target {}", name, entry.size_bytes, target.size()),
                                  core_->prefix);
   }
-  core_->read_tensor(stored, target);
+  core_->read_tensor(entry, target);
 }
 
 void checkpoint_reader::verify() const {
   auto scratch = detail::with_memory("could not check it", prefix(), [] { return std::vector<std::byte>(block_size); });
-  for (const auto& tensor : core_->tensors) { core_->check_tensor(tensor, scratch); }
+  for (const auto& entry : core_->index.entries) { core_->check_tensor(entry, scratch); }
   core_->verified = true;
 }
 
 void checkpoint_reader::verify(std::string_view name) const {
-  const auto& stored = core_->tensor_named(name);
-  if (!has_known_checksum(stored.entry.dtype)) {
-    throw unimplemented_error(fmt::format("tensor \"{}\" was not checked: how the checksum of a {} is made is not known here", name,
-                                          to_string(stored.entry.dtype)),
-                              core_->prefix);
+  const auto& entry = core_->entry_named(name);
+  if (!has_known_checksum(entry.dtype)) {
+    throw unimplemented_error(
+        fmt::format("tensor \"{}\" was not checked: how the checksum of a {} is made is not known here", name, to_string(entry.dtype)),
+        core_->prefix);
   }
-  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(block_size, stored.entry.size_bytes));
+  const auto size = static_cast<std::size_t>(std::clamp<std::uint64_t>(entry.size_bytes, 1, block_size));
   auto scratch = detail::with_memory("could not check it", prefix(), [size] { return std::vector<std::byte>(size); });
-  core_->check_tensor(stored, scratch);
+  core_->check_tensor(entry, scratch);
 }
 
 generator<std::span<const std::byte>> checkpoint_reader::pieces(std::string_view name) const {
-  const auto& stored = core_->tensor_named(name);
-  core_->check_numeric(stored);
-  return core_->pieces_of(stored.entry.is_partitioned ? stored.parts : std::vector{stored.where}, std::string(name));
+  const auto& entry = core_->entry_named(name);
+  core_->check_numeric(entry);
+  return core_->pieces_of(entry);
 }
 
 }  // namespace stepwell

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/memory_shortage.hpp"
 #include "stepwell/checkpoint/state_file.hpp"
 #include "stepwell/checkpoint/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/unlisted_checkpoints.hpp"
@@ -32,6 +33,27 @@ std::vector<std::string> candidates(const std::shared_ptr<io::file_system>& file
   std::ranges::reverse(oldest_first);
   return oldest_first;
 }
+
+/// Logs why checkpoints are passed over. After the first of them it only counts: a state file can list thousands.
+class damage_report {
+public:
+  void add(const std::string& prefix, const error& failure) {
+    is_short_of_memory_ = is_short_of_memory_ || detail::is_memory_shortage(failure.cause());
+    if (++count_ > most_) { return; }
+    log_warning(fmt::format("checkpoint {} is damaged and passed over: {}", prefix, failure.what()));
+    text_.append("\n  ").append(prefix).append(": ").append(failure.what());
+    if (count_ == most_) { log_warning("further checkpoints that are damaged or missing are passed over without a message"); }
+  }
+
+  [[nodiscard]] std::string text() const { return count_ > most_ ? fmt::format("{}\n  and {} more", text_, count_ - most_) : text_; }
+  [[nodiscard]] bool is_short_of_memory() const noexcept { return is_short_of_memory_; }
+
+private:
+  static constexpr std::size_t most_ = 20;
+  std::size_t count_ = 0;
+  bool is_short_of_memory_ = false;
+  std::string text_;
+};
 
 }  // namespace
 
@@ -69,7 +91,7 @@ std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
                                                    std::shared_ptr<io::file_system> files) {
   files = or_real(std::move(files));
   const auto claims = candidates(files, directory, basename);
-  std::string damages;
+  damage_report damages;
   for (const auto& prefix : claims) {
     try {
       checkpoint_reader reader(prefix, files);
@@ -77,14 +99,19 @@ std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
       return reader;
     } catch (const error& failure) {
       if (!detail::is_damage(failure)) { throw; }
-      log_warning(fmt::format("checkpoint {} is damaged and passed over: {}", prefix, failure.what()));
-      damages.append("\n  ").append(prefix).append(": ").append(failure.what());
+      damages.add(prefix, failure);
     }
   }
   if (claims.empty()) { return std::nullopt; }
+  if (damages.is_short_of_memory()) {
+    throw resource_exhausted_error(fmt::format("none of the {} checkpoints here could be read; make more memory available, or move "
+                                               "away those that are damaged:{}",
+                                               claims.size(), damages.text()),
+                                   directory);
+  }
   throw data_loss_error(fmt::format("none of the {} checkpoints here is whole; move them away to start anew, or bring back a "
                                     "good one:{}",
-                                    claims.size(), damages),
+                                    claims.size(), damages.text()),
                         directory);
 }
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <tuple>
+#include <utility>
 
 namespace stepwell::detail {
 namespace {
@@ -26,37 +29,67 @@ tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& w
   return shape;
 }
 
-bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole) {
-  std::int64_t covered = 0;
-  const auto total = element_count(whole);
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    const auto count = element_count(part_shape(slices[i], whole));
-    if (count > total - covered) { return false; }
-    covered += count;
-    const auto overlaps = [&](const auto& other) { return count != 0 && overlap(slices[i], other, whole); };
-    if (std::any_of(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(i), overlaps)) { return false; }
+namespace {
+
+/// The dimension in which most slices begin at another place; 0 for a scalar.
+std::size_t most_divided(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole) {
+  std::size_t best = 0;
+  std::size_t most = 0;
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    std::set<std::int64_t> starts;
+    for (const auto& slice : slices) { starts.insert(slice[d].start); }
+    if (starts.size() > most) { std::tie(best, most) = std::pair(d, starts.size()); }
   }
-  return covered == total;
+  return best;
 }
 
-void copy_part(std::span<const std::byte> part, const format::tensor_slice& slice, const tensor_shape& whole, std::size_t element_size,
-               std::span<std::byte> into) {
-  if (part.empty()) { return; }
+}  // namespace
+
+bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole, std::uint64_t& comparisons) {
+  std::int64_t covered = 0;
+  const auto total = element_count(whole);
+  std::vector<const format::tensor_slice*> sorted;
+  for (const auto& slice : slices) {
+    const auto count = element_count(part_shape(slice, whole));
+    if (count > total - covered) { return false; }
+    covered += count;
+    if (count != 0) { sorted.push_back(&slice); }
+  }
+  if (covered != total || whole.empty()) { return covered == total; }
+  const auto d = most_divided(slices, whole);
+  std::ranges::sort(sorted, {}, [d](const auto* slice) { return (*slice)[d].start; });
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const auto end = (*sorted[i])[d].start + length_of((*sorted[i])[d], whole[d]);
+    for (std::size_t j = i + 1; j < sorted.size() && (*sorted[j])[d].start < end; ++j) {
+      if (comparisons == 0) { return false; }
+      --comparisons;
+      if (overlap(*sorted[i], *sorted[j], whole)) { return false; }
+    }
+  }
+  return true;
+}
+
+void copy_part(std::span<const std::byte> elements, std::uint64_t first, const format::tensor_slice& slice, const tensor_shape& whole,
+               std::size_t element_size, std::span<std::byte> into) {
   if (whole.empty()) {
-    std::memcpy(into.data(), part.data(), part.size());
+    if (!elements.empty()) { std::memcpy(into.data(), elements.data(), elements.size()); }
     return;
   }
   const auto shape = part_shape(slice, whole);
-  const auto run = static_cast<std::size_t>(shape.back()) * element_size;
-  tensor_shape at(shape.size(), 0);  // of the run in the part; the last dimension stays 0
-  for (std::size_t from = 0; from < part.size(); from += run) {
-    std::int64_t to = 0;
-    for (std::size_t d = 0; d < whole.size(); ++d) { to = to * whole[d] + slice[d].start + at[d]; }
-    std::memcpy(into.data() + static_cast<std::size_t>(to) * element_size, part.data() + from, run);
-    for (std::size_t d = shape.size() - 1; d-- > 0;) {
-      if (++at[d] < shape[d]) { break; }
-      at[d] = 0;
+  while (!elements.empty()) {
+    std::uint64_t to = 0;  // the element in the whole
+    std::uint64_t stride = 1;
+    std::uint64_t rest = first;
+    for (std::size_t d = whole.size(); d-- > 0; stride *= static_cast<std::uint64_t>(whole[d])) {
+      const auto size = static_cast<std::uint64_t>(shape[d]);
+      to += stride * (static_cast<std::uint64_t>(slice[d].start) + rest % size);
+      rest /= size;
     }
+    const auto row = static_cast<std::uint64_t>(shape.back());
+    const auto run = static_cast<std::size_t>(std::min<std::uint64_t>(row - first % row, elements.size() / element_size));
+    std::memcpy(into.data() + static_cast<std::size_t>(to) * element_size, elements.data(), run * element_size);
+    elements = elements.subspan(run * element_size);
+    first += run;
   }
 }
 

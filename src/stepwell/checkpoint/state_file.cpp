@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace stepwell::detail {
 namespace {
 
-constexpr std::uint64_t max_state_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t max_state_bytes = std::uint64_t{8} << 20;
 
 /// Relative paths count from the directory; an absolute one that leads nowhere may have been moved along with it.
 std::string resolve(io::file_system& files, const std::string& directory, const std::string& path) {
@@ -26,6 +28,46 @@ std::string resolve(io::file_system& files, const std::string& directory, const 
   return is_moved ? moved : path;
 }
 
+/// Finds prefixes that are spelt differently and mean one checkpoint.
+class known_prefixes {
+public:
+  explicit known_prefixes(io::file_system& files) : files_(files) {}
+
+  /// Returns false if `prefix` was added before.
+  bool add(const std::string& prefix) {
+    return known_.insert(io::join_path(canonical(io::parent_directory(prefix)), io::base_name(prefix))).second;
+  }
+
+private:
+  const std::string& canonical(const std::string& directory) {
+    const auto [at, is_new] = canonical_.try_emplace(directory);
+    if (is_new) {
+      auto found = files_.canonical(directory);
+      at->second = found ? std::move(found).value() : directory;
+    }
+    return at->second;
+  }
+
+  io::file_system& files_;
+  std::unordered_map<std::string, std::string> canonical_;  // by directory
+  std::unordered_set<std::string> known_;
+};
+
+/// The prefixes that a state file lists, each once, in order: the later place of a checkpoint counts, and the newest is last.
+std::vector<std::string> prefixes_of(io::file_system& files, const std::string& directory, const format::checkpoint_state& content) {
+  known_prefixes known(files);
+  std::vector<std::string> newest_first;
+  const auto add = [&](const std::string& path) {
+    auto prefix = resolve(files, directory, path);
+    if (known.add(prefix)) { newest_first.push_back(std::move(prefix)); }
+  };
+  add(content.model_checkpoint_path);
+  const auto& paths = content.all_model_checkpoint_paths;
+  std::for_each(paths.rbegin(), paths.rend(), add);
+  std::ranges::reverse(newest_first);
+  return newest_first;
+}
+
 }  // namespace
 
 std::optional<state_file> read_state_file(io::file_system& files, const std::string& directory) {
@@ -34,20 +76,14 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
   if (!text && text.error().code == errc::not_found) { return std::nullopt; }
   if (!text && text.error().code != errc::invalid_argument) { throw_status(text.error()); }
   auto content = text ? format::decode_checkpoint_state(*text) : result<format::checkpoint_state>(text.error());
+  if (text) { *text = std::string(); }  // as large as all that was read from it
   if (!content) {
     log_warning("Invalid checkpoint state loaded from " + path + ": " + content.error().message +
                 "; going by the checkpoints that are on disk");
     return std::nullopt;
   }
   state_file made{.content = std::move(*content), .prefixes = {}};
-  auto paths = made.content.all_model_checkpoint_paths;
-  std::erase(paths, made.content.model_checkpoint_path);
-  paths.push_back(made.content.model_checkpoint_path);
-  for (const auto& listed : paths) {
-    auto prefix = resolve(files, directory, listed);
-    std::erase(made.prefixes, prefix);  // spelt in two ways: the later place counts, and the newest is last
-    made.prefixes.push_back(std::move(prefix));
-  }
+  made.prefixes = prefixes_of(files, directory, made.content);
   return made;
 }
 

@@ -37,6 +37,7 @@ private:
     explicit unsynced_file(std::unique_ptr<io::file> base) : file(base->path()), base_(std::move(base)) {}
     result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override { return base_->write_at(offset, bytes); }
     result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override { return base_->read_at(offset, into); }
+    std::uint64_t skip_hole(std::uint64_t offset) noexcept override { return base_->skip_hole(offset); }
     result<void> sync() override { return {}; }
     result<std::uint64_t> size() override { return base_->size(); }
     result<void> truncate(std::uint64_t size) override { return base_->truncate(size); }

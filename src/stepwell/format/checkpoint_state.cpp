@@ -7,13 +7,17 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 namespace stepwell::format {
 namespace {
 
 namespace pb = ::google::protobuf;
-constexpr int max_nesting = 32;  // of unknown fields: ours are flat
+constexpr int max_nesting = 32;                                 // of unknown fields: ours are flat
+constexpr std::ptrdiff_t max_values = std::ptrdiff_t{1} << 17;  // paths and times together: 12 MiB once they are parsed
+constexpr std::size_t max_path = 4096;                          // no system opens a longer one
 
 /// Keeps the first complaint instead of writing it to standard error.
 class first_error final : public pb::io::ErrorCollector {
@@ -34,6 +38,13 @@ private:
   std::string text_;
 };
 
+/// True unless more values than any run lists follow: each has a colon or a comma before it.
+bool has_plausible_size(std::string_view text) {
+  return text.size() <= std::numeric_limits<int>::max() && std::ranges::count(text, ':') + std::ranges::count(text, ',') <= max_values;
+}
+
+bool is_too_long(const std::string& path) { return path.size() > max_path; }
+
 }  // namespace
 
 std::string encode(const checkpoint_state& state) {
@@ -50,7 +61,7 @@ std::string encode(const checkpoint_state& state) {
 }
 
 result<checkpoint_state> decode_checkpoint_state(std::string_view text) {
-  if (text.size() > std::numeric_limits<int>::max()) { return status(errc::data_loss, "the state file is too long"); }
+  if (!has_plausible_size(text)) { return status(errc::data_loss, fmt::format("the state file has more than {} values", max_values)); }
   ::tensorflow::CheckpointState message;
   first_error complaint;
   pb::TextFormat::Parser parser;
@@ -60,12 +71,15 @@ result<checkpoint_state> decode_checkpoint_state(std::string_view text) {
   pb::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (!parser.Parse(&stream, &message)) { return status(errc::data_loss, "the state file does not parse: " + complaint.text()); }
   if (message.model_checkpoint_path().empty()) { return status(errc::data_loss, "the state file names no newest checkpoint"); }
-  checkpoint_state state{
-      .model_checkpoint_path = message.model_checkpoint_path(),
-      .all_model_checkpoint_paths = {message.all_model_checkpoint_paths().begin(), message.all_model_checkpoint_paths().end()},
-      .all_model_checkpoint_timestamps = {message.all_model_checkpoint_timestamps().begin(),
-                                          message.all_model_checkpoint_timestamps().end()},
-      .last_preserved_timestamp = message.last_preserved_timestamp()};
+  if (is_too_long(message.model_checkpoint_path()) || std::ranges::any_of(message.all_model_checkpoint_paths(), is_too_long)) {
+    return status(errc::data_loss, fmt::format("the state file has a path of more than {} bytes", max_path));
+  }
+  auto& paths = *message.mutable_all_model_checkpoint_paths();
+  checkpoint_state state{.model_checkpoint_path = message.model_checkpoint_path(),
+                         .all_model_checkpoint_paths = {std::make_move_iterator(paths.begin()), std::make_move_iterator(paths.end())},
+                         .all_model_checkpoint_timestamps = {message.all_model_checkpoint_timestamps().begin(),
+                                                             message.all_model_checkpoint_timestamps().end()},
+                         .last_preserved_timestamp = message.last_preserved_timestamp()};
   if (state.all_model_checkpoint_timestamps.size() != state.all_model_checkpoint_paths.size()) {
     state.all_model_checkpoint_timestamps.clear();
   }

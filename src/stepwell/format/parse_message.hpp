@@ -7,12 +7,13 @@
 #include <span>
 
 namespace google::protobuf {
-class MessageLite;
+class Message;
 }
 
 namespace stepwell::format {
 
-/// False when the bytes are not that message; then it holds anything. Never throws, never prints.
-[[nodiscard]] bool parse_message(google::protobuf::MessageLite& message, std::span<const std::byte> bytes);
+/// False when the bytes are not that message, or one that takes more than 24 MiB and twice its size once it is parsed; then it
+/// holds anything. Never throws, never prints.
+[[nodiscard]] bool parse_message(google::protobuf::Message& message, std::span<const std::byte> bytes);
 
 }  // namespace stepwell::format

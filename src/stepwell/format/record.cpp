@@ -62,6 +62,12 @@ void record_decoder::feed(std::span<const std::byte> bytes) {
   pending_.insert(pending_.end(), bytes.begin(), bytes.end());
 }
 
+std::optional<std::uint64_t> record_decoder::next_length() const {
+  const auto header = std::span<const std::byte>(pending_).subspan(consumed_);
+  if (header.size() < record_header_size || !matches(header.first(length_size), header.data() + length_size)) { return std::nullopt; }
+  return load_little<std::uint64_t>(header.data());
+}
+
 result<std::span<const std::byte>> record_decoder::next() {
   auto data = read_record(std::span<const std::byte>(pending_).subspan(consumed_), limit_);
   if (!data) {

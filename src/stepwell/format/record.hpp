@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,7 +42,8 @@ void append_record(std::vector<std::byte>& out, std::span<const std::byte> data)
 /// Turns a byte stream into whole records. Knows nothing of files: feed it, then ask.
 class record_decoder {
 public:
-  explicit record_decoder(std::uint64_t limit = default_record_limit) : limit_(limit) {}
+  /// `position`: where in the stream the bytes begin that will be fed.
+  explicit record_decoder(std::uint64_t limit = default_record_limit, std::uint64_t position = 0) : limit_(limit), position_(position) {}
 
   /// Appends to the stream. @cost One copy of `bytes`, and of what was fed and not yet handed out.
   void feed(std::span<const std::byte> bytes);
@@ -50,6 +52,9 @@ public:
   /// @errors `truncated`: feed more, or, if there is no more and `pending()` is 0, this was the end.
   ///         `data_loss`: stop reading this stream; it is said again at each further call.
   [[nodiscard]] result<std::span<const std::byte>> next();
+
+  /// The length of the data of the next record; nothing until its header was fed, or if that is damaged.
+  [[nodiscard]] std::optional<std::uint64_t> next_length() const;
 
   /// Bytes fed and not yet part of a record handed out. Above 0 at the end of a file: the last record is cut short.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size() - consumed_; }
@@ -60,7 +65,7 @@ private:
   std::uint64_t limit_;
   std::vector<std::byte> pending_;  // bytes fed
   std::size_t consumed_ = 0;        // of which already handed out; <= pending_.size()
-  std::uint64_t position_ = 0;
+  std::uint64_t position_;
 };
 
 }  // namespace stepwell::format

@@ -7,6 +7,9 @@
 #include "stepwell/format/tensor_message.hpp"
 #include "stepwell/format/utf8.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace stepwell::format {
 namespace {
 
@@ -67,6 +70,17 @@ result<summary_value> read(const value_message& message) {
   return value;
 }
 
+constexpr std::size_t expansion_limit = std::size_t{8} << 20;
+
+/// By how many bytes a tensor is larger than it is stored: a repeated value stands there once.
+std::size_t expansion_of(const summary_value& value, const value_message& message) {
+  const auto* held = std::get_if<tensor>(&value.value);
+  if (held == nullptr) { return 0; }
+  auto size = held->bytes().size() + held->strings().size() * sizeof(std::string);
+  for (const auto& text : held->strings()) { size += text.size(); }
+  return size - std::min(size, message.ByteSizeLong());
+}
+
 void write(const summary_metadata& metadata, tensorflow::SummaryMetadata& message) {
   auto* const plugin = message.mutable_plugin_data();
   plugin->set_plugin_name(to_utf8(metadata.plugin_name));
@@ -125,9 +139,13 @@ void write(const summary_value& value, value_message& message) {
 
 result<summary> read_summary(const tensorflow::Summary& message) {
   summary all;
+  all.values.reserve(static_cast<std::size_t>(message.value_size()));
+  std::size_t expanded = 0;
   for (const auto& value : message.value()) {
     auto one = read(value);
     if (!one) { return std::move(one).error(); }
+    expanded += expansion_of(*one, value);
+    if (expanded > expansion_limit) { return status(errc::data_loss, "tensors of a summary expand to more than 8 MiB"); }
     all.values.push_back(std::move(one).value());
   }
   return all;

@@ -3,6 +3,7 @@
 // Sorted tables of keys and values: the file format of a checkpoint's index (LevelDB's SSTable with plain keys).
 #pragma once
 
+#include "stepwell/base/function_ref.hpp"
 #include "stepwell/base/result.hpp"
 
 #include <cstddef>
@@ -79,6 +80,16 @@ private:
   bool has_pending_ = false;  // whose index key is chosen once the next key is known
   bool is_first_ = true;
 };
+
+/// Receives an entry of a table; an error ends the visit. @lifetime Key and value are valid during the call.
+using table_visitor = function_ref<result<void>(std::string_view key, std::string_view value)>;
+
+/// Calls `visit` with key and value of each entry of a table, in order. Every block's checksum is
+/// verified; blocks may be compressed with snappy.
+/// @errors   `data_loss` with the offset of what is damaged; `unimplemented` for a compression nobody knows;
+///           `resource_exhausted` for a block that is larger than `max_block` once it is expanded.
+/// @cost     Memory: two expanded blocks, and one key.
+[[nodiscard]] result<void> visit_table(std::string_view file, table_visitor visit, std::size_t max_block = std::size_t{8} << 20);
 
 /// All entries of a table, in order. Every block's checksum is verified, that of unused blocks too; blocks may be
 /// compressed with snappy.

@@ -109,32 +109,22 @@ private:
   std::string_view value_;
 };
 
-/// Gathers entries, checking their order and what they cost.
-class collector {
-public:
-  explicit collector(std::size_t budget) : budget_(budget) {}
-
-  [[nodiscard]] std::size_t budget() const noexcept { return budget_; }
-  [[nodiscard]] const std::string& last_key() const noexcept { return entries_.back().key; }
-  [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
-  [[nodiscard]] std::vector<table_entry> take() && { return std::move(entries_); }
+/// Passes entries on, checking their order.
+struct ordered_visitor {
+  table_visitor visit;
+  std::size_t max_block;
+  std::string last_key = {};
+  bool is_first = true;
 
   result<void> add(const std::string& key, std::string_view value, std::uint64_t offset) {
-    if (!entries_.empty() && key <= last_key()) { return damaged("keys do not ascend in the block", offset); }
-    const auto cost = key.size() + value.size() + sizeof(table_entry);
-    if (cost > budget_) { return status(errc::resource_exhausted, "a table expands beyond the limit"); }
-    budget_ -= cost;
-    entries_.push_back({key, std::string(value)});
-    return {};
+    if (!std::exchange(is_first, false) && key <= last_key) { return damaged("keys do not ascend in the block", offset); }
+    last_key = key;
+    return visit(key, value);
   }
-
-private:
-  std::size_t budget_;
-  std::vector<table_entry> entries_;
 };
 
-result<void> read_data_block(std::string_view file, handle where, collector& into) {
-  auto contents = read_block(file, where, into.budget());
+result<void> visit_data_block(std::string_view file, handle where, ordered_visitor& into) {
+  auto contents = read_block(file, where, into.max_block);
   if (!contents) { return std::move(contents).error(); }
   auto cursor = block_cursor::open(contents->contents(), where.offset);
   if (!cursor) { return std::move(cursor).error(); }
@@ -146,8 +136,8 @@ result<void> read_data_block(std::string_view file, handle where, collector& int
   }
 }
 
-result<void> read_blocks(std::string_view file, handle index, collector& into) {
-  auto contents = read_block(file, index, into.budget());
+result<void> visit_blocks(std::string_view file, handle index, ordered_visitor& into) {
+  auto contents = read_block(file, index, into.max_block);
   if (!contents) { return std::move(contents).error(); }
   auto cursor = block_cursor::open(contents->contents(), index.offset);
   if (!cursor) { return std::move(cursor).error(); }
@@ -160,8 +150,8 @@ result<void> read_blocks(std::string_view file, handle index, collector& into) {
     const auto where = take_handle(value);
     if (!where || !value.empty() || where->offset < expected) { return damaged("the index of blocks is wrong", index.offset); }
     expected = where->offset + where->size;
-    if (auto read = read_data_block(file, *where, into); !read) { return read; }
-    if (!into.empty() && into.last_key() > cursor->key()) { return damaged("a block holds keys past its index entry", where->offset); }
+    if (auto read = visit_data_block(file, *where, into); !read) { return read; }
+    if (!into.is_first && into.last_key > cursor->key()) { return damaged("a block holds keys past its index entry", where->offset); }
   }
 }
 
@@ -183,12 +173,25 @@ result<handle> read_footer(std::string_view file, std::size_t max_bytes) {
 
 }  // namespace
 
-result<std::vector<table_entry>> read_table(std::string_view file, std::size_t max_bytes) {
-  collector into(max_bytes != 0 ? max_bytes : 256 * file.size() + (std::size_t{1} << 20));
-  auto index = read_footer(file, into.budget());
+result<void> visit_table(std::string_view file, table_visitor visit, std::size_t max_block) {
+  auto index = read_footer(file, max_block);
   if (!index) { return std::move(index).error(); }
-  if (auto read = read_blocks(file, *index, into); !read) { return std::move(read).error(); }
-  return std::move(into).take();
+  ordered_visitor into{visit, max_block};
+  return visit_blocks(file, *index, into);
+}
+
+result<std::vector<table_entry>> read_table(std::string_view file, std::size_t max_bytes) {
+  std::size_t budget = max_bytes != 0 ? max_bytes : 256 * file.size() + (std::size_t{1} << 20);
+  std::vector<table_entry> entries;
+  const auto keep = [&](std::string_view key, std::string_view value) -> result<void> {
+    const auto cost = key.size() + value.size() + sizeof(table_entry);
+    if (cost > budget) { return status(errc::resource_exhausted, "a table expands beyond the limit"); }
+    budget -= cost;
+    entries.push_back({std::string(key), std::string(value)});
+    return {};
+  };
+  if (auto read = visit_table(file, keep, budget); !read) { return std::move(read).error(); }
+  return entries;
 }
 
 }  // namespace stepwell::format

@@ -13,7 +13,7 @@ class TensorProto;
 namespace stepwell::format {
 
 /// Greatest tensor made of fewer values than it has elements ("this value everywhere").
-inline constexpr std::int64_t repeated_value_limit = std::int64_t{256} << 20;
+inline constexpr std::int64_t repeated_value_limit = std::int64_t{8} << 20;
 
 /// True when `tensor` can hold messages of that dtype.
 [[nodiscard]] bool is_representable(const tensorflow::TensorProto& message) noexcept;

@@ -37,6 +37,10 @@ public:
   /// Fills `into` from `offset` on. The bytes read: fewer than asked for only at the end of the file.
   virtual result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
 
+  /// Returns the end of the hole of a sparse file that `offset` lies in, at most the size of the file: all bytes before it read
+  /// as zeros. Returns `offset` where no hole is known.
+  [[nodiscard]] virtual std::uint64_t skip_hole(std::uint64_t offset) noexcept { return offset; }
+
   /// Once this succeeds, a crash of the machine can not lose what was written before.
   /// @errors A failed sync stays failed: every later call gives the same error, as the system may have dropped the
   ///         bytes and would report success. Write the file anew.

@@ -82,6 +82,17 @@ result<std::size_t> posix_file::read_at(std::uint64_t offset, std::span<std::byt
   return done;
 }
 
+std::uint64_t posix_file::skip_hole([[maybe_unused]] std::uint64_t offset) noexcept {
+#ifdef SEEK_DATA
+  const auto found = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
+  if (found >= 0) { return static_cast<std::uint64_t>(found); }
+  struct ::stat about{};
+  const bool is_hole_to_the_end = errno == ENXIO && ::fstat(descriptor_, &about) == 0;
+  if (is_hole_to_the_end) { return std::max(offset, static_cast<std::uint64_t>(about.st_size)); }
+#endif
+  return offset;
+}
+
 result<void> posix_file::sync() {
   const std::lock_guard lock(sync_mutex_);
   if (sync_failure_) { return *sync_failure_; }

@@ -31,6 +31,7 @@ public:
 
   result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
   result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override;
+  std::uint64_t skip_hole(std::uint64_t offset) noexcept override;
   result<void> sync() override;
   void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override;
   void bypass_cache() noexcept override;

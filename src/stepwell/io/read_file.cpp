@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/read_file.hpp"
 
+#include "stepwell/base/memory_shortage.hpp"
+
 #include <fmt/format.h>
+#include <new>
 #include <span>
 
 namespace stepwell::io {
@@ -20,7 +23,9 @@ result<Bytes> read_whole(file_system& files, const std::string& path, std::uint6
                   path);
   }
   Bytes bytes;
-  bytes.resize(static_cast<std::size_t>(*size));
+  try {
+    bytes.resize(static_cast<std::size_t>(*size));
+  } catch (const std::bad_alloc&) { return stepwell::detail::memory_shortage(fmt::format("could not read its {} bytes", *size), path); }
   const auto count = source.read_at(0, std::as_writable_bytes(std::span(bytes)));
   if (!count) { return count.error(); }
   bytes.resize(*count);  // somebody may have cut it meanwhile

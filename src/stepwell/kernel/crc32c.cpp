@@ -87,6 +87,8 @@ std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uin
   return detail::multiply_mod_p(first, detail::power_mod_p(detail::x_to_the_8, second_size)) ^ second;
 }
 
+std::uint32_t crc32c_zeros(std::uint64_t count, std::uint32_t initial) noexcept { return ~crc32c_combine(~initial, 0, count); }
+
 std::string_view to_string(crc32c_path path) noexcept {
   switch (path) {
     case crc32c_path::portable: return "portable";

@@ -20,6 +20,9 @@ namespace stepwell::kernel {
 /// @cost O(log `second_size`); the bytes are not needed.
 [[nodiscard]] std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_size) noexcept;
 
+/// The checksum of what `initial` is the checksum of, followed by `count` zero bytes. @cost O(log `count`).
+[[nodiscard]] std::uint32_t crc32c_zeros(std::uint64_t count, std::uint32_t initial = 0) noexcept;
+
 inline constexpr std::uint32_t crc32c_mask_delta = 0xA282EAD8;
 
 /// The form that stands in files: a checksum over bytes that hold checksums stays a good one.

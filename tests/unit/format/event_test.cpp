@@ -155,3 +155,30 @@ TEST_CASE("who wrote a file is kept", "[format][event]") {
   REQUIRE(read.ok());
   CHECK(read->source_writer == "stepwell");
 }
+
+TEST_CASE("a record of empty values, which would take a hundred times its size, is data loss", "[format][event]") {
+  tensorflow::Event message;
+  for (int i = 0; i < 200'000; ++i) { message.mutable_summary()->add_value(); }
+  CHECK(format::decode_event(bytes_of(message.SerializeAsString())).error().code == sw::errc::data_loss);
+}
+
+TEST_CASE("a record with thousands of values, or with one value of many MiB, is read", "[format][event]") {
+  tensorflow::Event many;
+  for (int i = 0; i < 5000; ++i) { many.mutable_summary()->add_value()->set_simple_value(1); }
+  CHECK(format::decode_event(bytes_of(many.SerializeAsString())).ok());
+  tensorflow::Event large;
+  large.set_graph_def(std::string(100 << 20, 'g'));
+  CHECK(format::decode_event(bytes_of(large.SerializeAsString())).ok());
+}
+
+TEST_CASE("tensors that repeat a value expand to 8 MiB at most, all of a summary together", "[format][event]") {
+  tensorflow::Event message;
+  const auto count = GENERATE(1, 3);
+  for (int i = 0; i < count; ++i) {
+    auto& tensor = *message.mutable_summary()->add_value()->mutable_tensor();
+    tensor.set_dtype(tensorflow::DT_FLOAT);
+    tensor.mutable_tensor_shape()->add_dim()->set_size(1'000'000);
+    tensor.add_float_val(1);
+  }
+  CHECK(format::decode_event(bytes_of(message.SerializeAsString())).ok() == (count == 1));
+}

@@ -51,3 +51,42 @@ TEST_CASE("numbers of strings and lengths that cannot be cost no memory", "[form
   CHECK_FALSE(decode_strings(std::string("\x05\x05\x05\x05\x00\x00\x00\x00", 8), 5).ok());
   CHECK_FALSE(decode_strings(std::string(11, '\xFF'), 1).ok());  // a varint without end
 }
+
+TEST_CASE("a string tensor is checked piece by piece as it is decoded whole", "[format][string_tensor]") {
+  const auto piece_size = GENERATE(std::size_t{1}, std::size_t{3}, std::size_t{1000});
+  const auto checked = [&](std::string_view bytes, std::uint64_t count) -> result<std::uint32_t> {
+    string_checker checker(bytes.size(), count);
+    for (std::size_t at = 0; at < bytes.size(); at += piece_size) {
+      const auto piece = bytes.substr(at, piece_size);
+      const bool is_hole = piece.find_first_not_of('\0') == std::string_view::npos;
+      auto fed = is_hole ? checker.feed_zeros(piece.size()) : checker.feed(std::as_bytes(std::span(piece)));
+      if (!fed) { return std::move(fed).error(); }
+    }
+    return checker.finish();
+  };
+  const auto check_agreement = [&](const std::string& bytes, std::uint64_t count) {
+    const auto whole = decode_strings(bytes, count);
+    const auto pieces = checked(bytes, count);
+    CHECK(whole.ok() == pieces.ok());
+    if (whole && pieces && !bytes.empty()) { CHECK(whole->crc32c == *pieces); }
+  };
+  for (const std::vector<std::string>& elements : {std::vector<std::string>{},
+                                                   {""},
+                                                   {"one", "", "three"},
+                                                   std::vector<std::string>(50),
+                                                   {std::string(300, '\0'), "", std::string(20, 'x')}}) {
+    const auto bytes = encode_strings(elements).bytes;
+    check_agreement(bytes, elements.size());
+    check_agreement(bytes + "x", elements.size());
+    for (std::size_t length = 0; length < bytes.size(); length += 1 + length / 8) {
+      check_agreement(bytes.substr(0, length), elements.size());
+    }
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); bit += 1 + bit / 16) {
+      auto flipped = bytes;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << (bit % 8));
+      check_agreement(flipped, elements.size());
+    }
+  }
+  check_agreement(std::string(9, '\xFF') + "\x01", 1);
+  check_agreement(std::string(11, '\xFF'), 1);
+}

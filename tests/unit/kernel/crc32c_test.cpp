@@ -127,6 +127,15 @@ TEST_CASE("a checksum can be continued over further bytes, cut anywhere", "[kern
   SUCCEED();
 }
 
+TEST_CASE("the checksum over zeros needs no zeros", "[kernel][crc32c]") {
+  for (const std::size_t count : {0U, 1U, 4U, 63U, 4096U, 100'000U}) {
+    const std::vector<std::byte> zeros(count);
+    for (const std::uint32_t initial : {0U, 1U, 0xFFFFFFFFU, 0x12345678U}) {
+      CHECK(kernel::crc32c_zeros(count, initial) == kernel::crc32c(zeros, initial));
+    }
+  }
+}
+
 TEST_CASE("masking is undone by unmasking", "[kernel][crc32c]") {
   for (std::uint64_t crc = 0; crc < (1ULL << 32); crc += 65'521) {
     const auto value = static_cast<std::uint32_t>(crc);

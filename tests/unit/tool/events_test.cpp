@@ -277,6 +277,22 @@ TEST_CASE("in JSON sizes and values are numbers", "[tool][events]") {
   }
 }
 
+TEST_CASE("a record that is too large to be shown is checked and passed over", "[tool][events]") {
+  std::vector<std::byte> records;
+  const std::string graph = "\x22\x80\x80\x80\x05" + std::string(10 << 20, 'g');  // graph_def of 10 MiB
+  sw::format::append_record(records, std::as_bytes(std::span(graph)));
+  std::string text(reinterpret_cast<const char*>(records.data()), records.size());
+  const auto rig = tool_rig{.files = files_of({{"a.tfevents", text + scalar("loss", 1, 1)}})};
+  const auto said = rig.run({"events", "a.tfevents", "--csv"});
+  CHECK(said.how == outcome::good);
+  CHECK(said.out.find(",loss,scalar,1") != std::string::npos);
+  CHECK(said.err.find("record 0 at byte 0 has 10485765 bytes") != std::string::npos);
+  text[5 << 20] = 'x';
+  const auto damaged = tool_rig{.files = files_of({{"a.tfevents", text + scalar("loss", 1, 1)}})}.run({"events", "a.tfevents", "--csv"});
+  CHECK(damaged.how == outcome::damaged);
+  CHECK(damaged.err.find("checksum") != std::string::npos);
+}
+
 TEST_CASE("JSON of events has control characters as escapes, C1 too", "[tool][events]") {
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", scalar("a\xc2\x80\xc2\x9b\xc2\xa0\x7f", 1, 1)}})};
   const auto said = rig.run({"events", "a.tfevents", "--json"});

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A directory of checkpoints with a made-up state file and made-up metrics: the newest is looked for, and `prune` and `verify` say
+// what is there.
+#include "fuzz/tool_fuzz.hpp"
+
+#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/format/bundle.hpp>
+#include <stepwell/format/table.hpp>
+#include <tool/prune.hpp>
+#include <tool/verify.hpp>
+
+namespace tool = stepwell::tool;
+
+namespace {
+
+/// The index of a checkpoint without tensors.
+std::string empty_index() {
+  stepwell::format::table_writer table;
+  static_cast<void>(table.add("", encode(stepwell::format::bundle_header{.bad_consumers = {}})));
+  return table.finish();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  stepwell::test::fuzz_bytes bytes(data, size);
+  const auto files = std::make_shared<stepwell::test::memory_files>();
+  for (const auto* prefix : {"run/model.ckpt-1", "run/model.ckpt-2"}) {
+    files->content[std::string(prefix) + ".index"] = empty_index();
+    files->content[std::string(prefix) + ".data-00000-of-00001"] = "";
+  }
+  files->content["run/model.ckpt.metrics"] = bytes.piece();
+  files->content["run/checkpoint"] = bytes.rest();
+  const auto look = [&](tool::console&) {
+    if (!stepwell::find_newest_whole("run", "model.ckpt", files)) { std::abort(); }  // both are good
+    static_cast<void>(stepwell::latest_checkpoint("run", files));
+    return tool::outcome::good;
+  };
+  stepwell::test::run_all(files, {look, [](tool::console& to) { return tool::prune({.directory = "run", .keep_best = 1}, to); },
+                                  [](tool::console& to) { return tool::verify({.target = "run"}, to); }});
+  return 0;
+}
