@@ -4,7 +4,7 @@
 #include <cstdio>
 
 int main() {
-  Eigen::MatrixXf weights(2, 3);
+  Eigen::Matrix<float, 2, 3, Eigen::RowMajor> weights;
   const auto named = stepwell::variables({{"weights", weights}});
   std::printf("%s %s\n", named[0].name().c_str(), stepwell::to_string(named[0].shape()).c_str());
   return stepwell::to_string(named[0].shape()) == "[2,3]" ? 0 : 1;
