@@ -2,9 +2,10 @@
 //
 // Tensors on another device than the CPU. The device is one of the test's own (LibTorch's PrivateUse1), whose memory is the host's;
 // every transfer goes through its copy function, as transfers of a GPU do.
+#include "torch_and_catch.hpp"
+
 #include <stepwell/torch/torch.hpp>
 
-#include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
@@ -16,7 +17,6 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
-#include <torch/torch.h>
 #include <torch/version.h>
 
 #include <cstdint>

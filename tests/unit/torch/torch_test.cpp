@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/torch/torch.hpp>
+#include "torch_and_catch.hpp"
 
-#include "support/catch.hpp"
+#include <stepwell/torch/torch.hpp>
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
-
-#include <torch/torch.h>
 
 #include <cstdint>
 #include <cstring>
