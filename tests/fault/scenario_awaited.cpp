@@ -9,6 +9,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <exception>
+#include <optional>
 
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // g++ 12 does not see that those of Asio's frames belong together
 
@@ -20,36 +21,41 @@ namespace asio = boost::asio;
 /// An executor of the user's, made before anything is refused.
 asio::thread_pool compute(1);
 
-template<class Session>
-asio::awaitable<void> train(Session& session, endless_queue& batches, std::string directory) {
-  co_await session.async_start();
-  static_cast<void>(co_await session.async_next(batches.queue));
-  static_cast<void>(co_await session.async_checkpoint_now());
-  auto taken = co_await session.async_snapshot();
-  auto measure = [](const snapshot& at) { return static_cast<double>(at.step()); };
-  static_cast<void>(co_await async_evaluate(std::move(taken), measure));
-  std::int64_t last = 0;
-  for (;;) {
-    const auto step = co_await session.async_next(batches.queue);
-    if (!step) { break; }
-    last = step->global_step;
-  }
-  co_await session.async_close();
-  check_last_checkpoint(directory, last);
-}
-
-/// Closes the session after an error too: one that is abandoned would keep its directory until the save under way has ended.
-asio::awaitable<void> train_and_close(std::string directory) {
-  endless_queue batches;
-  const auto options = options_in(directory, batches);
+asio::awaitable<void> train(const training_options<large_model>& options, endless_queue& batches,
+                            std::optional<session_release>& released) {
   auto how = defer_start(async_options().steps_on(compute.get_executor()));
   auto session = monitored_training_session(how, the_model, options, sigterm_hook{});
+  released = session.release_handle();
+  std::int64_t last = 0;
+  auto body = [&batches, &last](auto& started) -> asio::awaitable<void> {
+    co_await started.async_start();
+    static_cast<void>(co_await started.async_next(batches.queue));
+    static_cast<void>(co_await started.async_checkpoint_now());
+    auto taken = co_await started.async_snapshot();
+    auto measure = [](const snapshot& at) { return static_cast<double>(at.step()); };
+    static_cast<void>(co_await async_evaluate(std::move(taken), measure));
+    for (;;) {
+      const auto step = co_await started.async_next(batches.queue);
+      if (!step) { break; }
+      last = step->global_step;
+    }
+  };
+  co_await async_with(session, body);
+  check_last_checkpoint(options.checkpoint_dir, last);
+}
+
+/// A session whose start failed may release its directory, and let go of its metric files, only after its end.
+asio::awaitable<void> train_until_released(std::string directory) {
+  endless_queue batches;
+  const auto options = options_in(directory, batches);
+  std::optional<session_release> released;
   std::exception_ptr failure;
   try {
-    co_await train(session, batches, directory);
+    co_await train(options, batches, released);
   } catch (...) { failure = std::current_exception(); }
+  if (released) { co_await released->async_wait(); }
   try {
-    co_await session.async_close();
+    for (const auto& metrics : options.metrics) { metrics->close(); }
   } catch (...) { failure = failure ? failure : std::current_exception(); }
   if (failure) { std::rethrow_exception(failure); }
 }
@@ -57,7 +63,7 @@ asio::awaitable<void> train_and_close(std::string directory) {
 void run_to_the_end(const std::string& directory) {
   asio::io_context loop;
   std::exception_ptr failure;
-  asio::co_spawn(loop, train_and_close(directory), [&](const std::exception_ptr& how) { failure = how; });
+  asio::co_spawn(loop, train_until_released(directory), [&](const std::exception_ptr& how) { failure = how; });
   loop.run();
   if (failure) { std::rethrow_exception(failure); }
 }
