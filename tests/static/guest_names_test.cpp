@@ -165,6 +165,7 @@ public:
     ++machine_->steps;
     return {{}, machine_->steps - 1, machine_->steps};
   }
+  bool feed(const auto& /*order*/) const { return true; }
   float read(const outcome_type& /*done*/, dial /*wanted*/) const { return 1; }
   float read(const outcome_type& done, loss_of wanted) const { return wanted(done.result); }
   std::int64_t global_step() const { return machine_->steps; }
