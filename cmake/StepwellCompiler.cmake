@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The oldest compilers that compile stepwell. With an older one a build would stop inside some header, with an unclear error.
-set(STEPWELL_COMPILERS "g++ 12, clang 16, Apple clang 16, or newer")
+set(STEPWELL_COMPILERS "g++ 12, clang 17, Apple clang 16, or newer")
 set(STEPWELL_OLDEST_GNU 12)
-set(STEPWELL_OLDEST_Clang 16)
+set(STEPWELL_OLDEST_Clang 17)
 set(STEPWELL_OLDEST_AppleClang 16)
 
 # stepwell_check_compiler(VARIABLE): sets VARIABLE to the reason why this compiler cannot be used, or to an empty string.

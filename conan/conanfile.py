@@ -77,9 +77,9 @@ class StepwellConan(ConanFile):
             raise ConanInvalidConfiguration(
                 f"stepwell needs flock, pwrite and fsync of directories as Linux has them; {self.settings.os} is not supported yet")
         compiler, version = str(self.settings.compiler), Version(self.settings.compiler.version)
-        oldest = {"gcc": "12", "clang": "16"}.get(compiler)
+        oldest = {"gcc": "12", "clang": "17"}.get(compiler)
         if oldest is None or version < oldest:
-            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 16, or newer; this is {compiler} {version}")
+            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 17, or newer; this is {compiler} {version}")
         if self.options.module and (compiler != "clang" or version < "19"):
             raise ConanInvalidConfiguration(
                 f"stepwell's module needs clang 19 or newer; this is {compiler} {version}. Set stepwell/*:module=False and include "
