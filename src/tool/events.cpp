@@ -7,6 +7,7 @@
 #include "tool/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

@@ -19,4 +19,7 @@ forbid '#include <catch2/' "Catch2 2 and 3 have different headers; include suppo
 mapfile -t without_unistd < <(files src tests examples -- .hpp .cpp | xargs -r grep -L '#include <unistd.h>')
 forbid '(^|[^A-Za-z0-9_])::(getpid|getppid|fork|pipe|unlink|usleep|execvp?|dup2|geteuid|getuid|_exit|fsync|ftruncate|lseek|pwrite|pread)\(' \
   "this function needs #include <unistd.h>" "${without_unistd[@]}"
+
+mapfile -t without_ranges < <(files src tests examples -- .hpp .cpp | xargs -r grep -L '#include <fmt/ranges.h>')
+forbid 'fmt::join\(' "since fmt 11 this function needs #include <fmt/ranges.h>" "${without_ranges[@]}"
 finish
