@@ -25,7 +25,7 @@ struct checkpoint_state {
 
 /// Unknown fields are passed over. Timestamps that do not match the paths in number are dropped.
 /// @errors `data_loss`, with line and column, for text that does not parse, or names no newest checkpoint; without for more than
-///         131,072 paths and times, or a path of more than 4,096 bytes.
+///         65,536 paths and times, or a path of more than 4,096 bytes.
 /// @cost   Linear; memory of at most 12 MiB and its size besides `text`.
 [[nodiscard]] result<checkpoint_state> decode_checkpoint_state(std::string_view text);
 
