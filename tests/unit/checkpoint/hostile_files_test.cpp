@@ -159,15 +159,15 @@ TEST_CASE("a checkpoint that a state file spells in many ways is listed once", "
   CHECK(state->prefixes.back() == directory / "model.ckpt-2");
 }
 
-TEST_CASE("a state file of a hundred thousand paths is read in linear time", "[checkpoint][hostile]") {
+TEST_CASE("a state file of fifty thousand paths is read in linear time", "[checkpoint][hostile]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-1");
   std::string text = "model_checkpoint_path: \"model.ckpt-1\"\n";
-  for (int i = 2; i < 100'000; ++i) { text += "all_model_checkpoint_paths: \"gone.ckpt-" + std::to_string(i) + "\"\n"; }
+  for (int i = 2; i < 50'000; ++i) { text += "all_model_checkpoint_paths: \"gone.ckpt-" + std::to_string(i) + "\"\n"; }
   write_file_text(directory / "checkpoint", text);
   const auto state = sw::detail::read_state_file(*sw::io::posix_file_system(), directory.path());
   REQUIRE(state);
-  CHECK(state->prefixes.size() == 99'999);
+  CHECK(state->prefixes.size() == 49'999);
   const log_capture log;
   CHECK(newest(directory) == "model.ckpt-1");
   std::filesystem::remove(directory / "model.ckpt-1.index");
