@@ -168,9 +168,8 @@ void checkpoint_directory::load_unlisted(const std::optional<state_file>& state)
   for (const auto& prefix : unlisted.newer) {
     if (is_whole(prefix)) { retention_is_due_ = add_unlisted(prefix) || retention_is_due_; }
   }
-  const auto saw = [&](std::optional<std::int64_t> number) { last_save_number_ = std::max(last_save_number_, number.value_or(0)); };
-  if (state) { saw(newest_save_number(files_, state->prefixes)); }
-  for (const auto* prefixes : {&unlisted.older, &unlisted.newer}) { saw(newest_save_number(files_, *prefixes)); }
+  const auto listed_number = state ? newest_save_number(files_, state->prefixes).value_or(0) : 0;
+  last_save_number_ = std::max(unlisted.last_number, listed_number);
 }
 
 void checkpoint_directory::load_metrics() {

@@ -37,12 +37,15 @@ struct checkpoint_reader::core {
   std::vector<detail::data_file> data;
   mutable std::atomic<bool> verified = false;
 
-  [[nodiscard]] const checkpoint_entry& entry_named(std::string_view name) const {
+  /// Returns null if there is none.
+  [[nodiscard]] const checkpoint_entry* find(std::string_view name) const noexcept {
     const auto found = std::ranges::lower_bound(index.entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
-    if (found == index.entries.end() || found->name != name) {
-      throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), prefix);
-    }
-    return *found;
+    return found != index.entries.end() && found->name == name ? &*found : nullptr;
+  }
+  [[nodiscard]] const checkpoint_entry& entry_named(std::string_view name) const {
+    const auto* entry = find(name);
+    if (entry == nullptr) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), prefix); }
+    return *entry;
   }
 
   [[nodiscard]] std::size_t position_of(const checkpoint_entry& entry) const {
@@ -238,10 +241,7 @@ std::optional<std::int64_t> checkpoint_reader::step() const {
   return read("global_step").as<std::int64_t>().front();
 }
 
-const checkpoint_entry* checkpoint_reader::find(std::string_view name) const noexcept {
-  const auto found = std::ranges::lower_bound(core_->index.entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
-  return found != core_->index.entries.end() && found->name == name ? &*found : nullptr;
-}
+const checkpoint_entry* checkpoint_reader::find(std::string_view name) const noexcept { return core_->find(name); }
 
 tensor checkpoint_reader::read(std::string_view name) const {
   const auto& entry = core_->entry_named(name);

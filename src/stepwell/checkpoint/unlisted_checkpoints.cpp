@@ -83,6 +83,7 @@ unlisted_checkpoints find_unlisted(const std::shared_ptr<io::file_system>& files
     return newest_step ? one.step > *newest_step : one.number.has_value();
   };
   for (auto& one : ranked(files, std::move(prefixes))) {
+    found.last_number = std::max(found.last_number, one.number.value_or(0));
     (state && is_newer(one) ? found.newer : found.older).push_back(std::move(one.prefix));
   }
   return found;

@@ -23,6 +23,7 @@ namespace stepwell::detail {
 struct unlisted_checkpoints {
   std::vector<std::string> older;  ///< Than the newest listed one; all of them without a state file.
   std::vector<std::string> newer;  ///< Their saves were killed before the state file was written.
+  std::int64_t last_number = 0;    ///< The highest save number of all these; 0 if none has one.
 };
 
 /// Returns the number of the save that wrote `prefix`, if it has one that can be read.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -148,47 +149,23 @@ std::string long_metric_line(scene& in) {
   return std::string(name) + " ends in a hole of " + std::to_string(size) + " bytes";
 }
 
-/// Each as often as it stands here: changed bytes find most, and take least.
-constexpr std::array<craft, 40> crafts = {flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          flip,
-                                          change_entries,
-                                          change_entries,
-                                          change_entries,
-                                          change_entries,
-                                          change_entries,
-                                          change_entries,
-                                          extend_with_hole,
-                                          extend_with_hole,
-                                          replace_by_special,
-                                          replace_by_special,
-                                          replace_by_special,
-                                          many_paths,
-                                          deep_state,
-                                          long_path,
-                                          many_tensors,
-                                          sparse_strings,
-                                          shared_prefixes,
-                                          compressed_claim,
-                                          swollen_entry,
-                                          large_record,
-                                          swollen_event,
-                                          hostile_names,
-                                          many_metrics,
-                                          long_metric_line};
+struct weighted_craft {
+  craft make;
+  std::size_t times;
+};
+/// How often each is chosen: changed bytes find most, and take least.
+constexpr weighted_craft weighted_crafts[] = {
+    {flip, 16},        {change_entries, 6}, {extend_with_hole, 2}, {replace_by_special, 3}, {many_paths, 1},       {deep_state, 1},
+    {long_path, 1},    {many_tensors, 1},   {sparse_strings, 1},   {shared_prefixes, 1},    {compressed_claim, 1}, {swollen_entry, 1},
+    {large_record, 1}, {swollen_event, 1},  {hostile_names, 1},    {many_metrics, 1},       {long_metric_line, 1}};
+
+constexpr auto crafts = [] {
+  std::array<craft, 40> all{};
+  auto next = all.begin();
+  for (const auto& [make, times] : weighted_crafts) { next = std::fill_n(next, times, make); }
+  return all;
+}();
+static_assert(crafts.back() != nullptr);
 
 }  // namespace
 
