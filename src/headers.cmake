@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every header of the library, grouped by folder, lowest storey first. Public ones are installed, and each must compile
-# alone; private ones are details that only our own .cpp files include.
+# Every header of the library, grouped by folder, lowest layer first. Public headers lie directly in their folder: users
+# include them. Headers in detail/ belong to us; those that a public header includes are installed with it. Each installed
+# header must compile alone.
 set(STEPWELL_PUBLIC_HEADERS
-  # storey 0: base
+  # layer 0: base
   stepwell/base/cadence.hpp
   stepwell/base/cadence_setting.hpp
-  stepwell/base/refuse_negative.hpp
   stepwell/base/clock.hpp
   stepwell/base/dtype.hpp
   stepwell/base/error.hpp
@@ -19,61 +19,44 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/status.hpp
   stepwell/base/tensor.hpp
   stepwell/base/tensor_adapter.hpp
-  stepwell/base/thread_name.hpp
-  stepwell/base/time_after.hpp
   stepwell/base/trace.hpp
-  stepwell/base/type_key.hpp
-  stepwell/base/type_name.hpp
   stepwell/base/variable.hpp
-  # storey 1: coro
+  # layer 1: coro
   stepwell/coro/async_sleep.hpp
-  stepwell/coro/awaited.hpp
-  stepwell/coro/bell.hpp
-  stepwell/coro/errand.hpp
   stepwell/coro/generator.hpp
-  stepwell/coro/helper_threads.hpp
-  stepwell/coro/initiate.hpp
   stepwell/coro/range_v3.hpp
-  stepwell/coro/sync_wait.hpp
-  stepwell/coro/task.hpp
-  # storey 1: kernel
-  stepwell/kernel/average.hpp
-  stepwell/kernel/crc32c.hpp
+  # layer 1: kernel
   stepwell/kernel/finite.hpp
   stepwell/kernel/histogram.hpp
   stepwell/kernel/moments.hpp
   stepwell/kernel/xtensor_fix.hpp
-  # storey 2: format
-  stepwell/format/bundle.hpp
-  stepwell/format/checkpoint_state.hpp
-  stepwell/format/chrome_trace.hpp
-  stepwell/format/event.hpp
-  stepwell/format/hparam_value.hpp
-  stepwell/format/hparams.hpp
-  stepwell/format/metric_line.hpp
-  stepwell/format/png.hpp
-  stepwell/format/record.hpp
-  stepwell/format/run_metadata.hpp
-  stepwell/format/scalar_event.hpp
-  stepwell/format/session_status.hpp
-  stepwell/format/string_tensor.hpp
-  stepwell/format/summary.hpp
-  stepwell/format/summary_values.hpp
-  stepwell/format/table.hpp
-  # storey 2: io
+  # layer 2: format
+  stepwell/format/checkpoint/bundle.hpp
+  stepwell/format/checkpoint/checkpoint_state.hpp
+  stepwell/format/checkpoint/table.hpp
+  stepwell/format/events/event.hpp
+  stepwell/format/events/hparam_value.hpp
+  stepwell/format/events/record.hpp
+  stepwell/format/events/session_status.hpp
+  stepwell/format/events/summary.hpp
+  # layer 2: io
   stepwell/io/atomic_file.hpp
-  stepwell/io/byte_queue.hpp
-  stepwell/io/byte_sink.hpp
   stepwell/io/file.hpp
-  stepwell/io/file_lock.hpp
   stepwell/io/file_system.hpp
   stepwell/io/path.hpp
   stepwell/io/pool.hpp
-  stepwell/io/pool_executor.hpp
-  stepwell/io/read_file.hpp
-  stepwell/io/signal_watch.hpp
-  # storey 3: data
-  stepwell/data/bounded_queue.hpp
+  # layer 3: checkpoint
+  stepwell/checkpoint/checkpoint_reader.hpp
+  stepwell/checkpoint/checkpoint_writer.hpp
+  stepwell/checkpoint/checkpoints_iterator.hpp
+  stepwell/checkpoint/latest_checkpoint.hpp
+  stepwell/checkpoint/named_checkpoint.hpp
+  stepwell/checkpoint/restore.hpp
+  stepwell/checkpoint/save_backlog.hpp
+  stepwell/checkpoint/saver.hpp
+  stepwell/checkpoint/saver_options.hpp
+  stepwell/checkpoint/snapshot.hpp
+  # layer 3: data
   stepwell/data/dataset.hpp
   stepwell/data/fifo_queue.hpp
   stepwell/data/range_source.hpp
@@ -82,113 +65,76 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/data/source.hpp
   stepwell/data/take.hpp
   stepwell/data/transform.hpp
-  # storey 3: summary
+  # layer 3: summary
   stepwell/summary/metric_list.hpp
   stepwell/summary/metric_writer.hpp
   stepwell/summary/writer.hpp
-  # storey 3: checkpoint
-  stepwell/checkpoint/checkpoint_reader.hpp
-  stepwell/checkpoint/checkpoint_writer.hpp
-  stepwell/checkpoint/checkpoints_iterator.hpp
-  stepwell/checkpoint/latest_checkpoint.hpp
-  stepwell/checkpoint/leftovers.hpp
-  stepwell/checkpoint/named_checkpoint.hpp
-  stepwell/checkpoint/restore.hpp
-  stepwell/checkpoint/retention.hpp
-  stepwell/checkpoint/save_backlog.hpp
-  stepwell/checkpoint/saver.hpp
-  stepwell/checkpoint/saver_options.hpp
-  stepwell/checkpoint/snapshot.hpp
-  # storey 4: session
-  stepwell/session/any_hook.hpp
+  # layer 4: threads
+  stepwell/threads/coordinated_thread.hpp
+  stepwell/threads/coordinator.hpp
+  stepwell/threads/enqueue_op.hpp
+  stepwell/threads/exception_set.hpp
+  stepwell/threads/looper_thread.hpp
+  stepwell/threads/queue_runner.hpp
+  # layer 5: hook
+  stepwell/hook/any_hook.hpp
+  stepwell/hook/boundary.hpp
+  stepwell/hook/chief_only.hpp
+  stepwell/hook/feed.hpp
+  stepwell/hook/fetch.hpp
+  stepwell/hook/hook.hpp
+  stepwell/hook/preemption.hpp
+  stepwell/hook/raw_session.hpp
+  stepwell/hook/rollback_request.hpp
+  stepwell/hook/run_args.hpp
+  stepwell/hook/run_context.hpp
+  stepwell/hook/run_options.hpp
+  stepwell/hook/run_request.hpp
+  stepwell/hook/session_metrics.hpp
+  stepwell/hook/session_signals.hpp
+  stepwell/hook/stateful_hook.hpp
+  stepwell/hook/stop.hpp
+  # layer 6: creation
+  stepwell/creation/init_from_checkpoint.hpp
+  stepwell/creation/local_master.hpp
+  stepwell/creation/scaffold.hpp
+  stepwell/creation/session_config.hpp
+  stepwell/creation/session_creation.hpp
+  stepwell/creation/session_creator.hpp
+  stepwell/creation/session_manager.hpp
+  # layer 7: session
   stepwell/session/any_session.hpp
-  stepwell/session/async_core.hpp
-  stepwell/session/async_driver.hpp
-  stepwell/session/async_hooks.hpp
   stepwell/session/async_options.hpp
-  stepwell/session/async_parts.hpp
-  stepwell/session/async_run.hpp
   stepwell/session/async_session.hpp
-  stepwell/session/async_snapshot.hpp
   stepwell/session/async_with.hpp
-  stepwell/session/async_sources.hpp
-  stepwell/session/async_step.hpp
-  stepwell/session/async_steps.hpp
-  stepwell/session/boundary.hpp
-  stepwell/session/chief_only.hpp
-  stepwell/session/coordinated_thread.hpp
-  stepwell/session/coordinator.hpp
-  stepwell/session/enqueue_op.hpp
-  stepwell/session/exception_set.hpp
-  stepwell/session/feed.hpp
-  stepwell/session/fetch.hpp
-  stepwell/session/first_failure.hpp
-  stepwell/session/hook.hpp
-  stepwell/session/hook_set.hpp
-  stepwell/session/init_from_checkpoint.hpp
-  stepwell/session/local_master.hpp
-  stepwell/session/looper_thread.hpp
   stepwell/session/monitored_session.hpp
-  stepwell/session/preemption.hpp
-  stepwell/session/queue_runner.hpp
-  stepwell/session/raw_maker.hpp
-  stepwell/session/raw_session.hpp
-  stepwell/session/readiness.hpp
-  stepwell/session/recovery.hpp
-  stepwell/session/restore_state.hpp
   stepwell/session/retry_policy.hpp
-  stepwell/session/run_args.hpp
-  stepwell/session/run_context.hpp
-  stepwell/session/run_options.hpp
-  stepwell/session/run_order.hpp
-  stepwell/session/run_trace.hpp
-  stepwell/session/scaffold.hpp
-  stepwell/session/session_config.hpp
-  stepwell/session/session_control.hpp
-  stepwell/session/session_core.hpp
-  stepwell/session/session_creation.hpp
-  stepwell/session/session_creator.hpp
-  stepwell/session/session_frame.hpp
-  stepwell/session/session_life.hpp
-  stepwell/session/session_manager.hpp
-  stepwell/session/session_metrics.hpp
   stepwell/session/session_release.hpp
   stepwell/session/session_settings.hpp
-  stepwell/session/session_signals.hpp
   stepwell/session/singular_monitored_session.hpp
-  stepwell/session/source_lease.hpp
-  stepwell/session/source_positions.hpp
-  stepwell/session/stateful_hook.hpp
   stepwell/session/step_context.hpp
-  stepwell/session/step_driver.hpp
-  stepwell/session/step_gate.hpp
   stepwell/session/step_result.hpp
-  stepwell/session/stop.hpp
   stepwell/session/training_session.hpp
+  stepwell/session/unseekable_policy.hpp
   stepwell/session/with.hpp
-  # storey 5: model
+  # layer 8: model
   stepwell/model/evaluation_session.hpp
-  stepwell/model/model_feeds.hpp
   stepwell/model/model_session.hpp
   stepwell/model/model_traits.hpp
   stepwell/model/restore_model.hpp
-  # storey 5: hooks
+  # layer 8: hooks
   stepwell/hooks/checkpoint_saver_hook.hpp
   stepwell/hooks/checkpoint_saver_listener.hpp
-  stepwell/hooks/checkpoint_work.hpp
   stepwell/hooks/early_stopping.hpp
   stepwell/hooks/early_stopping_hook.hpp
   stepwell/hooks/ema_hook.hpp
   stepwell/hooks/feed_fn_hook.hpp
   stepwell/hooks/final_ops_hook.hpp
   stepwell/hooks/global_step_waiter_hook.hpp
-  stepwell/hooks/kept_value.hpp
-  stepwell/hooks/logging_lines.hpp
   stepwell/hooks/logging_tensor_hook.hpp
   stepwell/hooks/multi_step_stop_at_step_hook.hpp
   stepwell/hooks/nan_tensor_hook.hpp
   stepwell/hooks/profiler_hook.hpp
-  stepwell/hooks/profiler_work.hpp
   stepwell/hooks/progress_hook.hpp
   stepwell/hooks/rollback_on_nan_hook.hpp
   stepwell/hooks/step_counter_hook.hpp
@@ -196,23 +142,81 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hooks/stop_at_step_hook.hpp
   stepwell/hooks/summary_ops.hpp
   stepwell/hooks/summary_saver_hook.hpp
-  stepwell/hooks/summary_work.hpp
   stepwell/hooks/time_limit_hook.hpp
-  stepwell/hooks/value_text.hpp
-  stepwell/hooks/writer_work.hpp
-  # storey 6: training
+  # layer 9: training
   stepwell/training/async_evaluate.hpp
   stepwell/training/async_evaluate_options.hpp
   stepwell/training/async_training_session.hpp
   stepwell/training/default_hooks.hpp
   stepwell/training/evaluation.hpp
   stepwell/training/evaluation_options.hpp
-  stepwell/training/evaluation_work.hpp
   stepwell/training/monitored_training_session.hpp
   stepwell/training/training_options.hpp
-  # the roof
+  # umbrella headers
   stepwell/async.hpp
   stepwell/stepwell.hpp
+)
+
+set(STEPWELL_DETAIL_HEADERS
+  # layer 0: base
+  stepwell/base/detail/refuse_negative.hpp
+  stepwell/base/detail/time_after.hpp
+  stepwell/base/detail/type_key.hpp
+  stepwell/base/detail/type_name.hpp
+  # layer 1: coro
+  stepwell/coro/detail/awaited.hpp
+  stepwell/coro/detail/bell.hpp
+  stepwell/coro/detail/errand.hpp
+  stepwell/coro/detail/helper_threads.hpp
+  stepwell/coro/detail/initiate.hpp
+  # layer 2: format
+  stepwell/format/events/detail/scalar_event.hpp
+  stepwell/format/text/detail/metric_line.hpp
+  # layer 2: io
+  stepwell/io/detail/byte_queue.hpp
+  stepwell/io/detail/byte_sink.hpp
+  stepwell/io/detail/file_lock.hpp
+  stepwell/io/detail/signal_watch.hpp
+  # layer 3: data
+  stepwell/data/detail/bounded_queue.hpp
+  # layer 5: hook
+  stepwell/hook/detail/first_failure.hpp
+  stepwell/hook/detail/hook_set.hpp
+  stepwell/hook/detail/run_trace.hpp
+  stepwell/hook/detail/session_control.hpp
+  # layer 6: creation
+  stepwell/creation/detail/raw_maker.hpp
+  stepwell/creation/detail/readiness.hpp
+  stepwell/creation/detail/source_positions.hpp
+  stepwell/creation/detail/step_gate.hpp
+  # layer 7: session
+  stepwell/session/detail/async_core.hpp
+  stepwell/session/detail/async_driver.hpp
+  stepwell/session/detail/async_hooks.hpp
+  stepwell/session/detail/async_parts.hpp
+  stepwell/session/detail/async_run.hpp
+  stepwell/session/detail/async_snapshot.hpp
+  stepwell/session/detail/async_sources.hpp
+  stepwell/session/detail/async_step.hpp
+  stepwell/session/detail/async_steps.hpp
+  stepwell/session/detail/recovery.hpp
+  stepwell/session/detail/session_core.hpp
+  stepwell/session/detail/session_frame.hpp
+  stepwell/session/detail/session_life.hpp
+  stepwell/session/detail/source_lease.hpp
+  stepwell/session/detail/step_driver.hpp
+  # layer 8: model
+  stepwell/model/detail/model_feeds.hpp
+  # layer 8: hooks
+  stepwell/hooks/detail/checkpoint_work.hpp
+  stepwell/hooks/detail/kept_value.hpp
+  stepwell/hooks/detail/logging_lines.hpp
+  stepwell/hooks/detail/profiler_work.hpp
+  stepwell/hooks/detail/summary_work.hpp
+  stepwell/hooks/detail/value_text.hpp
+  stepwell/hooks/detail/writer_work.hpp
+  # layer 9: training
+  stepwell/training/detail/evaluation_work.hpp
 )
 
 # Adapters: each belongs to a target of its own, and includes the library it is for.
@@ -223,37 +227,62 @@ set(STEPWELL_TORCH_HEADERS
   stepwell/torch/torch.hpp
 )
 
+# Included by our own .cpp files only; not installed.
 set(STEPWELL_PRIVATE_HEADERS
-  stepwell/base/failure_text.hpp
-  stepwell/base/memory_shortage.hpp
-  stepwell/base/narrow_number.hpp
-  stepwell/base/printable.hpp
-  stepwell/base/start_thread.hpp
-  stepwell/kernel/crc32c_detail.hpp
-  stepwell/format/little_endian.hpp
-  stepwell/format/message_cost.hpp
-  stepwell/format/parse_message.hpp
-  stepwell/format/summary_message.hpp
-  stepwell/format/tensor_message.hpp
-  stepwell/format/utf8.hpp
-  stepwell/format/varint.hpp
-  stepwell/io/failure.hpp
-  stepwell/io/posix_file.hpp
-  stepwell/io/scan_file.hpp
-  stepwell/io/uncached_writer.hpp
-  stepwell/summary/event_file.hpp
-  stepwell/summary/output.hpp
-  stepwell/summary/text_log.hpp
-  stepwell/summary/writer_core.hpp
-  stepwell/checkpoint/checkpoint_directory.hpp
-  stepwell/checkpoint/checkpoint_follower.hpp
-  stepwell/checkpoint/saver_core.hpp
-  stepwell/checkpoint/saver_notes.hpp
-  stepwell/checkpoint/snapshot_memory.hpp
-  stepwell/checkpoint/state_file.hpp
-  stepwell/checkpoint/stored_checkpoint.hpp
-  stepwell/checkpoint/tensor_start.hpp
-  stepwell/checkpoint/unlisted_checkpoints.hpp
-  stepwell/checkpoint/unsynced_file_system.hpp
-  stepwell/torch/copied_tensor.hpp
+  # layer 0: base
+  stepwell/base/detail/failure_text.hpp
+  stepwell/base/detail/memory_shortage.hpp
+  stepwell/base/detail/narrow_number.hpp
+  stepwell/base/detail/printable.hpp
+  stepwell/base/detail/start_thread.hpp
+  stepwell/base/detail/thread_name.hpp
+  # layer 1: coro
+  stepwell/coro/detail/sync_wait.hpp
+  stepwell/coro/detail/task.hpp
+  # layer 1: kernel
+  stepwell/kernel/detail/average.hpp
+  stepwell/kernel/detail/crc32c.hpp
+  stepwell/kernel/detail/crc32c_detail.hpp
+  # layer 2: format
+  stepwell/format/checkpoint/detail/string_tensor.hpp
+  stepwell/format/checkpoint/detail/varint.hpp
+  stepwell/format/detail/little_endian.hpp
+  stepwell/format/detail/parse_message.hpp
+  stepwell/format/events/detail/hparams.hpp
+  stepwell/format/events/detail/message_cost.hpp
+  stepwell/format/events/detail/png.hpp
+  stepwell/format/events/detail/run_metadata.hpp
+  stepwell/format/events/detail/summary_message.hpp
+  stepwell/format/events/detail/summary_values.hpp
+  stepwell/format/events/detail/tensor_message.hpp
+  stepwell/format/text/detail/chrome_trace.hpp
+  stepwell/format/text/detail/utf8.hpp
+  # layer 2: io
+  stepwell/io/detail/failure.hpp
+  stepwell/io/detail/pool_executor.hpp
+  stepwell/io/detail/posix_file.hpp
+  stepwell/io/detail/read_file.hpp
+  stepwell/io/detail/scan_file.hpp
+  stepwell/io/detail/uncached_writer.hpp
+  # layer 3: checkpoint
+  stepwell/checkpoint/detail/checkpoint_directory.hpp
+  stepwell/checkpoint/detail/checkpoint_follower.hpp
+  stepwell/checkpoint/detail/leftovers.hpp
+  stepwell/checkpoint/detail/retention.hpp
+  stepwell/checkpoint/detail/saver_core.hpp
+  stepwell/checkpoint/detail/saver_notes.hpp
+  stepwell/checkpoint/detail/snapshot_memory.hpp
+  stepwell/checkpoint/detail/state_file.hpp
+  stepwell/checkpoint/detail/stored_checkpoint.hpp
+  stepwell/checkpoint/detail/tensor_start.hpp
+  stepwell/checkpoint/detail/unlisted_checkpoints.hpp
+  stepwell/checkpoint/detail/unsynced_file_system.hpp
+  # layer 3: summary
+  stepwell/summary/detail/event_file.hpp
+  stepwell/summary/detail/output.hpp
+  stepwell/summary/detail/text_log.hpp
+  stepwell/summary/detail/writer_core.hpp
+  # layer 6: creation
+  stepwell/creation/detail/restore_state.hpp
+  stepwell/torch/detail/copied_tensor.hpp
 )

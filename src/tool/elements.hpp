@@ -3,8 +3,8 @@
 // Elements of a tensor that is known at run time only.
 #pragma once
 
+#include "stepwell/base/detail/narrow_number.hpp"
 #include "stepwell/base/dtype.hpp"
-#include "stepwell/base/narrow_number.hpp"
 
 #include <complex>
 #include <cstddef>

@@ -3,7 +3,7 @@
 // What an event says of hyperparameters: it stands in the metadata of a value, beside a tensor that is empty.
 #pragma once
 
-#include "stepwell/format/hparams.hpp"
+#include "stepwell/format/events/detail/hparams.hpp"
 #include "tool/json_writer.hpp"
 
 #include <optional>

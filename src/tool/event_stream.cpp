@@ -3,9 +3,9 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/format/little_endian.hpp"
-#include "stepwell/io/scan_file.hpp"
-#include "stepwell/kernel/crc32c.hpp"
+#include "stepwell/format/detail/little_endian.hpp"
+#include "stepwell/io/detail/scan_file.hpp"
+#include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
 #include <array>

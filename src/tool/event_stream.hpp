@@ -3,8 +3,8 @@
 // The events of a file, one by one, also while somebody writes it.
 #pragma once
 
-#include "stepwell/format/event.hpp"
-#include "stepwell/format/record.hpp"
+#include "stepwell/format/events/event.hpp"
+#include "stepwell/format/events/record.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/event_values.hpp"
 
-#include "stepwell/format/utf8.hpp"
+#include "stepwell/format/text/detail/utf8.hpp"
 #include "tool/elements.hpp"
 #include "tool/event_hparams.hpp"
 #include "tool/text.hpp"

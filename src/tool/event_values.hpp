@@ -3,7 +3,7 @@
 // What an event holds, said in a word, a line, or JSON.
 #pragma once
 
-#include "stepwell/format/event.hpp"
+#include "stepwell/format/events/event.hpp"
 #include "tool/json_writer.hpp"
 
 #include <map>

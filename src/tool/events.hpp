@@ -3,7 +3,7 @@
 // `stepwell events`: what is in event files.
 #pragma once
 
-#include "stepwell/format/event.hpp"
+#include "stepwell/format/events/event.hpp"
 #include "tool/console.hpp"
 
 #include <memory>

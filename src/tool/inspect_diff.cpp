@@ -9,7 +9,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/saver_notes.hpp"
+#include "stepwell/checkpoint/detail/saver_notes.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -9,7 +9,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/format/utf8.hpp"
+#include "stepwell/format/text/detail/utf8.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

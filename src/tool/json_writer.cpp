@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/json_writer.hpp"
 
-#include "stepwell/base/printable.hpp"
-#include "stepwell/format/utf8.hpp"
+#include "stepwell/base/detail/printable.hpp"
+#include "stepwell/format/text/detail/utf8.hpp"
 
 #include <fmt/format.h>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include "tool/prune.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checkpoint_directory.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/io/path.hpp"
 #include "tool/json_writer.hpp"
 #include "tool/target.hpp"

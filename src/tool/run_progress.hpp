@@ -3,7 +3,7 @@
 // How fast a run made its steps, from its event files.
 #pragma once
 
-#include "stepwell/format/event.hpp"
+#include "stepwell/format/events/event.hpp"
 #include "tool/series.hpp"
 
 #include <cstddef>

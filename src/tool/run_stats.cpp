@@ -3,7 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
-#include "stepwell/format/bundle.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/path.hpp"
 #include "tool/event_stream.hpp"
 #include "tool/json_writer.hpp"

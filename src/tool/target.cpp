@@ -2,10 +2,10 @@
 #include "tool/target.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/leftovers.hpp"
+#include "stepwell/checkpoint/detail/unlisted_checkpoints.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
-#include "stepwell/checkpoint/leftovers.hpp"
-#include "stepwell/checkpoint/unlisted_checkpoints.hpp"
-#include "stepwell/format/bundle.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/text.hpp"
 
-#include "stepwell/base/printable.hpp"
+#include "stepwell/base/detail/printable.hpp"
 #include "tool/console.hpp"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 #include "tool/zip_writer.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/format/utf8.hpp"
-#include "stepwell/format/varint.hpp"
+#include "stepwell/format/checkpoint/detail/varint.hpp"
+#include "stepwell/format/text/detail/utf8.hpp"
 
 #include <zlib.h>
 #include <algorithm>

@@ -3,7 +3,7 @@
 // Every path of crc32c this machine can run, against the table that takes one byte a look-up.
 #include "bench/paired.hpp"
 
-#include <stepwell/kernel/crc32c.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <benchmark/benchmark.h>
 

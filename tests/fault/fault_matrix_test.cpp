@@ -7,7 +7,7 @@
 #include "support/log_capture.hpp"
 #include "support/recovery_rig.hpp"
 
-#include <stepwell/session/queue_runner.hpp>
+#include <stepwell/threads/queue_runner.hpp>
 
 #include <cstdint>
 #include <exception>

@@ -8,8 +8,8 @@
 #include <stepwell/base/random.hpp>
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
 #include <stepwell/data/fifo_queue.hpp>
-#include <stepwell/session/looper_thread.hpp>
 #include <stepwell/stepwell.hpp>
+#include <stepwell/threads/looper_thread.hpp>
 
 #include <csignal>
 #include <memory>

@@ -5,10 +5,10 @@
 
 #include <stepwell/base/clock.hpp>
 #include <stepwell/base/error.hpp>
-#include <stepwell/coro/helper_threads.hpp>
+#include <stepwell/coro/detail/helper_threads.hpp>
+#include <stepwell/io/detail/signal_watch.hpp>
 #include <stepwell/io/pool.hpp>
-#include <stepwell/io/signal_watch.hpp>
-#include <stepwell/session/looper_thread.hpp>
+#include <stepwell/threads/looper_thread.hpp>
 
 #include <atomic>
 #include <csignal>

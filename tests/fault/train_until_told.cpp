@@ -4,8 +4,8 @@
 // far: a hook's end waits for the end of the input.
 #include "support/toy_model.hpp"
 
+#include <stepwell/hook/stop.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
-#include <stepwell/session/stop.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <csignal>

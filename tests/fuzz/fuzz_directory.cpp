@@ -5,8 +5,8 @@
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/table.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
 #include <tool/prune.hpp>
 #include <tool/verify.hpp>
 

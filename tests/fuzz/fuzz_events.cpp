@@ -4,7 +4,7 @@
 // records whose checksums are right.
 #include "fuzz/tool_fuzz.hpp"
 
-#include <stepwell/format/record.hpp>
+#include <stepwell/format/events/record.hpp>
 #include <tool/events.hpp>
 #include <tool/plot.hpp>
 #include <tool/run_stats.hpp>

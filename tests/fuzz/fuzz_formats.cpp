@@ -3,13 +3,13 @@
 // The decoders of `format`, each by itself, chosen by the first byte: what they take they encode to something they take again.
 #include "fuzz/tool_fuzz.hpp"
 
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/checkpoint_state.hpp>
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/hparams.hpp>
-#include <stepwell/format/record.hpp>
-#include <stepwell/format/string_tensor.hpp>
-#include <stepwell/format/table.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/checkpoint_state.hpp>
+#include <stepwell/format/checkpoint/detail/string_tensor.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/event.hpp>
+#include <stepwell/format/events/record.hpp>
 
 #include <algorithm>
 #include <span>

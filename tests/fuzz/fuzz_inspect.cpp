@@ -4,8 +4,8 @@
 // byte they are the index itself, or the keys and values of one that is well made.
 #include "fuzz/tool_fuzz.hpp"
 
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/table.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
 #include <tool/inspect.hpp>
 #include <tool/verify.hpp>
 

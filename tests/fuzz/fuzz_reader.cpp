@@ -5,9 +5,9 @@
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/table.hpp>
-#include <stepwell/kernel/crc32c.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <map>
 #include <span>

@@ -7,7 +7,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/async.hpp>
-#include <stepwell/checkpoint/unsynced_file_system.hpp>
+#include <stepwell/checkpoint/detail/unsynced_file_system.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

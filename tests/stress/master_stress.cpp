@@ -8,8 +8,8 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/log.hpp>
+#include <stepwell/creation/session_creator.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/session_creator.hpp>
 
 #include <atomic>
 #include <chrono>

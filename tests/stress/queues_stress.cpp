@@ -11,7 +11,7 @@
 #include <stepwell/base/random.hpp>
 #include <stepwell/data/fifo_queue.hpp>
 #include <stepwell/data/shuffle_queue.hpp>
-#include <stepwell/session/queue_runner.hpp>
+#include <stepwell/threads/queue_runner.hpp>
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 #include "support/fault_file_system.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/unsynced_file_system.hpp>
+#include <stepwell/checkpoint/detail/unsynced_file_system.hpp>
 #include <stepwell/io/file_system.hpp>
 
 #include <algorithm>

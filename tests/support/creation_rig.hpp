@@ -3,7 +3,7 @@
 // What a session lends to those who create raw sessions, without the session.
 #pragma once
 
-#include <stepwell/session/session_creation.hpp>
+#include <stepwell/creation/session_creation.hpp>
 
 #include <memory>
 #include <optional>

@@ -9,7 +9,7 @@
 //   files.before_each([&](const event& e) { gate.wait(); });    // a slow disk, without sleeping
 #pragma once
 
-#include <stepwell/io/failure.hpp>
+#include <stepwell/io/detail/failure.hpp>
 #include <stepwell/io/file_system.hpp>
 
 #include <algorithm>

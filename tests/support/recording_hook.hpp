@@ -3,7 +3,7 @@
 // Hooks that show what a session does: one writes down every call, one knows the threads, one counts tries.
 #pragma once
 
-#include <stepwell/session/coordinator.hpp>
+#include <stepwell/threads/coordinator.hpp>
 
 #include <cstdint>
 #include <exception>

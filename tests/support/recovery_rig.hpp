@@ -6,9 +6,9 @@
 #include "support/session_rig.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/creation/session_manager.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/session_manager.hpp>
 #include <stepwell/session/session_settings.hpp>
 
 #include <exception>

@@ -3,8 +3,8 @@
 // A model that several sessions step, and that notices when two of them do so at once; their chief and workers.
 #pragma once
 
+#include <stepwell/creation/session_creator.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/session_creator.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -5,8 +5,8 @@
 
 #include "support/file_text.hpp"
 
-#include <stepwell/base/thread_name.hpp>
-#include <stepwell/base/type_name.hpp>
+#include <stepwell/base/detail/thread_name.hpp>
+#include <stepwell/base/detail/type_name.hpp>
 
 #include <nlohmann/json.hpp>
 

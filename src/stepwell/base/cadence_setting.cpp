@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/cadence_setting.hpp"
 
+#include "stepwell/base/detail/refuse_negative.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/refuse_negative.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/clock.hpp"
 
+#include "stepwell/base/detail/start_thread.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/start_thread.hpp"
 
 #include <cassert>
 #include <thread>

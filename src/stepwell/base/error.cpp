@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/error.hpp"
 
-#include "stepwell/base/printable.hpp"
+#include "stepwell/base/detail/printable.hpp"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/log.hpp"
 
-#include "stepwell/base/printable.hpp"
+#include "stepwell/base/detail/printable.hpp"
 
 #include <unistd.h>
 #include <atomic>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 
+#include "stepwell/base/detail/memory_shortage.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/memory_shortage.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
-#include "stepwell/checkpoint/stored_checkpoint.hpp"
-#include "stepwell/format/string_tensor.hpp"
-#include "stepwell/io/scan_file.hpp"
-#include "stepwell/kernel/crc32c.hpp"
+#include "stepwell/format/checkpoint/detail/string_tensor.hpp"
+#include "stepwell/io/detail/scan_file.hpp"
+#include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -4,11 +4,11 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/checkpoint/tensor_start.hpp"
-#include "stepwell/format/string_tensor.hpp"
-#include "stepwell/format/table.hpp"
+#include "stepwell/checkpoint/detail/tensor_start.hpp"
+#include "stepwell/format/checkpoint/detail/string_tensor.hpp"
+#include "stepwell/format/checkpoint/table.hpp"
 #include "stepwell/io/path.hpp"
-#include "stepwell/kernel/crc32c.hpp"
+#include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

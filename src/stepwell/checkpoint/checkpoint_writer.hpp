@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/format/bundle.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 

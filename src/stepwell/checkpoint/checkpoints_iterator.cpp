@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/checkpoints_iterator.hpp"
 
+#include "stepwell/base/detail/time_after.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/time_after.hpp"
-#include "stepwell/checkpoint/checkpoint_follower.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_follower.hpp"
 
 #include <memory>
 #include <utility>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 
+#include "stepwell/base/detail/memory_shortage.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/memory_shortage.hpp"
-#include "stepwell/checkpoint/state_file.hpp"
-#include "stepwell/checkpoint/stored_checkpoint.hpp"
-#include "stepwell/checkpoint/unlisted_checkpoints.hpp"
-#include "stepwell/format/bundle.hpp"
+#include "stepwell/checkpoint/detail/state_file.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/detail/unlisted_checkpoints.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/path.hpp"
 

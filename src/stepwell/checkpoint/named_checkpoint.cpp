@@ -3,9 +3,9 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/checkpoint/leftovers.hpp"
-#include "stepwell/checkpoint/state_file.hpp"
-#include "stepwell/format/bundle.hpp"
+#include "stepwell/checkpoint/detail/leftovers.hpp"
+#include "stepwell/checkpoint/detail/state_file.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/path.hpp"
 

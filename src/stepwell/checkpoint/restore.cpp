@@ -2,7 +2,7 @@
 #include "stepwell/checkpoint/restore.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/saver_notes.hpp"
+#include "stepwell/checkpoint/detail/saver_notes.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

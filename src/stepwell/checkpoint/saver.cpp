@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/saver.hpp"
 
-#include "stepwell/checkpoint/saver_core.hpp"
+#include "stepwell/checkpoint/detail/saver_core.hpp"
 
 #include <utility>
 

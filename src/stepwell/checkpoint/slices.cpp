@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/checkpoint/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -3,8 +3,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/checkpoint/snapshot_memory.hpp"
-#include "stepwell/checkpoint/tensor_start.hpp"
+#include "stepwell/checkpoint/detail/snapshot_memory.hpp"
+#include "stepwell/checkpoint/detail/tensor_start.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/coro/bell.hpp"
+#include "stepwell/coro/detail/bell.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>

@@ -3,7 +3,7 @@
 // First in, first out.
 #pragma once
 
-#include "stepwell/data/bounded_queue.hpp"
+#include "stepwell/data/detail/bounded_queue.hpp"
 
 #include <cstddef>
 #include <deque>

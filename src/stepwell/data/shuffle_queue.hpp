@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/random.hpp"
-#include "stepwell/data/bounded_queue.hpp"
+#include "stepwell/data/detail/bounded_queue.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,10 +6,10 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/setting.hpp"
 #include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/hook/hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_listener.hpp"
-#include "stepwell/hooks/checkpoint_work.hpp"
-#include "stepwell/hooks/writer_work.hpp"
-#include "stepwell/session/hook.hpp"
+#include "stepwell/hooks/detail/checkpoint_work.hpp"
+#include "stepwell/hooks/detail/writer_work.hpp"
 
 #include <cstdint>
 #include <memory>

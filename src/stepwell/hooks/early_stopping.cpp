@@ -2,7 +2,7 @@
 #include "stepwell/hooks/early_stopping.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/hooks/value_text.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
 #include <cmath>

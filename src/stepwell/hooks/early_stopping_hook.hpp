@@ -4,9 +4,9 @@
 #pragma once
 
 #include "stepwell/base/variable.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
 #include "stepwell/hooks/early_stopping.hpp"
-#include "stepwell/session/fetch.hpp"
-#include "stepwell/session/hook.hpp"
 
 #include <concepts>
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/kernel/average.hpp"
-#include "stepwell/session/stateful_hook.hpp"
+#include "stepwell/hook/stateful_hook.hpp"
+#include "stepwell/kernel/detail/average.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -3,7 +3,7 @@
 // Feeds every run with what a function says (contract HOOK-FEED).
 #pragma once
 
-#include "stepwell/session/run_args.hpp"
+#include "stepwell/hook/run_args.hpp"
 
 #include <concepts>
 #include <type_traits>

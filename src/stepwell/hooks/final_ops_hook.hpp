@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/session/raw_session.hpp"
+#include "stepwell/hook/raw_session.hpp"
 
 #include <functional>
 #include <optional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/global_step_waiter_hook.hpp"
 
+#include "stepwell/base/detail/time_after.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/time_after.hpp"
-#include "stepwell/hooks/value_text.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -5,7 +5,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/session/coordinator.hpp"
+#include "stepwell/threads/coordinator.hpp"
 
 #include <cstdint>
 #include <functional>

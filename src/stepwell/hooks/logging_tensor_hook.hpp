@@ -5,9 +5,9 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/hooks/kept_value.hpp"
-#include "stepwell/hooks/logging_lines.hpp"
-#include "stepwell/session/fetch.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hooks/detail/kept_value.hpp"
+#include "stepwell/hooks/detail/logging_lines.hpp"
 
 #include <array>
 #include <cstddef>

@@ -6,10 +6,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hooks/value_text.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/kernel/finite.hpp"
-#include "stepwell/session/fetch.hpp"
-#include "stepwell/session/hook.hpp"
 
 #include <cmath>
 #include <concepts>

@@ -5,10 +5,10 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/hooks/profiler_work.hpp"
-#include "stepwell/session/hook.hpp"
-#include "stepwell/session/run_args.hpp"
-#include "stepwell/session/run_options.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/run_args.hpp"
+#include "stepwell/hook/run_options.hpp"
+#include "stepwell/hooks/detail/profiler_work.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>

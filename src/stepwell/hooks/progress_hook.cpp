@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/progress_hook.hpp"
 
-#include "stepwell/base/refuse_negative.hpp"
-#include "stepwell/hooks/value_text.hpp"
+#include "stepwell/base/detail/refuse_negative.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

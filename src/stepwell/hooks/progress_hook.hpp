@@ -6,8 +6,8 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/session/fetch.hpp"
-#include "stepwell/session/hook.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
 
 #include <cstdint>
 #include <functional>

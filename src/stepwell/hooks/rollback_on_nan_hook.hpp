@@ -3,13 +3,13 @@
 // Goes back to the newest checkpoint when a watched value is no number any more, and then tries something else.
 #pragma once
 
+#include "stepwell/base/detail/refuse_negative.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/refuse_negative.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/nan_tensor_hook.hpp"
-#include "stepwell/hooks/value_text.hpp"
-#include "stepwell/session/fetch.hpp"
-#include "stepwell/session/hook.hpp"
 
 #include <algorithm>
 #include <cstdint>

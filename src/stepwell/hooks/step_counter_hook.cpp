@@ -4,7 +4,7 @@
 #include "stepwell/base/cadence_setting.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hooks/value_text.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
 #include <atomic>

@@ -5,8 +5,8 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/hooks/writer_work.hpp"
-#include "stepwell/session/hook.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/writer_work.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // Ends an evaluation after so many steps of it (contract HOOK-MULTI-2).
 #pragma once
 
-#include "stepwell/base/refuse_negative.hpp"
-#include "stepwell/session/stop.hpp"
+#include "stepwell/base/detail/refuse_negative.hpp"
+#include "stepwell/hook/stop.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -3,9 +3,9 @@
 // Ends the loop at a step (contract HOOK-STOP, with D-6).
 #pragma once
 
+#include "stepwell/base/detail/refuse_negative.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/refuse_negative.hpp"
-#include "stepwell/session/stop.hpp"
+#include "stepwell/hook/stop.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -5,10 +5,10 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/setting.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/summary_work.hpp"
 #include "stepwell/hooks/summary_ops.hpp"
-#include "stepwell/hooks/summary_work.hpp"
-#include "stepwell/session/fetch.hpp"
-#include "stepwell/session/hook.hpp"
 
 #include <cstddef>
 #include <cstdint>

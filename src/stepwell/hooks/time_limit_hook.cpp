@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/time_limit_hook.hpp"
 
+#include "stepwell/base/detail/time_after.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/time_after.hpp"
-#include "stepwell/hooks/value_text.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/setting.hpp"
-#include "stepwell/session/session_signals.hpp"
+#include "stepwell/hook/session_signals.hpp"
 
 #include <memory>
 

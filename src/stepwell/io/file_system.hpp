@@ -6,8 +6,8 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/result.hpp"
+#include "stepwell/io/detail/file_lock.hpp"
 #include "stepwell/io/file.hpp"
-#include "stepwell/io/file_lock.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/pool.hpp"
 
+#include "stepwell/base/detail/start_thread.hpp"
+#include "stepwell/base/detail/thread_name.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/start_thread.hpp"
-#include "stepwell/base/thread_name.hpp"
-#include "stepwell/io/pool_executor.hpp"
+#include "stepwell/io/detail/pool_executor.hpp"
 
 #include <exception>
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/log.hpp"
-#include "stepwell/io/failure.hpp"
+#include "stepwell/io/detail/failure.hpp"
+#include "stepwell/io/detail/posix_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/path.hpp"
-#include "stepwell/io/posix_file.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

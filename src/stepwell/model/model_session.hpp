@@ -3,19 +3,19 @@
 // A raw session over the user's own type: anything with `step(args...)` and `variables()`.
 #pragma once
 
+#include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/type_key.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/coro/awaited.hpp"
-#include "stepwell/model/model_feeds.hpp"
+#include "stepwell/coro/detail/awaited.hpp"
+#include "stepwell/creation/local_master.hpp"
+#include "stepwell/creation/session_config.hpp"
+#include "stepwell/creation/session_creator.hpp"
+#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/hook/stateful_hook.hpp"
+#include "stepwell/model/detail/model_feeds.hpp"
 #include "stepwell/model/model_traits.hpp"
-#include "stepwell/session/local_master.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/raw_session.hpp"
-#include "stepwell/session/session_config.hpp"
-#include "stepwell/session/session_creator.hpp"
 #include "stepwell/session/singular_monitored_session.hpp"
-#include "stepwell/session/stateful_hook.hpp"
 
 #include <atomic>
 #include <concepts>

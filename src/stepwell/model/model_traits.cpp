@@ -2,7 +2,7 @@
 #include "stepwell/model/model_traits.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/session/stateful_hook.hpp"
+#include "stepwell/hook/stateful_hook.hpp"
 
 #include <fmt/format.h>
 #include <set>

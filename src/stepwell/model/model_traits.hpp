@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stepwell/base/variable.hpp"
-#include "stepwell/coro/awaited.hpp"
-#include "stepwell/session/fetch.hpp"
+#include "stepwell/coro/detail/awaited.hpp"
+#include "stepwell/hook/fetch.hpp"
 
 #include <concepts>
 #include <cstdint>

@@ -7,9 +7,9 @@
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/data/range_source.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/session/session_metrics.hpp"
+#include "stepwell/hook/session_metrics.hpp"
+#include "stepwell/hook/stop.hpp"
 #include "stepwell/session/step_result.hpp"
-#include "stepwell/session/stop.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <concepts>

@@ -3,14 +3,14 @@
 // A monitored session inside an asynchronous application: the same loop, awaited.
 #pragma once
 
-#include "stepwell/coro/initiate.hpp"
+#include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/data/range_source.hpp"
-#include "stepwell/session/async_core.hpp"
-#include "stepwell/session/async_driver.hpp"
 #include "stepwell/session/async_options.hpp"
-#include "stepwell/session/async_run.hpp"
-#include "stepwell/session/async_snapshot.hpp"
-#include "stepwell/session/async_steps.hpp"
+#include "stepwell/session/detail/async_core.hpp"
+#include "stepwell/session/detail/async_driver.hpp"
+#include "stepwell/session/detail/async_run.hpp"
+#include "stepwell/session/detail/async_snapshot.hpp"
+#include "stepwell/session/detail/async_steps.hpp"
 #include "stepwell/session/monitored_session.hpp"
 #include "stepwell/session/session_release.hpp"
 

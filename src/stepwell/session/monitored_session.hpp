@@ -4,12 +4,12 @@
 #pragma once
 
 #include "stepwell/coro/generator.hpp"
+#include "stepwell/creation/session_creator.hpp"
+#include "stepwell/creation/session_manager.hpp"
 #include "stepwell/data/range_source.hpp"
-#include "stepwell/session/session_core.hpp"
-#include "stepwell/session/session_creator.hpp"
-#include "stepwell/session/session_manager.hpp"
+#include "stepwell/session/detail/session_core.hpp"
+#include "stepwell/session/detail/step_driver.hpp"
 #include "stepwell/session/step_context.hpp"
-#include "stepwell/session/step_driver.hpp"
 #include "stepwell/session/step_result.hpp"
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // When an awaited session has released its directory: what can be awaited after the session itself is gone.
 #pragma once
 
-#include "stepwell/coro/bell.hpp"
-#include "stepwell/coro/initiate.hpp"
+#include "stepwell/coro/detail/bell.hpp"
+#include "stepwell/coro/detail/initiate.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/system_executor.hpp>

@@ -6,7 +6,7 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/session/retry_policy.hpp"
-#include "stepwell/session/source_lease.hpp"
+#include "stepwell/session/unseekable_policy.hpp"
 
 #include <chrono>
 #include <functional>

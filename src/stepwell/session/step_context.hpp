@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/session/step_driver.hpp"
+#include "stepwell/session/detail/step_driver.hpp"
 
 #include <utility>
 

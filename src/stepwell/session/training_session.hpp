@@ -3,12 +3,16 @@
 // What a loop written once for every session may rely on.
 #pragma once
 
-#include "stepwell/session/stop.hpp"
+#include "stepwell/hook/stop.hpp"
+#include "stepwell/threads/queue_runner.hpp"
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <ranges>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace stepwell {
 
@@ -36,5 +40,13 @@ template<class Session, class Source>
 concept steps_from = training_session<Session> && requires(Session& session, Source& source) {
   { session.steps(source) } -> std::ranges::input_range;
 };
+
+/// Returns no threads: a monitored session starts the queue runners of its scaffold itself.
+/// @see `start_queue_runners(queue_runner::session_key, coordinator&, ...)`
+template<training_session Session>
+std::vector<coordinated_thread> start_queue_runners(const Session& /*session*/, coordinator& /*threads*/,
+                                                    std::span<const std::shared_ptr<queue_runner>> /*runners*/) {
+  return {};
+}
 
 }  // namespace stepwell

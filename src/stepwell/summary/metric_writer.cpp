@@ -3,9 +3,9 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/format/utf8.hpp"
-#include "stepwell/summary/output.hpp"
-#include "stepwell/summary/text_log.hpp"
+#include "stepwell/format/text/detail/utf8.hpp"
+#include "stepwell/summary/detail/output.hpp"
+#include "stepwell/summary/detail/text_log.hpp"
 
 #include <fmt/format.h>
 #include <chrono>

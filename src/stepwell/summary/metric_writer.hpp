@@ -7,8 +7,8 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/setting.hpp"
 #include "stepwell/base/status.hpp"
-#include "stepwell/format/metric_line.hpp"
-#include "stepwell/io/byte_queue.hpp"
+#include "stepwell/format/text/detail/metric_line.hpp"
+#include "stepwell/io/detail/byte_queue.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
 

@@ -3,7 +3,7 @@
 // One writer a directory: the hooks of a session, and the sessions of a process, write one file there.
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/summary/writer_core.hpp"
+#include "stepwell/summary/detail/writer_core.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/summary/writer.hpp"
 
+#include "stepwell/base/detail/memory_shortage.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/memory_shortage.hpp"
-#include "stepwell/format/event.hpp"
-#include "stepwell/format/hparams.hpp"
-#include "stepwell/format/png.hpp"
-#include "stepwell/format/run_metadata.hpp"
-#include "stepwell/format/summary_values.hpp"
-#include "stepwell/format/utf8.hpp"
+#include "stepwell/format/events/detail/hparams.hpp"
+#include "stepwell/format/events/detail/png.hpp"
+#include "stepwell/format/events/detail/run_metadata.hpp"
+#include "stepwell/format/events/detail/summary_values.hpp"
+#include "stepwell/format/events/event.hpp"
+#include "stepwell/format/text/detail/utf8.hpp"
 #include "stepwell/kernel/histogram.hpp"
+#include "stepwell/summary/detail/writer_core.hpp"
 #include "stepwell/summary/metric_writer.hpp"
-#include "stepwell/summary/writer_core.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -8,10 +8,10 @@
 #include "stepwell/base/run_metadata.hpp"
 #include "stepwell/base/setting.hpp"
 #include "stepwell/base/status.hpp"
-#include "stepwell/format/hparam_value.hpp"
-#include "stepwell/format/scalar_event.hpp"
-#include "stepwell/format/session_status.hpp"
-#include "stepwell/io/byte_queue.hpp"
+#include "stepwell/format/events/detail/scalar_event.hpp"
+#include "stepwell/format/events/hparam_value.hpp"
+#include "stepwell/format/events/session_status.hpp"
+#include "stepwell/io/detail/byte_queue.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
 
@@ -122,9 +122,9 @@ public:
   void add_run_metadata(const run_metadata& observed, std::string_view tag, std::int64_t step);
   void add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step);
 
-  /// Any values, as one event; <stepwell/format/summary.hpp> has them.
+  /// Any values, as one event; <stepwell/format/events/summary.hpp> has them.
   void add_summary(format::summary values, std::int64_t step);
-  /// Any event, see <stepwell/format/event.hpp>; a wall_time of 0 becomes now.
+  /// Any event, see <stepwell/format/events/event.hpp>; a wall_time of 0 becomes now.
   void add_event(format::event happened);
   /// An Event message as it is. Nothing in it is looked at.
   void add_event_bytes(std::span<const std::byte> event);

@@ -2,7 +2,7 @@
 //
 // The state of LibTorch's optimisers as variables.
 #include "stepwell/base/error.hpp"
-#include "stepwell/torch/copied_tensor.hpp"
+#include "stepwell/torch/detail/copied_tensor.hpp"
 #include "stepwell/torch/torch.hpp"
 
 #include <torch/nn/module.h>

@@ -2,7 +2,7 @@
 #include "stepwell/torch/torch.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/torch/copied_tensor.hpp"
+#include "stepwell/torch/detail/copied_tensor.hpp"
 
 #include <torch/nn/module.h>
 

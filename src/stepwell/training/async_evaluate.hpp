@@ -4,13 +4,13 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/coro/errand.hpp"
-#include "stepwell/coro/initiate.hpp"
+#include "stepwell/coro/detail/errand.hpp"
+#include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/model/restore_model.hpp"
-#include "stepwell/session/async_core.hpp"
-#include "stepwell/session/async_driver.hpp"
+#include "stepwell/session/detail/async_core.hpp"
+#include "stepwell/session/detail/async_driver.hpp"
 #include "stepwell/training/async_evaluate_options.hpp"
-#include "stepwell/training/evaluation_work.hpp"
+#include "stepwell/training/detail/evaluation_work.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 

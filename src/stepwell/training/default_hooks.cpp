@@ -2,9 +2,9 @@
 #include "stepwell/training/default_hooks.hpp"
 
 #include "stepwell/base/cadence_setting.hpp"
+#include "stepwell/base/detail/refuse_negative.hpp"
+#include "stepwell/base/detail/time_after.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/refuse_negative.hpp"
-#include "stepwell/base/time_after.hpp"
 #include "stepwell/checkpoint/latest_checkpoint.hpp"
 
 #include <fmt/format.h>

@@ -6,10 +6,10 @@
 
 #include "stepwell/checkpoint/checkpoints_iterator.hpp"
 #include "stepwell/coro/generator.hpp"
+#include "stepwell/hook/detail/hook_set.hpp"
 #include "stepwell/hooks/final_ops_hook.hpp"
 #include "stepwell/hooks/stop_after_n_evals_hook.hpp"
 #include "stepwell/model/evaluation_session.hpp"
-#include "stepwell/session/hook_set.hpp"
 #include "stepwell/session/monitored_session.hpp"
 #include "stepwell/session/with.hpp"
 #include "stepwell/training/evaluation_options.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/training/evaluation_options.hpp"
 
+#include "stepwell/base/detail/refuse_negative.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/base/refuse_negative.hpp"
 
 #include <fmt/format.h>
 #include <chrono>

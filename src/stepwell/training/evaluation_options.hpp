@@ -9,10 +9,10 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoints_iterator.hpp"
 #include "stepwell/checkpoint/restore.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/stop.hpp"
 #include "stepwell/model/restore_model.hpp"
-#include "stepwell/session/hook.hpp"
 #include "stepwell/session/session_settings.hpp"
-#include "stepwell/session/stop.hpp"
 
 #include <cstdint>
 #include <functional>

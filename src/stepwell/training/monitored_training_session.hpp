@@ -3,12 +3,12 @@
 // The front door: a session with everything around it that training needs (contract CREATE).
 #pragma once
 
-#include "stepwell/base/time_after.hpp"
+#include "stepwell/base/detail/time_after.hpp"
+#include "stepwell/hook/chief_only.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/step_counter_hook.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
 #include "stepwell/model/model_session.hpp"
-#include "stepwell/session/chief_only.hpp"
 #include "stepwell/session/monitored_session.hpp"
 #include "stepwell/training/default_hooks.hpp"
 #include "stepwell/training/training_options.hpp"

@@ -5,16 +5,16 @@
 
 #include "stepwell/base/setting.hpp"
 #include "stepwell/checkpoint/saver_options.hpp"
+#include "stepwell/creation/scaffold.hpp"
+#include "stepwell/creation/session_config.hpp"
 #include "stepwell/hooks/checkpoint_saver_listener.hpp"
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/model/model_traits.hpp"
-#include "stepwell/session/queue_runner.hpp"
+#include "stepwell/session/detail/source_lease.hpp"
 #include "stepwell/session/retry_policy.hpp"
-#include "stepwell/session/scaffold.hpp"
-#include "stepwell/session/session_config.hpp"
-#include "stepwell/session/source_lease.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
+#include "stepwell/threads/queue_runner.hpp"
 
 #include <cstdint>
 #include <functional>

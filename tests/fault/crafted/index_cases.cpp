@@ -3,10 +3,10 @@
 // Crafted indexes of checkpoints, and the data they speak of.
 #include "fault/crafted/scene.hpp"
 
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/record.hpp>
-#include <stepwell/format/table.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/events/event.hpp>
+#include <stepwell/format/events/record.hpp>
 
 #include <array>
 #include <filesystem>

@@ -6,9 +6,9 @@
 #include "fault/crafted/choices.hpp"
 #include "support/file_text.hpp"
 
-#include <stepwell/format/record.hpp>
-#include <stepwell/format/varint.hpp>
-#include <stepwell/kernel/crc32c.hpp>
+#include <stepwell/format/checkpoint/detail/varint.hpp>
+#include <stepwell/format/events/record.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <cstddef>
 #include <cstdint>

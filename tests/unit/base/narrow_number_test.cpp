@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/narrow_table.hpp"
 
-#include <stepwell/base/narrow_number.hpp>
+#include <stepwell/base/detail/narrow_number.hpp>
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/base/type_key.hpp>
+#include <stepwell/base/detail/type_key.hpp>
 
 #include "support/catch.hpp"
 #include "unit/base/type_key_without_rtti.hpp"

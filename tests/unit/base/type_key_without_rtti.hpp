@@ -3,7 +3,7 @@
 // Keys made where there is no run-time type information.
 #pragma once
 
-#include <stepwell/base/type_key.hpp>
+#include <stepwell/base/detail/type_key.hpp>
 
 namespace sw = stepwell;
 

@@ -10,8 +10,8 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/table.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -11,12 +11,12 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/state_file.hpp>
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
 #include <stepwell/checkpoint/saver.hpp>
-#include <stepwell/checkpoint/state_file.hpp>
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/table.hpp>
-#include <stepwell/kernel/crc32c.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <sys/stat.h>
 #include <array>

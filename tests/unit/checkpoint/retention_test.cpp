@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/checkpoint/retention.hpp>
+#include <stepwell/checkpoint/detail/retention.hpp>
 
 #include "support/catch.hpp"
 

@@ -7,7 +7,7 @@
 #include "support/saver_workshop.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/format/chrome_trace.hpp>
+#include <stepwell/format/text/detail/chrome_trace.hpp>
 #include <stepwell/io/atomic_file.hpp>
 #include <stepwell/io/path.hpp>
 #include <stepwell/io/pool.hpp>

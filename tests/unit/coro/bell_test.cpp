@@ -4,8 +4,8 @@
 #include "support/catch.hpp"
 
 #include <stepwell/coro/async_sleep.hpp>
-#include <stepwell/coro/bell.hpp>
-#include <stepwell/coro/helper_threads.hpp>
+#include <stepwell/coro/detail/bell.hpp>
+#include <stepwell/coro/detail/helper_threads.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>

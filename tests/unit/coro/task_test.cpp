@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/coro/sync_wait.hpp>
-#include <stepwell/coro/task.hpp>
+#include <stepwell/coro/detail/sync_wait.hpp>
+#include <stepwell/coro/detail/task.hpp>
 
 #include <concepts>
 #include <memory>

@@ -5,7 +5,7 @@
 
 #include "support/catch.hpp"
 
-#include <stepwell/format/record.hpp>
+#include <stepwell/format/events/record.hpp>
 
 #include <span>
 #include <string>

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 
-#include <stepwell/format/chrome_trace.hpp>
+#include <stepwell/format/text/detail/chrome_trace.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -6,8 +6,8 @@
 #include "support/sha256.hpp"
 #include "support/testdata.hpp"
 
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/hparams.hpp>
+#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/event.hpp>
 
 #include <google/protobuf/empty.pb.h>
 #include <google/protobuf/message.h>

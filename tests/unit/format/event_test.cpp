@@ -5,9 +5,9 @@
 #include "support/file_text.hpp"
 
 #include <stepwell/format/proto/event.pb.h>
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/hparams.hpp>
-#include <stepwell/format/summary_values.hpp>
+#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
+#include <stepwell/format/events/event.hpp>
 
 namespace sw = stepwell;
 namespace format = stepwell::format;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.hpp"
 
-#include <stepwell/format/png.hpp>
+#include <stepwell/format/events/detail/png.hpp>
 
 #include <zlib.h>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.hpp"
 
-#include <stepwell/format/little_endian.hpp>
-#include <stepwell/kernel/crc32c.hpp>
+#include <stepwell/format/detail/little_endian.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 namespace sw = stepwell;
 namespace format = stepwell::format;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/format/string_tensor.hpp>
+#include <stepwell/format/checkpoint/detail/string_tensor.hpp>
 
 #include "support/catch.hpp"
 

@@ -2,8 +2,8 @@
 #include "bytes.hpp"
 
 #include <stepwell/format/proto/summary.pb.h>
-#include <stepwell/format/hparams.hpp>
-#include <stepwell/format/summary.hpp>
+#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/summary.hpp>
 
 #include <complex>
 

@@ -7,11 +7,11 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/format/hparams.hpp>
+#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/hook/boundary.hpp>
 #include <stepwell/hooks/nan_tensor_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/boundary.hpp>
 #include <stepwell/session/with.hpp>
 
 #include <limits>

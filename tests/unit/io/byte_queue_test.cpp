@@ -5,8 +5,8 @@
 #include "support/temporary_directory.hpp"
 #include "unit/io/fake_disk.hpp"
 
-#include <stepwell/io/byte_queue.hpp>
-#include <stepwell/io/read_file.hpp>
+#include <stepwell/io/detail/byte_queue.hpp>
+#include <stepwell/io/detail/read_file.hpp>
 
 #include <algorithm>
 #include <atomic>

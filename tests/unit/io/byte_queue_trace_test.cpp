@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/io/byte_queue.hpp>
+#include <stepwell/io/detail/byte_queue.hpp>
 
 namespace sw = stepwell;
 namespace io = stepwell::io;

@@ -3,7 +3,7 @@
 // A byte_queue over a disk in memory that a test can hold up or break.
 #pragma once
 
-#include <stepwell/io/byte_queue.hpp>
+#include <stepwell/io/detail/byte_queue.hpp>
 
 #include <algorithm>
 #include <condition_variable>

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/io/read_file.hpp>
+#include <stepwell/io/detail/read_file.hpp>
 
 #include <string>
 #include <string_view>

@@ -3,8 +3,8 @@
 #include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <stepwell/io/detail/read_file.hpp>
 #include <stepwell/io/file_system.hpp>
-#include <stepwell/io/read_file.hpp>
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -2,8 +2,8 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <stepwell/io/detail/posix_file.hpp>
 #include <stepwell/io/file_system.hpp>
-#include <stepwell/io/posix_file.hpp>
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -2,10 +2,10 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 
-#include <stepwell/base/thread_name.hpp>
-#include <stepwell/coro/sync_wait.hpp>
+#include <stepwell/base/detail/thread_name.hpp>
+#include <stepwell/coro/detail/sync_wait.hpp>
+#include <stepwell/io/detail/pool_executor.hpp>
 #include <stepwell/io/pool.hpp>
-#include <stepwell/io/pool_executor.hpp>
 
 #include <boost/asio/post.hpp>
 

@@ -3,7 +3,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/io/atomic_file.hpp>
-#include <stepwell/io/read_file.hpp>
+#include <stepwell/io/detail/read_file.hpp>
 
 #include <string>
 

@@ -4,7 +4,7 @@
 // shown on a process of its own in tests/fault.
 #include "support/catch.hpp"
 
-#include <stepwell/io/signal_watch.hpp>
+#include <stepwell/io/detail/signal_watch.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

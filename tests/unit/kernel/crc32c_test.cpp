@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/kernel/crc32c.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <array>
 #include <cstring>

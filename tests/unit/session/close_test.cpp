@@ -6,7 +6,7 @@
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
-#include <stepwell/session/boundary.hpp>
+#include <stepwell/hook/boundary.hpp>
 #include <stepwell/session/with.hpp>
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 #include <stepwell/data/fifo_queue.hpp>
 #include <stepwell/data/shuffle_queue.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/coordinator.hpp>
-#include <stepwell/session/queue_runner.hpp>
+#include <stepwell/threads/coordinator.hpp>
+#include <stepwell/threads/queue_runner.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -6,7 +6,7 @@
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
-#include <stepwell/session/queue_runner.hpp>
+#include <stepwell/threads/queue_runner.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -7,7 +7,7 @@
 #include "support/shared_model.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/saver_notes.hpp>
+#include <stepwell/checkpoint/detail/saver_notes.hpp>
 #include <stepwell/model/restore_model.hpp>
 #include <stepwell/session/singular_monitored_session.hpp>
 

@@ -4,7 +4,7 @@
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/summary/event_file.hpp>
+#include <stepwell/summary/detail/event_file.hpp>
 
 namespace sw = stepwell;
 namespace summary = stepwell::summary;

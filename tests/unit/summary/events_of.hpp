@@ -6,8 +6,8 @@
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/record.hpp>
+#include <stepwell/format/events/event.hpp>
+#include <stepwell/format/events/record.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -8,9 +8,9 @@
 
 #include <tool/run_stats.hpp>
 
-#include <stepwell/format/bundle.hpp>
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/table.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/events/event.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <chrono>

@@ -5,9 +5,9 @@
 #include "support/testdata.hpp"
 #include "tool_run.hpp"
 
-#include <stepwell/format/event.hpp>
-#include <stepwell/format/record.hpp>
-#include <stepwell/format/summary_values.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
+#include <stepwell/format/events/event.hpp>
+#include <stepwell/format/events/record.hpp>
 
 #include <cmath>
 #include <filesystem>

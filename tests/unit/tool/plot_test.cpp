@@ -7,7 +7,7 @@
 #include <tool/plot.hpp>
 #include <tool/series.hpp>
 
-#include <stepwell/format/summary_values.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <limits>

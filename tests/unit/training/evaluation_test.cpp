@@ -9,9 +9,9 @@
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
 #include <stepwell/data/range_source.hpp>
+#include <stepwell/hook/boundary.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
 #include <stepwell/hooks/feed_fn_hook.hpp>
-#include <stepwell/session/boundary.hpp>
 #include <stepwell/training/evaluation.hpp>
 
 #include <cstddef>

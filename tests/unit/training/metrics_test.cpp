@@ -4,7 +4,7 @@
 #include "support/session_rig.hpp"
 
 #include <stepwell/data/fifo_queue.hpp>
-#include <stepwell/session/queue_runner.hpp>
+#include <stepwell/threads/queue_runner.hpp>
 
 #include <atomic>
 #include <cerrno>

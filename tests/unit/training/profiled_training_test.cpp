@@ -6,9 +6,9 @@
 #include "support/session_rig.hpp"
 #include "support/timeline_reading.hpp"
 
+#include <stepwell/hook/chief_only.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/profiler_hook.hpp>
-#include <stepwell/session/chief_only.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <memory>

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/creation/detail/readiness.hpp"
+
+#include "stepwell/base/detail/time_after.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/creation/session_manager.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace stepwell::detail {
+
+unreadiness not_initialized(const std::vector<std::string>& names) {
+  if (names.empty()) { return {}; }
+  return fmt::format("Variables not initialized: {}", fmt::join(names, ", "));
+}
+
+unreadiness reason_of_refusal(const failed_precondition_error& failure) {
+  if (failure.cause().message.find("uninitialized") != std::string::npos) { return failure.cause().message; }
+  log_warning(std::string("asking whether the model is ready failed: ") + failure.what());
+  throw failure;
+}
+
+std::string described(bool has_init_op, bool has_init_fn) {
+  return fmt::format("init_op: {}, init_fn: {}", has_init_op ? "given" : "none", has_init_fn ? "given" : "none");
+}
+
+void throw_not_ready(std::string_view for_what, const std::string& init, const unreadiness& reason) {
+  throw failed_precondition_error(
+      fmt::format("Init operations did not make model ready{}{}. {}. {}", for_what.empty() ? "" : " ", for_what, init, reason));
+}
+
+void throw_nothing_to_begin_with() {
+  throw failed_precondition_error(
+      "Model is not initialized and no init_op or init_fn or local_init_op was given, no checkpoint "
+      "is there, and what it held at the start was not kept; give one of them");
+}
+
+std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from, seconds_value recovery_wait) {
+  const auto look = [&] { return from.checkpoint_dir.empty() ? creation.find_checkpoint() : find_newest_whole(from.checkpoint_dir); };
+  auto found = look();
+  if (found || !from.wait_for_checkpoint) { return found; }
+  auto& time = *creation.time();
+  const auto until = time_after(time.now(), from.max_wait_secs);
+  while (!found && time.now() < until) {
+    const auto next = std::min(time_after(time.now(), recovery_wait), until);
+    if (creation.signals().wait_for_stop(time, next)) {
+      if (!creation.signals().stop_requested()) { throw cancelled_error("nobody waits for a checkpoint any more", from.checkpoint_dir); }
+      throw cancelled_error("a stop was asked for while waiting for a checkpoint", from.checkpoint_dir);
+    }
+    found = look();
+  }
+  return found;
+}
+
+bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from, seconds_value recovery_wait) {
+  if (!from.checkpoint_dir.empty() && !from.checkpoint_filename_with_path.empty()) {
+    throw invalid_argument_error("checkpoint_dir and checkpoint_filename_with_path cannot both be given");
+  }
+  if (!from.checkpoint_filename_with_path.empty()) {
+    creation.restore(variables(), checkpoint_reader(from.checkpoint_filename_with_path));
+    return true;
+  }
+  const auto found = find_or_wait(creation, from, recovery_wait);
+  if (found) { creation.restore(variables(), *found); }
+  return found.has_value();
+}
+
+ready_wait::ready_wait(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause)
+    : creation_(creation), max_wait_secs_(max_wait ? max_wait->count() : 0), pause_(pause),
+      until_(max_wait ? time_after(creation.time()->now(), *max_wait) : clock::time_point::max()) {}
+
+void ready_wait::once_more(const unreadiness& reason) const {
+  const auto next = time_after(creation_.time()->now(), pause_);
+  if (until_ < next) { give_up(reason); }
+  log_info("waiting for the session to be ready: " + reason);
+  if (creation_.signals().wait_for_stop(*creation_.time(), next)) { give_up(reason); }
+}
+
+void ready_wait::give_up(const unreadiness& reason) const {
+  if (creation_.signals().stop_requested()) {
+    throw cancelled_error("a stop was asked for while waiting for the session to be ready: " + reason);
+  }
+  if (creation_.signals().interrupted()) { throw cancelled_error("nobody waits for the session to be ready any more: " + reason); }
+  throw deadline_exceeded_error(fmt::format("Session was not ready after waiting {:g} secs. {}", max_wait_secs_, reason));
+}
+
+}  // namespace stepwell::detail

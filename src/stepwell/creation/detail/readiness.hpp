@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session manager asks and says: is it ready, and why not (contract SM-2).
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/function_ref.hpp"
+#include "stepwell/base/setting.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/creation/session_creation.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepwell {
+
+struct restore_from;
+
+/// What operations on a raw session are called with: its model or graph, or the raw session itself where it has neither.
+template<class Raw>
+[[nodiscard]] auto& subject_in_raw(Raw& raw) noexcept {
+  if constexpr (requires { raw.subject(); }) {
+    return raw.subject();
+  } else {
+    return raw;
+  }
+}
+template<class Raw>
+using subject_of = std::remove_reference_t<decltype(subject_in_raw(std::declval<Raw&>()))>;
+
+namespace detail {
+
+/// Why something is not ready; empty: it is.
+using unreadiness = std::string;
+
+/// "Variables not initialized: a, b"; empty for no names.
+[[nodiscard]] unreadiness not_initialized(const std::vector<std::string>& names);
+/// A failed ready operation: the reason if it says that something is uninitialized, else the failure goes on.
+[[nodiscard]] unreadiness reason_of_refusal(const failed_precondition_error& failure);
+
+template<class Ready, class Subject>
+[[nodiscard]] unreadiness not_ready(const Ready& ready_op, const Subject& subject) {
+  if (!ready_op) { return {}; }
+  try {
+    return not_initialized(ready_op(subject));
+  } catch (const failed_precondition_error& failure) { return reason_of_refusal(failure); }
+}
+
+/// How it was to be initialised, for messages.
+[[nodiscard]] std::string described(bool has_init_op, bool has_init_fn);
+[[noreturn]] void throw_not_ready(std::string_view for_what, const std::string& init, const unreadiness& reason);
+[[noreturn]] void throw_nothing_to_begin_with();
+
+/// The newest whole checkpoint of the directory, or what the session's settings find; waits for one if asked to.
+[[nodiscard]] std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from,
+                                                            seconds_value recovery_wait);
+/// Restores `variables()` and all else from what `from` says (SM-4); true if something was restored.
+[[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
+                            seconds_value recovery_wait);
+
+/// A worker's wait for its chief.
+class ready_wait {
+public:
+  ready_wait(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause);
+
+  [[nodiscard]] clock::time_point until() const noexcept { return until_; }
+  /// Until the next look. @errors As `session_manager::wait_for_session`.
+  void once_more(const unreadiness& reason) const;
+  [[noreturn]] void give_up(const unreadiness& reason) const;
+
+private:
+  session_creation& creation_;
+  double max_wait_secs_;
+  seconds_value pause_;
+  clock::time_point until_;
+};
+
+}  // namespace detail
+}  // namespace stepwell

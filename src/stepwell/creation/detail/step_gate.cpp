@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/creation/detail/step_gate.hpp"
+
+#include <cassert>
+
+namespace stepwell {
+
+void step_gate::enter(entry as) {
+  std::unique_lock lock(mutex_);
+  if (first_ == nullptr && is_open_for(as)) { return admit(as); }
+  waiter me{as};
+  (first_ == nullptr ? first_ : last_->next) = &me;
+  last_ = &me;
+  me.admitted.wait(lock, [&] { return me.is_in; });
+}
+
+void step_gate::leave(entry as) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (as == entry::alone) {
+    assert(has_one_alone_);
+    has_one_alone_ = false;
+  } else {
+    assert(sharing_ > 0);
+    --sharing_;
+  }
+  while (first_ != nullptr && is_open_for(first_->as)) {
+    waiter& next = *first_;
+    first_ = next.next;
+    admit(next.as);
+    next.is_in = true;
+    next.admitted.notify_one();  // under the lock: once it is released, `next` is gone
+  }
+}
+
+int step_gate::waiting() const {
+  const std::lock_guard lock(mutex_);
+  int count = 0;
+  for (const auto* one = first_; one != nullptr; one = one->next) { ++count; }
+  return count;
+}
+
+void step_gate::admit(entry as) noexcept {
+  if (as == entry::alone) {
+    has_one_alone_ = true;
+  } else {
+    ++sharing_;
+  }
+}
+
+}  // namespace stepwell

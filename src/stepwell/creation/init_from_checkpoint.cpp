@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/creation/init_from_checkpoint.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/hook/stateful_hook.hpp"
+#include "stepwell/io/file_system.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+#include <string_view>
+
+namespace stepwell {
+namespace {
+
+using name_pair = checkpoint_name_map::value_type;
+
+bool is_prefix(std::string_view name) noexcept { return name.ends_with('/'); }
+/// "/" is everything.
+std::string_view below(std::string_view prefix) noexcept { return prefix == "/" ? std::string_view() : prefix; }
+bool is_ours(std::string_view name) noexcept { return name == global_step_name || name.starts_with(reserved_prefix); }
+
+void check(const checkpoint_name_map& names) {
+  if (names.empty()) {
+    throw invalid_argument_error("init_from_checkpoint: the map names nothing to restore; {{\"/\", \"/\"}} is everything");
+  }
+  for (const auto& [theirs, ours] : names) {
+    if (theirs.empty() || ours.empty()) { throw invalid_argument_error("init_from_checkpoint: a name in the map is empty"); }
+    if (is_prefix(theirs) != is_prefix(ours)) {
+      throw invalid_argument_error(
+          fmt::format("init_from_checkpoint: \"{}\" -> \"{}\" maps a name to a prefix; end both with \"/\", "
+                      "or none",
+                      theirs, ours));
+    }
+    if (is_ours(ours)) {
+      throw invalid_argument_error(fmt::format("init_from_checkpoint: \"{}\" is the session's own; a warm start does not set it", ours));
+    }
+  }
+}
+
+/// What the checkpoint calls our `name`, if `pair` names it.
+std::optional<std::string> their_name(const name_pair& pair, std::string_view name) {
+  const auto& [theirs, ours] = pair;
+  if (!is_prefix(ours)) { return name == ours ? std::optional(theirs) : std::nullopt; }
+  const auto prefix = below(ours);
+  if (!name.starts_with(prefix)) { return std::nullopt; }
+  return std::string(below(theirs)).append(name.substr(prefix.size()));
+}
+
+/// The variables that `names` names, and what the checkpoint calls them.
+struct chosen {
+  variable_list variables;
+  restore_options how;
+};
+
+chosen choose(const checkpoint_name_map& names, const variable_list& variables) {
+  chosen all;
+  std::vector<bool> is_used(names.size());
+  for (const auto& variable : variables) {
+    if (is_ours(variable.name())) { continue; }
+    bool is_chosen = false;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto theirs = their_name(names[i], variable.name());
+      if (!theirs) { continue; }
+      is_used[i] = true;
+      if (std::exchange(is_chosen, true)) { continue; }
+      all.variables.push_back(variable);
+      all.how.names.emplace(variable.name(), std::move(*theirs));
+    }
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (is_used[i]) { continue; }
+    throw invalid_argument_error(fmt::format("init_from_checkpoint: no variable of the model is called \"{}\"{}", names[i].second,
+                                             is_prefix(names[i].second) ? ", or anything below it" : ""));
+  }
+  return all;
+}
+
+checkpoint_reader open(const std::string& from, std::shared_ptr<io::file_system> files) {
+  if (!files) { files = io::posix_file_system(); }
+  const auto info = files->stat(from);
+  if (!info || !info.value().is_directory) { return checkpoint_reader(from, std::move(files)); }
+  if (auto newest = find_newest_whole(from, default_checkpoint_basename, std::move(files))) { return std::move(*newest); }
+  throw not_found_error("init_from_checkpoint: there is no checkpoint in this directory", from);
+}
+
+}  // namespace
+
+init_from_checkpoint::init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options)
+    : from_(std::move(prefix_or_directory)), names_(std::move(names)), options_(std::move(options)) {
+  check(names_);
+}
+
+restore_report init_from_checkpoint::apply(const variable_list& variables) const {
+  auto [ours, how] = choose(names_, variables);
+  how.allow_missing = options_.allow_missing;
+  const auto source = open(from_, options_.files);
+  auto report = restore(ours, source, how);
+  log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));
+  if (!report.missing.empty()) {
+    log_warning(fmt::format("{} lacks, and these keep their value: {}", source.prefix(), fmt::join(report.missing, ", ")));
+  }
+  return report;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/creation/local_master.hpp"
+
+#include "stepwell/base/error.hpp"
+
+#include <fmt/format.h>
+#include <atomic>
+#include <cassert>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string_view>
+
+namespace stepwell {
+
+/// What all seats share. `is_ready` and `generation` are written with the gate entered alone and under `mutex`: either is
+/// enough to read them.
+class local_master {
+public:
+  local_master(std::string called, const master_subject& of) : name(std::move(called)), subject(of) {}
+
+  const std::string name;
+  const master_subject subject;
+  step_gate gate;
+  std::int64_t step = 0;  // atomic, but for those inside
+  std::mutex mutex;
+  std::condition_variable ready_changed;
+  bool is_ready = false;
+  std::uint64_t generation = 0;
+  int seats = 0;           // guarded by the registry's mutex
+  bool has_chief = false;  // guarded by the registry's mutex
+};
+
+namespace {
+
+constexpr std::string_view scheme = "local:";
+
+/// Masters by name, for the whole process; an entry is there as long as somebody sits at it.
+struct master_registry {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<local_master>, std::less<>> masters;
+};
+
+master_registry& registry() {
+  static master_registry all;
+  return all;
+}
+
+[[noreturn]] void refuse_second_chief(const std::string& name) {
+  throw failed_precondition_error(
+      fmt::format("the master \"{}\" has a chief already; close that session first, or make this one a "
+                  "worker (is_chief = false)",
+                  name));
+}
+
+}  // namespace
+
+void check_master_name(const std::string& master) {
+  if (master.empty() || (master.starts_with(scheme) && master.size() > scheme.size())) { return; }
+  throw invalid_argument_error(
+      fmt::format("there is no master \"{}\"; possible are: none (this session alone), and \"local:NAME\" "
+                  "(the sessions of this process that name the same)",
+                  master));
+}
+
+int sessions_at(const std::string& master) {
+  const std::lock_guard lock(registry().mutex);
+  const auto found = registry().masters.find(master);
+  return found == registry().masters.end() ? 0 : found->second->seats;
+}
+
+master_seat::master_seat(const session_target& target, const master_subject& subject) : target_(target), subject_(subject) {
+  check_master_name(target_.master);
+  assert(!target_.master.empty());
+  take();
+}
+
+void master_seat::take() {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.masters.find(target_.master);
+  if (found == all.masters.end()) {
+    master_ = std::make_shared<local_master>(target_.master, subject_);
+    all.masters.emplace(target_.master, master_);
+  } else if (found->second->subject != subject_) {
+    throw invalid_argument_error(
+        fmt::format("the master \"{}\" is in use for another model. All sessions on it reference the same "
+                    "model object; name another master for this one",
+                    target_.master));
+  } else if (target_.is_chief && found->second->has_chief) {
+    refuse_second_chief(target_.master);
+  } else {
+    master_ = found->second;
+  }
+  ++master_->seats;
+  master_->has_chief |= target_.is_chief;
+}
+
+void master_seat::close() noexcept {
+  if (is_closed()) { return; }
+  assert(depth_ == 0);
+  left_at_ = global_step();
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (target_.is_chief) { master_->has_chief = false; }
+  if (--master_->seats == 0) { all.masters.erase(all.masters.find(master_->name)); }
+  master_.reset();
+}
+
+local_master& master_seat::master() const {
+  if (is_closed()) {
+    throw failed_precondition_error(fmt::format("this session has left the master \"{}\"; make a new one to go on", target_.master));
+  }
+  return *master_;
+}
+
+void master_seat::go_in(step_gate::entry as) {
+  if (depth_ == 0) {
+    master().gate.enter(as);
+    entered_ = as;
+  } else if (as == step_gate::entry::alone && entered_ == step_gate::entry::shared) {
+    throw failed_precondition_error("inside a step that others may share there is no being alone; ask for it between two steps");
+  }
+  ++depth_;
+}
+
+void master_seat::go_out() noexcept {
+  if (--depth_ == 0) { master_->gate.leave(entered_); }
+}
+
+master_scope master_seat::enter() {
+  go_in(subject_.steps_are_concurrent ? step_gate::entry::shared : step_gate::entry::alone);
+  master_scope inside(*this);
+  if (!master_->is_ready) { throw aborted_error(fmt::format("the chief of \"{}\" has not made the model ready", target_.master)); }
+  if (generation_ != master_->generation) {
+    throw aborted_error(fmt::format("the chief of \"{}\" has made the model ready anew, at step {}, since this session joined",
+                                    target_.master, global_step()));
+  }
+  return inside;
+}
+
+master_scope master_seat::enter_alone() {
+  go_in(step_gate::entry::alone);
+  return master_scope(*this);
+}
+
+std::int64_t master_seat::global_step() const noexcept {
+  return is_closed() ? left_at_ : std::atomic_ref(master_->step).load(std::memory_order_relaxed);
+}
+
+std::int64_t& master_seat::shared_step() noexcept { return master_->step; }
+
+void master_seat::set_global_step(std::int64_t step) noexcept { std::atomic_ref(master_->step).store(step, std::memory_order_relaxed); }
+
+master_scope master_seat::begin_preparing() {
+  if (!target_.is_chief) {
+    throw failed_precondition_error(
+        fmt::format("a worker at \"{}\" waits for the chief; it does not make the model ready", target_.master));
+  }
+  if (is_closed()) { take(); }
+  auto inside = enter_alone();
+  const std::lock_guard lock(master_->mutex);
+  master_->is_ready = false;
+  generation_ = ++master_->generation;
+  return inside;
+}
+
+void master_seat::end_preparing(std::int64_t step) {
+  set_global_step(step);
+  {
+    const std::lock_guard lock(master_->mutex);
+    master_->is_ready = true;
+  }
+  master_->ready_changed.notify_all();
+}
+
+bool master_seat::is_chief_ready() const {
+  auto& shared = master();
+  const std::lock_guard lock(shared.mutex);
+  return shared.is_ready;
+}
+
+bool master_seat::wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
+  auto& shared = master();
+  const auto wake = [&shared] {
+    { const std::lock_guard held(shared.mutex); }  // not between a waiter's look and its wait
+    shared.ready_changed.notify_all();
+  };
+  const std::stop_callback on_stop(signals.stop_token(), wake);  // before the lock: it may run here and now
+  const std::stop_callback on_interruption(signals.interruption_token(), wake);
+  std::unique_lock lock(shared.mutex);
+  time.wait_until(lock, shared.ready_changed, until, [&] { return shared.is_ready || signals.stop_requested() || signals.interrupted(); });
+  return shared.is_ready;
+}
+
+void master_seat::join() noexcept {
+  assert(depth_ > 0);
+  generation_ = master_->generation;
+}
+
+}  // namespace stepwell

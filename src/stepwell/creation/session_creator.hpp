@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who makes raw sessions, first and at every recovery: a chief, a worker, or a type of the user's (contract CREATOR).
+#pragma once
+
+#include "stepwell/creation/scaffold.hpp"
+#include "stepwell/creation/session_config.hpp"
+#include "stepwell/creation/session_creation.hpp"
+#include "stepwell/creation/session_manager.hpp"
+#include "stepwell/hook/raw_session.hpp"
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// Anything with `create_session()`, or `create_session(session_creation&)` where it restores hooks and sources too, that
+/// returns a ready raw session (CREATOR-1).
+template<class Creator>
+concept session_creator = requires(Creator& creator) {
+  { creator.create_session() } -> raw_session;
+} || requires(Creator& creator, session_creation& creation) {
+  { creator.create_session(creation) } -> raw_session;
+};
+
+namespace detail {
+template<class Creator>
+auto create_by(Creator& creator, session_creation& creation) {
+  if constexpr (requires { creator.create_session(creation); }) {
+    return creator.create_session(creation);
+  } else {
+    return creator.create_session();
+  }
+}
+
+/// What makes ready as `with` says, whose defaults are made.
+template<class Raw, class Subject>
+session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery_wait) {
+  with.finalize();
+  return session_manager<Raw>({with.local_init_op(), with.ready_op(), with.ready_for_local_init_op(), recovery_wait});
+}
+}  // namespace detail
+
+/// The raw session that `Creator` makes.
+template<session_creator Creator>
+using created_by = decltype(detail::create_by(std::declval<Creator&>(), std::declval<session_creation&>()));
+
+/// The raw session over a model or graph; each kind says it for its own.
+template<class Subject>
+struct raw_session_over;
+template<class Subject>
+using raw_session_over_t = typename raw_session_over<Subject>::type;
+
+struct chief_session_options {
+  session_target target = {};
+  restore_from restore = {};
+  bool keep_initial_state = true;
+  /// See `session_manager_options`.
+  seconds_value recovery_wait = 1;
+};
+
+/// Restores or initialises (CREATOR-2).
+/// @lifetime The subject must outlive it.
+template<class Subject>
+class chief_session_creator {
+public:
+  using raw_type = raw_session_over_t<Subject>;
+
+  explicit chief_session_creator(Subject& subject, std::type_identity_t<std::shared_ptr<scaffold<Subject>>> with = nullptr,
+                                 chief_session_options options = {})
+      : subject_(&subject), scaffold_(std::move(with)), options_(std::move(options)) {
+    options_.target.is_chief = true;
+  }
+
+  [[nodiscard]] raw_type create_session(session_creation& creation) {
+    scaffold<Subject> own;
+    auto& with = scaffold_ ? *scaffold_ : own;
+    const auto manager = detail::manager_for<raw_type>(with, options_.recovery_wait);
+    raw_type raw(*subject_, options_.target);
+    manager.prepare_session(raw, creation, options_.restore, {with.init_op(), with.init_fn(), options_.keep_initial_state});
+    return raw;
+  }
+
+private:
+  Subject* subject_;
+  std::shared_ptr<scaffold<Subject>> scaffold_;
+  chief_session_options options_;
+};
+
+struct worker_session_options {
+  session_target target = {};
+  /// How long to wait for the chief; TensorFlow's default of this class, not of MonitoredTrainingSession (CREATOR-3).
+  seconds_value max_wait_secs = 1800;
+  seconds_value recovery_wait = 1;
+};
+
+/// Waits for the chief (CREATOR-3).
+/// @lifetime The subject must outlive it.
+template<class Subject>
+class worker_session_creator {
+public:
+  using raw_type = raw_session_over_t<Subject>;
+
+  explicit worker_session_creator(Subject& subject, std::type_identity_t<std::shared_ptr<scaffold<Subject>>> with = nullptr,
+                                  worker_session_options options = {})
+      : subject_(&subject), scaffold_(std::move(with)), options_(std::move(options)) {
+    options_.target.is_chief = false;
+  }
+
+  [[nodiscard]] raw_type create_session(session_creation& creation) {
+    scaffold<Subject> own;
+    const auto manager = detail::manager_for<raw_type>(scaffold_ ? *scaffold_ : own, options_.recovery_wait);
+    raw_type raw(*subject_, options_.target);
+    manager.wait_for_session(raw, creation, options_.max_wait_secs);
+    return raw;
+  }
+
+private:
+  Subject* subject_;
+  std::shared_ptr<scaffold<Subject>> scaffold_;
+  worker_session_options options_;
+};
+
+/// Any creator of `Raw`, chosen at run time.
+template<raw_session Raw>
+class any_session_creator {
+public:
+  template<session_creator Creator>
+    requires std::same_as<created_by<Creator>, Raw>
+  explicit(false) any_session_creator(Creator creator)
+      : create_([held = std::make_shared<Creator>(std::move(creator))](session_creation& creation) {
+          return detail::create_by(*held, creation);
+        }) {}
+
+  [[nodiscard]] Raw create_session(session_creation& creation) { return create_(creation); }
+
+private:
+  std::function<Raw(session_creation&)> create_;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/format/events/detail/message_cost.hpp"
+
+#include "stepwell/format/checkpoint/detail/varint.hpp"
+
+#include <google/protobuf/descriptor.h>
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace stepwell::format {
+namespace {
+
+namespace pb = ::google::protobuf;
+
+constexpr std::size_t of_message = 600;  // protobuf's object and ours
+constexpr std::size_t of_text = 100;     // the same, besides the letters
+constexpr std::size_t of_number = 16;    // of a repeated field that grows
+constexpr int deepest = 100;             // protobuf's own limit
+
+/// Adds up what a message costs until the budget is spent.
+class cost_counter {
+public:
+  explicit cost_counter(std::size_t budget) : budget_(budget) {}
+
+  /// Returns false once the budget is spent, and true where the bytes end or are no message.
+  bool count(const pb::Descriptor& type, std::string_view bytes, int depth) {
+    while (!bytes.empty()) {
+      const auto tag = take_varint(bytes);
+      if (!tag) { return true; }
+      const auto* field = type.FindFieldByNumber(static_cast<int>(*tag >> 3U));
+      switch (*tag & 7U) {
+        case 0:
+          if (!take_varint(bytes)) { return true; }
+          break;
+        case 1: bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 8)); break;
+        case 5: bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 4)); break;
+        case 2: {
+          const auto size = take_varint(bytes);
+          if (!size || *size > bytes.size()) { return true; }
+          if (!count_sized(field, bytes.substr(0, *size), depth)) { return false; }
+          bytes.remove_prefix(*size);
+          continue;
+        }
+        default: break;  // the bounds of a group
+      }
+      if (!spend(of_number)) { return false; }
+    }
+    return true;
+  }
+
+private:
+  bool spend(std::size_t cost) {
+    if (cost > budget_) { return false; }
+    budget_ -= cost;
+    return true;
+  }
+
+  bool count_sized(const pb::FieldDescriptor* field, std::string_view bytes, int depth) {
+    if (field == nullptr || field->cpp_type() == pb::FieldDescriptor::CPPTYPE_STRING) { return spend(of_text + bytes.size()); }
+    if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_MESSAGE) {
+      return spend(of_message) && (depth == 0 || count(*field->message_type(), bytes, depth - 1));
+    }
+    const auto ends =
+        std::ranges::count_if(bytes, [](char byte) { return (byte & '\x80') == 0; });  // of varints, or more than there are numbers
+    return spend(is_fixed(*field) ? 2 * bytes.size() : of_number * static_cast<std::size_t>(ends));
+  }
+
+  static bool is_fixed(const pb::FieldDescriptor& field) {
+    const auto type = field.cpp_type();
+    return type == pb::FieldDescriptor::CPPTYPE_FLOAT || type == pb::FieldDescriptor::CPPTYPE_DOUBLE;
+  }
+
+  std::size_t budget_;
+};
+
+}  // namespace
+
+bool is_affordable(const pb::Descriptor& type, std::span<const std::byte> bytes) {
+  constexpr std::size_t base = std::size_t{24} << 20;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return cost_counter(base + 2 * bytes.size()).count(type, text, deepest);
+}
+
+}  // namespace stepwell::format

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal: a run on a timeline. Spans of the points of hooks, of the run and of the boundary, and the metadata of a run
+// whose options ask for a trace (contract RUN-8). Where nobody can ask, all of this is empty.
+#pragma once
+
+#include "stepwell/base/detail/type_name.hpp"
+#include "stepwell/base/run_metadata.hpp"
+#include "stepwell/base/trace.hpp"
+#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/run_options.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+namespace stepwell::detail {
+
+/// A part of a session's work: a span of `recorder`, and so is whatever opens one below, on this thread.
+class traced_part {
+public:
+  traced_part(const std::shared_ptr<trace_recorder>& recorder, std::string_view name) noexcept
+      : scope_(recorder), span_(recorder, name, "session") {}
+
+private:
+  trace_scope scope_;
+  trace_span span_;
+};
+
+struct untraced_part {
+  constexpr untraced_part(const std::shared_ptr<trace_recorder>&, std::string_view) noexcept {}
+};
+
+template<bool Traced>
+using run_part = std::conditional_t<Traced, traced_part, untraced_part>;
+
+enum class hook_point { before_run, after_run, end };
+
+/// "hook my::hook before_run", made when the program is.
+template<class Hook, hook_point Point>
+inline constexpr auto text_of_call = [] {
+  constexpr std::string_view points[] = {" before_run", " after_run", " end"};
+  constexpr std::string_view parts[] = {"hook ", type_name<Hook>(), points[static_cast<std::size_t>(Point)]};
+  std::array<char, parts[0].size() + parts[1].size() + parts[2].size()> text{};
+  std::size_t next = 0;
+  for (const auto part : parts) {
+    for (const char c : part) { text[next++] = c; }
+  }
+  return text;
+}();
+template<class Hook, hook_point Point>
+[[nodiscard]] constexpr std::string_view name_of_call() noexcept {
+  return {text_of_call<Hook, Point>.data(), text_of_call<Hook, Point>.size()};
+}
+
+/// One run whose caller or hooks may ask for a trace. If options do and no hook brought a recorder, it makes one for the
+/// time of the run.
+class run_trace {
+public:
+  explicit run_trace(session_control& control) noexcept : control_(control) {}
+  run_trace(const run_trace&) = delete;
+  run_trace& operator=(const run_trace&) = delete;
+  ~run_trace() {
+    if (own_ && control_.trace() == own_) [[unlikely]] { control_.trace_into(nullptr); }
+  }
+
+  /// What the caller asks for is known before hooks are asked.
+  template<class Caller>
+  void before_hooks(const Caller& caller) {
+    if constexpr (Caller::has_options) {
+      if (asks(*caller.options())) { make_own(); }
+    }
+  }
+  /// Now all is known. What hooks did before one brought a recorder goes there, too.
+  template<class Order>
+  void before_run(const Order& order) {
+    if constexpr (Order::has_options) {
+      if (asks(order.options())) [[unlikely]] { settle(); }
+    }
+  }
+  /// Hooks find in the metadata what was done so far.
+  template<class Order>
+  void after_run(const Order& order) {
+    if constexpr (Order::has_options) {
+      if (wanted_) [[unlikely]] { tell(order.metadata()); }
+    }
+  }
+  /// The caller finds there what the hooks did after the run, too.
+  template<class Order>
+  void after_hooks(const Order& order) {
+    if constexpr (Order::has_options) {
+      if (wanted_) [[unlikely]] { tell_more(order.metadata()); }
+    }
+  }
+
+private:
+  [[nodiscard]] static bool asks(const run_options& options) noexcept {
+    return options.trace_level.value_or(trace_level::none) != trace_level::none;
+  }
+  void make_own();
+  void settle();
+  void tell(run_metadata& observed);
+  void tell_more(run_metadata& observed) const;
+
+  session_control& control_;
+  std::shared_ptr<trace_recorder> own_;
+  std::shared_ptr<trace_recorder> wanted_;  // whose spans the metadata is to have; null: nobody asked
+  std::uint64_t told_ = 0;                  // from this position on it does not have them yet
+};
+
+struct no_run_trace {
+  explicit constexpr no_run_trace(const session_control&) noexcept {}
+  static constexpr void before_hooks(const auto&) noexcept {}
+  static constexpr void before_run(const auto&) noexcept {}
+  static constexpr void after_run(const auto&) noexcept {}
+  static constexpr void after_hooks(const auto&) noexcept {}
+};
+
+template<bool Traced>
+using trace_of_run = std::conditional_t<Traced, run_trace, no_run_trace>;
+
+}  // namespace stepwell::detail

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/hook/detail/session_control.hpp"
+
+#include "stepwell/base/log.hpp"
+#include "stepwell/hook/detail/first_failure.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+
+namespace stepwell {
+
+void refuse_run(bool is_closed) {
+  if (is_closed) { throw failed_precondition_error("run called on a session that is closed; make a new one to go on"); }
+  throw failed_precondition_error("Run called even after should_stop requested. Ask should_stop() before each run");
+}
+
+void throw_rollback(const rollback_request& asked) { throw aborted_error("rolling back: " + asked.why); }
+
+stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexcept try {
+  if (failure == nullptr) { return {stop_cause::error, "an exception outside the session"}; }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const out_of_range_error& end) {
+    return {is_of_data ? stop_cause::end_of_data : stop_cause::error, end.what()};
+  } catch (const nan_loss_error& bad) { return {stop_cause::nan, bad.what()}; } catch (const std::exception& other) {
+    return {stop_cause::error, other.what()};
+  } catch (...) { return {stop_cause::error, "an exception of unknown type"}; }
+} catch (...) {  // no memory for the text
+  return {stop_cause::error, {}};
+}
+
+session_control::session_control(std::shared_ptr<clock> source)
+    : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
+
+session_control::~session_control() = default;
+
+void session_control::add_work(std::shared_ptr<boundary_work> work) {
+  std::erase(former_works_, work);
+  if (std::ranges::find(works_, work) == works_.end()) { works_.push_back(std::move(work)); }
+}
+
+std::shared_ptr<boundary_work>& session_control::kept_work(const void* thing) { return kept_works_[thing]; }
+
+bool session_control::claim(const void* thing) {
+  if (std::ranges::find(claimed_, thing) != claimed_.end()) { return false; }
+  claimed_.push_back(thing);
+  return true;
+}
+
+void session_control::request_save(boundary_work& work) {
+  if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
+}
+
+void session_control::reject_state(std::string why) { rejected_ = std::move(why); }
+
+void session_control::accept_state() noexcept { rejected_.reset(); }
+
+void session_control::request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
+
+void session_control::drop_rollback() noexcept { rollback_.reset(); }
+
+void session_control::set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
+
+void session_control::end_creation() noexcept { former_works_.clear(); }
+
+void session_control::act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
+  detail::first_failure failures;
+  if (signals_->attention()) {
+    failures.attempt([&] { attend(); });
+  }
+  const bool process_ends = signals_->take_save_for_end();
+  if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
+    failures.attempt([&] {
+      if (rejected_) { return warn_not_saved(); }
+      with_state([&](const boundary_state& state) { save(state, std::move(saves), process_ends, until); });
+    });
+  }
+  failures.rethrow();
+}
+
+std::function<void()> session_control::start_flush() const {
+  std::vector<std::function<void()>> waits;
+  for (const auto& work : works_) {
+    if (auto wait = work->start_flush()) { waits.push_back(std::move(wait)); }
+  }
+  if (waits.empty()) { return nullptr; }
+  return [waits = std::move(waits)] {
+    for (const auto& wait : waits) { wait(); }
+  };
+}
+
+void session_control::attend() {
+  signals_->clear_attention();
+  detail::first_failure failures;
+  for (const auto& work : works_) {
+    failures.attempt([&] { work->attend(); });
+  }
+  for (auto& failure : signals_->take_failures()) { failures.add(std::move(failure)); }
+  failures.rethrow();
+}
+
+void session_control::warn_not_saved() const {
+  log_warning(fmt::format("a due checkpoint is not written, for the state is bad: {}", *rejected_));
+}
+
+deadline session_control::deadline_after(clock::duration grace) const {
+  const auto now = clock_->now();
+  return grace < clock::time_point::max() - now ? deadline(*clock_, now + grace) : deadline::never(*clock_);
+}
+
+std::optional<clock::time_point> session_control::end_of_process() const {
+  const auto since = grace_ ? signals_->process_ends() : std::nullopt;
+  if (!since) { return std::nullopt; }
+  return *grace_ < clock::time_point::max() - *since ? *since + *grace_ : clock::time_point::max();
+}
+
+deadline session_control::within_process(const deadline& until) const {
+  const auto end = end_of_process();
+  if (!end || deadline(*clock_, *end).remaining() >= until.remaining()) { return until; }
+  return {*clock_, *end};
+}
+
+void session_control::save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until) {
+  if (process_ends) {
+    for (const auto& work : works_) {
+      const bool is_asked = std::ranges::find(saves, work.get()) != saves.end();
+      if (!is_asked && work->wants_last_save(state.global_step)) { saves.push_back(work.get()); }
+    }
+  }
+  detail::first_failure failures;
+  for (auto* work : saves) {
+    if (!is_worth_saving(state)) { continue; }
+    failures.attempt([&] {
+      while (!work->try_save(state)) { work->wait_ready(within_process(until)); }
+    });
+  }
+  failures.rethrow();
+}
+
+namespace {
+
+std::uint64_t size_of(const variable_list& variables) {
+  std::uint64_t bytes = 0;
+  for (const auto& variable : variables) { bytes += variable.size_bytes(); }
+  return bytes;
+}
+
+}  // namespace
+
+/// Whether a state that is due is saved. Not where the process ends before the save could.
+bool session_control::is_worth_saving(const boundary_state& state) {
+  const auto end = end_of_process();
+  if (!end) { return true; }
+  session_metrics known;
+  report(known);
+  plan_ = plan_preemption({.left = deadline(*clock_, *end).remaining(),
+                           .state_bytes = size_of(state.variables),
+                           .under_way = known.under_way,
+                           .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
+                           .measured_time = known.total_save_time});
+  const auto text = fmt::format("step {}: {}", state.global_step, plan_->to_string());
+  signals_->note_plan(text);
+  const bool is_worth = plan_->choice == preemption_choice::save;
+  log(is_worth ? log_level::info : log_level::warning, "the process is to end; " + text);
+  return is_worth;
+}
+
+void session_control::trace_into(std::shared_ptr<trace_recorder> recorder) noexcept {
+  trace_begin_ = recorder ? recorder->position() : 0;
+  trace_ = std::move(recorder);
+}
+
+void session_control::end_trace() noexcept {
+  if (std::exchange(trace_, nullptr) == nullptr) { return; }
+  for (const auto& work : works_) {
+    try {
+      work->end_trace();
+    } catch (const std::exception& failure) { log_warning(fmt::format("at the end of a traced run: {}", failure.what())); } catch (...) {
+      log_warning("at the end of a traced run: an exception of unknown type");
+    }
+  }
+}
+
+void session_control::begin_creation() {
+  former_works_ = all_works();
+  works_.clear();
+  claimed_.clear();
+  restored_from_.reset();
+  saves_.clear();
+}
+
+std::vector<std::shared_ptr<boundary_work>> session_control::all_works() const {
+  auto all = former_works_;
+  all.insert(all.end(), works_.begin(), works_.end());
+  return all;
+}
+
+void session_control::drain(const deadline& until) {
+  detail::first_failure failures;
+  for (const auto& work : all_works()) {
+    failures.attempt([&] { work->drain(until); });
+  }
+  failures.attempt([&] { attend(); });
+  failures.rethrow();
+}
+
+void session_control::report(session_metrics& all) const {
+  all.preemption = plan_;
+  for (const auto& work : all_works()) { work->report(all); }
+}
+
+void session_control::detach() noexcept {
+  for (const auto& work : all_works()) {
+    detail::log_failure("while letting a session go", [&] { work->detach(); });
+  }
+  for (auto& failure : signals_->take_failures()) {
+    detail::log_failure("while letting a session go", [&] { std::rethrow_exception(std::move(failure)); });
+  }
+}
+
+void session_control::hold_until_released(const std::shared_ptr<void>& hold) const {
+  for (const auto& work : all_works()) { work->hold_until_released(hold); }
+}
+
+void session_control::drain_and_flush(const deadline& until, session_ending how) {
+  detail::first_failure failures;
+  failures.attempt([&] { drain(until); });
+  if (failures.get()) { how = session_ending::failed; }
+  for (const auto& work : all_works()) {
+    failures.attempt([&] { work->write_ending(how); });
+  }
+  for (const auto& work : all_works()) {
+    failures.attempt([&] { work->flush(until); });
+  }
+  for (auto& failure : signals_->take_failures()) { failures.add(std::move(failure)); }
+  failures.rethrow();
+}
+
+}  // namespace stepwell

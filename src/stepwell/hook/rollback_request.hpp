@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A hook's request to go back to the newest checkpoint.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace stepwell {
+
+/// A request to restore the newest checkpoint, made by a hook that found the state bad. The session handles it like a failure that it
+/// recovers from. @see `session_requests::request_rollback`
+struct rollback_request {
+  /// The reason, for the log and for errors.
+  std::string why;
+  /// Skips the batch of this step when the loop reaches it again. Without a loop over a seekable source, the failure is thrown to the
+  /// caller after the restore.
+  bool skip_batch = false;
+  /// Called after the restore, for example to lower the learning rate, so that the same failure does not occur again.
+  std::function<void()> answer = nullptr;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `before_run` may return besides a bare fetch pack, and the one form the session works with (contract HOOK-3).
+#pragma once
+
+#include "stepwell/hook/feed.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/run_options.hpp"
+
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// Nothing is asked of how the run is done.
+struct no_run_options {};
+
+/// What a hook wants of one run; each part may be left out:
+/// `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f), .options = run_options{...}}`.
+/// Several feeds: `.feed = feeds(feed(...), feed(...))`.
+template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = no_run_options>
+struct run_args {
+  Fetch fetch = {};
+  Feed feed = {};
+  Options options = {};
+};
+
+namespace detail {
+
+/// What a hook asked for in one run.
+struct no_request {
+  using pack_type = fetch_pack<>;
+  static constexpr bool has_options = false;
+  static constexpr fetch_pack<> all{};
+
+  static constexpr const fetch_pack<>* pack() noexcept { return &all; }
+  static constexpr std::tuple<> feeds() noexcept { return {}; }
+};
+
+/// Fetches, always.
+template<class Pack>
+struct fetch_request {
+  using pack_type = Pack;
+  static constexpr bool has_options = false;
+  Pack all;
+
+  constexpr const Pack* pack() const noexcept { return &all; }
+  static constexpr std::tuple<> feeds() noexcept { return {}; }
+};
+
+/// Fetches, sometimes.
+template<class Pack>
+struct maybe_fetch_request {
+  using pack_type = Pack;
+  static constexpr bool has_options = false;
+  std::optional<Pack> all;
+
+  constexpr const Pack* pack() const noexcept { return all ? &*all : nullptr; }
+  static constexpr std::tuple<> feeds() noexcept { return {}; }
+};
+
+/// Everything, perhaps.
+template<class Args>
+struct args_request;
+template<class Pack, class Feed, class Options>
+struct args_request<run_args<Pack, Feed, Options>> {
+  using pack_type = Pack;
+  static constexpr bool has_options = !std::is_same_v<Options, no_run_options>;
+  std::optional<run_args<Pack, Feed, Options>> all;
+
+  constexpr const Pack* pack() const noexcept { return all ? &all->fetch : nullptr; }
+  constexpr auto feeds() const { return detail::feeds_in(all ? &all->feed : nullptr); }
+  constexpr const Options* options() const noexcept { return all ? &all->options : nullptr; }
+};
+
+template<class... Ps>
+constexpr auto as_request(fetch_pack<Ps...>&& pack) {
+  return fetch_request<fetch_pack<Ps...>>{std::move(pack)};
+}
+template<class... Ps>
+constexpr auto as_request(std::optional<fetch_pack<Ps...>>&& pack) {
+  return maybe_fetch_request<fetch_pack<Ps...>>{std::move(pack)};
+}
+template<class... Parts>
+constexpr auto as_request(run_args<Parts...>&& args) {
+  return args_request<run_args<Parts...>>{std::move(args)};
+}
+template<class... Parts>
+constexpr auto as_request(std::optional<run_args<Parts...>>&& args) {
+  return args_request<run_args<Parts...>>{std::move(args)};
+}
+
+/// What `before_run` may return.
+template<class T>
+concept run_request = std::is_void_v<T> || requires(T&& value) { as_request(std::move(value)); };
+
+}  // namespace detail
+}  // namespace stepwell

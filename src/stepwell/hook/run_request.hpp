@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that one run is asked for, by its caller and by every hook, put together (contract RUN-4 to RUN-9).
+#pragma once
+
+#include "stepwell/base/detail/type_name.hpp"
+#include "stepwell/base/run_metadata.hpp"
+#include "stepwell/hook/run_args.hpp"
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// Chooses every hook of a session for a run.
+struct all_hooks {
+  template<class Hook>
+  static constexpr bool chooses = true;
+};
+
+/// Chooses hooks by type: `session.run_with<only<logging_hook, saver_hook>>(batch)`; `only<>` is none.
+template<class... Hooks>
+struct only {
+  template<class Hook>
+  static constexpr bool chooses = (std::is_same_v<Hook, Hooks> || ...);
+};
+
+namespace detail {
+
+/// Says that two feed the same (RUN-5). @errors `failed_precondition_error`, always.
+[[noreturn]] void throw_fed_twice(bool by_user, const std::string& key);
+
+template<class Key>
+std::string text_of_key(const Key& key) {
+  if constexpr (requires {
+                  { key.name() } -> std::convertible_to<std::string>;
+                }) {
+    return key.name();
+  } else {
+    return std::string(type_name<Key>());
+  }
+}
+
+template<class A, class B>
+void check_apart(const A* a, const B* b, bool by_user) {
+  if constexpr (std::is_same_v<decltype(A::key), decltype(B::key)>) {
+    if (a != nullptr && b != nullptr && a->key == b->key) { throw_fed_twice(by_user, text_of_key(a->key)); }
+  }
+}
+template<class One, class Others>
+void check_apart_from(const One* one, const Others& others, bool by_user) {
+  std::apply([&](const auto*... other) { (detail::check_apart(one, other, by_user), ...); }, others);
+}
+/// No feed of `all` has the key of a later one.
+template<std::size_t I = 0, class... Fed>
+void check_apart_among(const std::tuple<const Fed*...>& all) {
+  if constexpr (I + 1 < sizeof...(Fed)) {
+    [&]<std::size_t... J>(std::index_sequence<J...>) {
+      (detail::check_apart(std::get<I>(all), std::get<I + 1 + J>(all), false), ...);
+    }(std::make_index_sequence<sizeof...(Fed) - I - 1>{});
+    detail::check_apart_among<I + 1>(all);
+  }
+}
+
+template<class... Given>
+struct fetched_by {
+  using type = void;
+};
+template<class... Projections, class... Rest>
+struct fetched_by<fetch_pack<Projections...>, Rest...> {
+  using type = fetch_pack<Projections...>;
+};
+template<class First, class... Rest>
+struct fetched_by<First, Rest...> : fetched_by<Rest...> {};
+
+/// What the caller of `run` gave besides the arguments of the step: which hooks, fetches, feeds, options, metadata; by
+/// reference.
+template<class Choice, class... Given>
+struct caller_request {
+  using hook_choice = Choice;
+  std::tuple<const Given*...> given;
+
+  static constexpr bool has_options = (std::is_same_v<Given, run_options> || ...);
+  static constexpr bool has_metadata = (std::is_same_v<Given, run_metadata> || ...);
+  /// The fetches, or void.
+  using pack_type = typename fetched_by<Given...>::type;
+
+  constexpr const auto* pack() const noexcept { return std::get<const pack_type*>(given); }
+  constexpr auto feeds() const {
+    return std::apply([](const auto*... one) { return std::tuple_cat(feeds_of(one)...); }, given);
+  }
+  constexpr const run_options* options() const noexcept { return std::get<const run_options*>(given); }
+  /// The place for the metadata of this run.
+  run_metadata& metadata() const noexcept
+    requires has_metadata
+  {
+    return const_cast<run_metadata&>(*std::get<const run_metadata*>(given));  // given by the caller as a writable one
+  }
+
+private:
+  template<class One>
+  static constexpr auto feeds_of(const One* one) {
+    if constexpr (is_fed<One>::value) {
+      return detail::feeds_in(one);
+    } else {
+      return std::tuple<>{};
+    }
+  }
+};
+
+inline constinit const run_options unsaid_options{};
+inline constinit const run_metadata no_metadata{};  // of runs of which nothing is observed, in all sessions
+
+template<class T>
+inline constexpr bool is_for_caller =
+    is_fetch_pack<T>::value || is_fed<T>::value || std::is_same_v<T, run_options> || std::is_same_v<T, run_metadata>;
+
+template<bool ForCaller, class... Args>
+inline constexpr std::size_t number_of = (std::size_t{is_for_caller<std::remove_cvref_t<Args>> == ForCaller} + ... + 0);
+
+template<bool ForCaller, class... Args, std::size_t... I>
+constexpr auto places_of(std::index_sequence<I...>) {
+  constexpr auto places = [] {
+    std::array<std::size_t, number_of<ForCaller, Args...>> found{};
+    [[maybe_unused]] std::size_t next = 0;
+    ((is_for_caller<std::remove_cvref_t<Args>> == ForCaller ? void(found[next++] = I) : void()), ...);
+    return found;
+  }();
+  return [&]<std::size_t... J>(std::index_sequence<J...>) {
+    return std::index_sequence<places[J]...>{};
+  }(std::make_index_sequence<number_of<ForCaller, Args...>>{});
+}
+/// Where among the arguments of `run` those for the caller are, and those for the step.
+template<class... Args>
+using places_for_caller = decltype(places_of<true, Args...>(std::index_sequence_for<Args...>{}));
+template<class... Args>
+using places_for_step = decltype(places_of<false, Args...>(std::index_sequence_for<Args...>{}));
+
+}  // namespace detail
+
+/// What a raw session's `run` gets. `feeds()` is a tuple of pointers to `fed`, null where a hook has none to feed this time;
+/// no key is fed twice.
+/// @lifetime Valid during the run.
+template<class Caller, class... Requests>
+class run_request {
+public:
+  using hook_requests = std::tuple<Requests...>;
+  using hook_choice = typename Caller::hook_choice;
+  static constexpr bool has_options = Caller::has_options || (Requests::has_options || ...);
+  static constexpr bool has_metadata = Caller::has_metadata || has_options;
+  static constexpr bool has_feeds = (std::tuple_size_v<decltype(std::declval<const Caller&>().feeds())> + ... +
+                                     std::tuple_size_v<decltype(std::declval<const Requests&>().feeds())>) > 0;
+
+  /// @errors `failed_precondition_error` when one key is fed twice.
+  constexpr run_request(const Caller& caller, hook_requests&& hooks) : caller_(caller), hooks_(std::move(hooks)) {
+    if constexpr (has_feeds) { check_feeds(); }
+    if constexpr (has_options) { merge_options(); }
+  }
+
+  [[nodiscard]] constexpr const hook_requests& hooks() const noexcept { return hooks_; }
+  [[nodiscard]] constexpr auto feeds() const { return std::tuple_cat(feeds_of_hooks(), caller_.feeds()); }
+  /// The caller's and the hooks', merged (RUN-7); nothing said where nobody gave any.
+  [[nodiscard]] constexpr const run_options& options() const noexcept {
+    if constexpr (has_options) {
+      return options_;
+    } else {
+      return detail::unsaid_options;
+    }
+  }
+  /// One for all who watch this run (RUN-8): the caller's, where there is one. A raw session may write to it where
+  /// `has_metadata`; else it is a constant that all sessions share.
+  [[nodiscard]] constexpr std::conditional_t<has_metadata, run_metadata, const run_metadata>& metadata() const noexcept {
+    if constexpr (Caller::has_metadata) {
+      return caller_.metadata();
+    } else if constexpr (has_options) {
+      return own_;
+    } else {
+      return detail::no_metadata;
+    }
+  }
+
+private:
+  struct nothing {};
+
+  constexpr auto feeds_of_hooks() const {
+    return std::apply([](const auto&... request) { return std::tuple_cat(request.feeds()...); }, hooks_);
+  }
+  void check_feeds() const {
+    const auto of_hooks = feeds_of_hooks();
+    detail::check_apart_among(of_hooks);
+    const auto of_caller = caller_.feeds();
+    std::apply([&](const auto*... one) { (detail::check_apart_from(one, of_caller, true), ...); }, of_hooks);
+    detail::check_apart_among(of_caller);
+  }
+  void merge_options() {
+    if constexpr (Caller::has_options) { options_ = *caller_.options(); }  // a copy: the caller's stays as it is (D-10)
+    std::apply([this](const auto&... request) { (this->merge_of(request), ...); }, hooks_);
+  }
+  template<class Request>
+  void merge_of(const Request& request) {
+    if constexpr (Request::has_options) {
+      if (const auto* more = request.options()) { merge(options_, *more); }
+    }
+  }
+
+  const Caller& caller_;
+  hook_requests hooks_;
+  [[no_unique_address]] std::conditional_t<has_options, run_options, nothing> options_;
+  [[no_unique_address]] mutable std::conditional_t<has_options && !Caller::has_metadata, run_metadata, nothing> own_;
+};
+
+}  // namespace stepwell

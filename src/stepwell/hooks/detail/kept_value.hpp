@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// As much of a value as a log line shows, kept beyond the run it was fetched in.
+#pragma once
+
+#include "stepwell/base/tensor.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// A value as a formatter receives it.
+struct logged_value {
+  std::string text;                             ///< As a log line shows it.
+  std::optional<double> number = std::nullopt;  ///< Of a scalar.
+};
+
+/// A number, text, or the first elements of a tensor with its shape.
+/// @cost Keeping a number allocates nothing, a tensor its shape only.
+class kept_value {
+public:
+  template<class Value>
+  void keep(const Value& value) {
+    if constexpr (std::is_arithmetic_v<Value>) { number_ = static_cast<double>(value); }
+    if constexpr (variable_like<const Value>) {
+      keep_elements(stepwell::view_of(value));
+    } else {
+      shown_.dtype = dtype::invalid;
+      text_ = stepwell::value_text(value);
+    }
+  }
+
+  [[nodiscard]] logged_value logged() const;
+
+private:
+  void keep_elements(tensor_view tensor);
+
+  static constexpr std::size_t largest_element = 16;
+
+  std::string text_;
+  std::optional<double> number_;
+  tensor_view shown_;  // without its bytes
+  std::array<std::byte, shown_elements * largest_element> bytes_{};
+};
+
+}  // namespace stepwell

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal: the lines of a logging_tensor_hook, and when they are due.
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/setting.hpp"
+#include "stepwell/hooks/detail/kept_value.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stepwell::detail {
+
+/// Nothing for lines at the end only. @errors `invalid_argument_error` as contract HOOK-LOG-1 says.
+[[nodiscard]] std::optional<cadence> logging_cadence(std::optional<std::int64_t> every_n_iter, std::optional<seconds_value> every_n_secs,
+                                                     bool at_end);
+
+/// Tags and values to lines.
+class logging_lines {
+public:
+  using formatter = std::function<std::string(const std::map<std::string, logged_value>&)>;
+
+  /// @errors `invalid_argument_error` when a map has a tag twice.
+  logging_lines(std::vector<std::string> tags, bool is_map, bool at_end, formatter make_line);
+
+  [[nodiscard]] bool at_end() const noexcept { return at_end_; }
+
+  /// Logs "a = 1, b = 2 (0.123 sec)", or what the formatter makes of the values. @pre One value a tag.
+  void write(std::span<const kept_value> values, const std::optional<elapsed_since_trigger>& elapsed) const;
+
+private:
+  [[nodiscard]] std::string line_of(std::span<const kept_value> values, const std::optional<elapsed_since_trigger>& elapsed) const;
+
+  std::vector<std::string> tags_;
+  std::vector<std::size_t> order_;  // of printing
+  bool at_end_;
+  formatter formatter_;
+};
+
+}  // namespace stepwell::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/hooks/detail/writer_work.hpp"
+
+#include "stepwell/base/log.hpp"
+
+#include <fmt/format.h>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+namespace stepwell {
+namespace {
+
+using pending_flush = io::byte_queue::pending_flush;
+
+std::vector<pending_flush> started_flush(summary::writer& writer) { return writer.start_flush(); }
+std::vector<pending_flush> started_flush(summary::metric_writer& writer) { return {writer.start_flush()}; }
+
+/// Waits for all of them. A failure does not hold up the checkpoint; it is logged once.
+void wait_for(const std::vector<pending_flush>& flushes, std::atomic<bool>& is_logged) {
+  for (const auto& flush : flushes) {
+    const auto written = flush.wait();
+    if (written || is_logged.exchange(true)) { continue; }
+    log_warning(fmt::format("{}; checkpoints are committed without the records that this file lacks", written.error().to_string()));
+  }
+}
+
+template<class Writer>
+class writer_work final : public boundary_work {
+public:
+  writer_work(std::shared_ptr<Writer> writer, const std::shared_ptr<session_signals>& signals) : writer_(std::move(writer)) {
+    writer_->on_failure([signals](const status&) { signals->call_attention(); });
+  }
+
+  void attend() override {
+    if (writer_->has_failed()) { writer_->flush(); }  // throws it, unless it was thrown
+  }
+  void flush(const deadline& until) override { writer_->flush(until.on(*writer_->time())); }
+  std::function<void()> start_flush() override {
+    return [flushes = started_flush(*writer_), is_logged = is_failure_logged_] { wait_for(flushes, *is_logged); };
+  }
+
+  void detach() override { writer_->detach(); }
+
+private:
+  std::shared_ptr<Writer> writer_;
+  std::shared_ptr<std::atomic<bool>> is_failure_logged_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+template<class Writer>
+void watch(const session_requests& session, const std::shared_ptr<Writer>& writer) {
+  session.add_work_for(writer.get(), [&] { return std::make_shared<writer_work<Writer>>(writer, session.signals()); });
+}
+
+}  // namespace
+
+void watch_writer(const session_requests& session, const std::shared_ptr<summary::writer>& writer) { watch(session, writer); }
+
+void watch_writer(const session_requests& session, const std::shared_ptr<summary::metric_writer>& writer) { watch(session, writer); }
+
+}  // namespace stepwell

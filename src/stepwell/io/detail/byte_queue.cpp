@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/io/detail/byte_queue.hpp"
+
+#include "stepwell/base/detail/memory_shortage.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/base/trace.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+
+namespace stepwell::io {
+namespace {
+
+/// Uninitialised memory, so that only what is used is ever touched.
+/// @errors `resource_exhausted_error`; no object is larger than a pointer difference can say.
+struct buffer {
+  explicit buffer(std::size_t bytes) : memory(allocate(bytes)), size(bytes) {}
+
+  static std::unique_ptr<std::byte[]> allocate(std::size_t bytes) {
+    return stepwell::detail::with_memory("could not make a queue of " + std::to_string(bytes) + " bytes", {}, [bytes] {
+      if (!std::in_range<std::ptrdiff_t>(bytes)) { throw std::bad_alloc(); }
+      return std::make_unique_for_overwrite<std::byte[]>(bytes);
+    });
+  }
+
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t size;
+};
+
+}  // namespace
+
+/// Everything is counted in bytes since the beginning: synced <= written <= appended, and the difference between
+/// written and appended is in the two buffers. All but `failed_fast` is guarded by `mutex`.
+struct byte_queue::core : std::enable_shared_from_this<core> {
+  core(std::unique_ptr<byte_sink> to, byte_queue_options given)
+      : options(std::move(given)), half(std::max<std::size_t>(options.capacity_bytes / 2, 1)),
+        wake_at(std::min(options.write_at_bytes, half)), sink(std::move(to)), filling(half), writing(half) {}
+
+  const byte_queue_options options;
+  const std::size_t half;
+  const std::size_t wake_at;
+  std::unique_ptr<byte_sink> sink;  // used by the writer's task while it runs, else by `close`
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  buffer filling;
+  buffer writing;        // the writer's, without the lock, while it runs
+  std::size_t used = 0;  // of `filling`
+  std::uint64_t appended = 0;
+  std::uint64_t written = 0;
+  std::uint64_t synced = 0;
+  std::uint64_t wanted = 0;  // somebody wants so much to be synced
+  int waiting = 0;           // threads that wait for `changed`
+  int starved = 0;           // of these, the ones that wait for room
+  enum class task { none, posted, running };
+  task writer_task = task::none;
+  bool is_closed = false;
+  std::shared_ptr<trace_recorder> asked_to_write;  // whose bytes came last, as far as they are traced
+  std::shared_ptr<trace_recorder> asked_to_sync;   // who wanted a flush last
+  std::optional<status> failure;
+  std::function<void(const status&)> on_failure;
+  std::atomic<bool> failed_fast = false;
+
+  template<class Done>
+  bool wait(std::unique_lock<std::mutex>& lock, clock::time_point until, Done done) {
+    ++waiting;
+    const bool is_done = options.time->wait_until(lock, changed, until, done);
+    --waiting;
+    return is_done;
+  }
+
+  void notify() {
+    if (waiting > 0) { changed.notify_all(); }
+  }
+
+  /// Sees to it that the writer's task runs. Lets go of the lock: waking a thread takes longer than a record.
+  void start(std::unique_lock<std::mutex>& lock) {
+    if (writer_task != task::none || failure) { return; }
+    writer_task = task::posted;
+    lock.unlock();
+    options.threads->post([self = shared_from_this()] {
+      std::unique_lock posted(self->mutex);
+      self->run_posted(posted);
+    });
+    lock.lock();
+  }
+
+  /// Runs the writer's task here, unless it has begun or ended already.
+  void run_posted(std::unique_lock<std::mutex>& lock) {
+    if (writer_task == task::posted) { run(lock); }
+  }
+
+  [[nodiscard]] bool must_write() const { return used > 0 && (used >= wake_at || starved > 0 || wanted > written); }
+
+  /// The writer's task: leaves as soon as there is nothing urgent.
+  void run(std::unique_lock<std::mutex>& lock) {
+    writer_task = task::running;
+    while (!failure) {
+      if (wanted > synced && written >= wanted) {
+        sync(lock);
+      } else if (must_write()) {
+        write(lock);
+      } else {
+        break;
+      }
+    }
+    writer_task = task::none;
+    notify();
+  }
+
+  template<class Work>
+  static result<void> traced(const std::shared_ptr<trace_recorder>& trace, Work work) {
+    const trace_scope scope(trace);
+    return work();
+  }
+
+  void write(std::unique_lock<std::mutex>& lock) {
+    std::swap(filling, writing);
+    const auto count = std::exchange(used, 0);
+    const auto trace = std::exchange(asked_to_write, nullptr);
+    notify();  // there is room now
+    lock.unlock();
+    const auto outcome = traced(trace, [&] { return sink->write({writing.memory.get(), count}); });
+    lock.lock();
+    if (!outcome) { return fail(lock, outcome.error()); }
+    written += count;
+    if (writing.size > half) { shrink_writing(); }  // it had grown for one large record
+  }
+
+  /// Without memory for a smaller buffer the large one stays in use.
+  void shrink_writing() {
+    try {
+      writing = buffer(half);
+    } catch (const resource_exhausted_error&) {  // it is only larger than needed
+    }
+  }
+
+  void sync(std::unique_lock<std::mutex>& lock) {
+    const auto reached = written;
+    const auto trace = std::exchange(asked_to_sync, nullptr);
+    lock.unlock();
+    const auto outcome = traced(trace, [&] { return sink->sync(); });
+    lock.lock();
+    if (!outcome) { return fail(lock, outcome.error()); }
+    synced = reached;
+    notify();
+  }
+
+  void fail(std::unique_lock<std::mutex>& lock, status reason) {
+    failure = std::move(reason);
+    failed_fast.store(true, std::memory_order_relaxed);
+    used = 0;
+    notify();
+    if (const auto action = std::exchange(on_failure, nullptr)) {
+      const auto told = *failure;
+      lock.unlock();
+      tell(action, told);
+      lock.lock();
+    }
+  }
+
+  /// Whoever throws must not keep the task from ending.
+  static void tell(const std::function<void(const status&)>& action, const status& reason) noexcept {
+    try {
+      action(reason);
+    } catch (const std::exception& thrown) {
+      log_error(std::string("one who was told of a failed write has thrown: ") + thrown.what());
+    } catch (...) { log_error("one who was told of a failed write has thrown"); }
+  }
+
+  [[nodiscard]] bool has_room(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }
+
+  [[nodiscard]] std::optional<status> refusal() const {
+    if (failure) { return failure; }
+    if (is_closed) { return status(errc::failed_precondition, "could not append: the queue is closed"); }
+    return std::nullopt;
+  }
+
+  /// Waits for room; the reason if there will be none.
+  std::optional<status> await_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
+    ++starved;
+    // Started anew after each wake-up: others may have taken the room, and the writer may have left.
+    while (!refusal() && !has_room(bytes)) {
+      start(lock);
+      wait(lock, forever, [&] { return refusal() || has_room(bytes) || writer_task == task::none; });
+    }
+    --starved;
+    return refusal();
+  }
+
+  /// Makes `filling`, which is empty, hold a record of `bytes`.
+  [[nodiscard]] std::optional<status> grow(std::size_t bytes) {
+    try {
+      filling = buffer(bytes);
+      return std::nullopt;
+    } catch (const resource_exhausted_error&) {
+      return status(errc::resource_exhausted,
+                    "could not queue a record of " + std::to_string(bytes) + " bytes: there is not enough memory; write smaller records");
+    }
+  }
+
+  void want_all(std::unique_lock<std::mutex>& lock) {
+    wanted = std::max(wanted, appended);
+    if (wanted <= synced) { return; }
+    if (auto trace = current_trace()) [[unlikely]] { asked_to_sync = std::move(trace); }
+    start(lock);
+  }
+
+  result<void> flush(std::unique_lock<std::mutex>& lock, clock::time_point until) {
+    const auto target = appended;
+    want_all(lock);
+    return wait_synced(lock, target, until);
+  }
+
+  result<void> wait_synced(std::unique_lock<std::mutex>& lock, std::uint64_t target, clock::time_point until) {
+    const bool is_done = wait(lock, until, [&] { return synced >= target || failure; });
+    if (synced >= target) { return {}; }
+    if (is_done) { return *failure; }
+    return too_late("flush");
+  }
+
+  [[nodiscard]] status too_late(const std::string& what) const {
+    return {errc::deadline_exceeded, "could not " + what + " in time: " + std::to_string(appended - synced) +
+                                         " bytes are not yet safe; the disk is slow or hangs, allow more time"};
+  }
+};
+
+byte_queue::byte_queue(std::unique_ptr<byte_sink> sink, byte_queue_options options)
+    : core_(std::make_shared<core>(std::move(sink), std::move(options))) {}
+
+byte_queue::~byte_queue() {
+  if (const auto closed = close(); !closed) { log_error(closed.error().to_string()); }
+}
+
+byte_queue::room byte_queue::make_room(std::size_t max_bytes) {
+  core& all = *core_;
+  room place{std::unique_lock(all.mutex), nullptr, std::nullopt};
+  std::optional<status> refusal;
+  if (all.failure || all.is_closed || !all.has_room(max_bytes)) [[unlikely]] { refusal = all.await_room(place.lock, max_bytes); }
+  if (!refusal && max_bytes > all.filling.size - all.used) [[unlikely]] { refusal = all.grow(max_bytes); }
+  if (refusal) [[unlikely]] {
+    place.refusal = std::move(refusal);
+    return place;
+  }
+  place.bytes = all.filling.memory.get() + all.used;
+  return place;
+}
+
+void byte_queue::commit(room& place, std::size_t used) {
+  core& all = *core_;
+  all.used += used;
+  all.appended += used;
+  if (auto trace = current_trace()) [[unlikely]] { all.asked_to_write = std::move(trace); }
+  if (all.used >= all.wake_at && all.writer_task == core::task::none) [[unlikely]] { all.start(place.lock); }
+}
+
+result<void> byte_queue::append(std::span<const std::byte> record) {
+  return append(record.size(), [record](std::byte* into) {
+    if (!record.empty()) { std::memcpy(into, record.data(), record.size()); }
+    return record.size();
+  });
+}
+
+void byte_queue::request_flush() { static_cast<void>(start_flush()); }
+
+byte_queue::pending_flush byte_queue::start_flush() {
+  std::unique_lock lock(core_->mutex);
+  const auto target = core_->appended;
+  core_->want_all(lock);
+  return pending_flush(core_, target);
+}
+
+byte_queue::pending_flush::pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept
+    : queue_(std::move(queue)), target_(target) {}
+
+/// A posted task may stand behind this very thread in the pool: it is run here.
+result<void> byte_queue::pending_flush::wait() const {
+  std::unique_lock lock(queue_->mutex);
+  queue_->run_posted(lock);
+  return queue_->wait_synced(lock, target_, forever);
+}
+
+result<void> byte_queue::flush(clock::time_point until) {
+  std::unique_lock lock(core_->mutex);
+  return core_->flush(lock, until);
+}
+
+bool byte_queue::pending_flush::is_all() const {
+  const std::lock_guard lock(queue_->mutex);
+  return queue_->appended == target_;
+}
+
+void byte_queue::detach() {
+  std::unique_lock lock(core_->mutex);
+  if (std::exchange(core_->is_closed, true)) { return; }
+  core_->notify();
+  core_->want_all(lock);
+}
+
+result<void> byte_queue::close(clock::time_point until) {
+  core& all = *core_;
+  std::unique_lock lock(all.mutex);
+  if (std::exchange(all.is_closed, true)) { return {}; }
+  all.notify();
+  auto flushed = all.flush(lock, until);
+  if (!all.wait(lock, until, [&] { return all.writer_task == core::task::none; })) { return all.too_late("close"); }
+  const auto sink = std::move(all.sink);
+  lock.unlock();
+  auto closed = sink->close();
+  return flushed ? std::move(closed) : std::move(flushed);
+}
+
+bool byte_queue::has_failed() const noexcept { return core_->failed_fast.load(std::memory_order_relaxed); }
+
+std::optional<status> byte_queue::failure() const {
+  const std::lock_guard lock(core_->mutex);
+  return core_->failure;
+}
+
+void byte_queue::on_failure(std::function<void(const status&)> action) {
+  std::unique_lock lock(core_->mutex);
+  if (core_->failure) {
+    const auto told = *core_->failure;
+    lock.unlock();
+    action(told);
+  } else {
+    core_->on_failure = std::move(action);
+  }
+}
+
+}  // namespace stepwell::io

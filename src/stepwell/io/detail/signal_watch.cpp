@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/io/detail/signal_watch.hpp"
+
+#include "stepwell/base/detail/start_thread.hpp"
+#include "stepwell/base/detail/thread_name.hpp"
+#include "stepwell/io/detail/failure.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <pthread.h>
+#include <algorithm>
+#include <csignal>
+#include <future>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stepwell::io {
+namespace {
+
+using disposition = struct sigaction;
+
+disposition disposition_of(int signal) noexcept {
+  disposition now{};
+  ::sigaction(signal, nullptr, &now);
+  return now;
+}
+
+void set_default(int signal) noexcept {
+  disposition plain{};
+  plain.sa_handler = SIG_DFL;
+  ::sigaction(signal, &plain, nullptr);
+}
+
+bool is_default(const disposition& one) noexcept { return (one.sa_flags & SA_SIGINFO) == 0 && one.sa_handler == SIG_DFL; }
+
+void let_through(int signal) noexcept {
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+}  // namespace
+
+/// The thread that hears signals, for all watches. Everything it knows is touched on that thread only.
+class signal_hub {
+public:
+  /// @errors `resource_exhausted` if the system has no more descriptors or threads.
+  static result<std::unique_ptr<signal_hub>> start() {
+    try {
+      std::unique_ptr<signal_hub> made(new signal_hub());
+      auto thread = stepwell::detail::start_thread("stepwell signal", [hub = made.get()] {
+        set_thread_name("stepwell signal");
+        hub->context_.run();
+      });
+      if (!thread) { return std::move(thread).error(); }
+      made->thread_ = *std::move(thread);
+      return made;
+    } catch (const boost::system::system_error& refused) {  // of Asio: no epoll, no eventfd, no pipe
+      return failure(refused.code().value(), "could not open what is needed to watch signals", {});
+    }
+  }
+  signal_hub(const signal_hub&) = delete;
+  signal_hub& operator=(const signal_hub&) = delete;
+  /// @pre No watch is left.
+  ~signal_hub() {
+    context_.stop();
+    if (thread_.joinable()) { thread_.join(); }
+  }
+
+  result<void> add(signal_watch& watch) {
+    return on_thread([&]() -> result<void> {
+      for (const int signal : watch.signals_) {
+        if (auto held = hold(signal); !held) {
+          let_go();
+          return held;
+        }
+      }
+      watches_.push_back(&watch);
+      keep_dispositions();
+      return {};
+    });
+  }
+
+  /// Whether it was the last one.
+  bool remove(signal_watch& watch) {
+    return on_thread([&] {
+      std::erase(watches_, &watch);
+      let_go();
+      keep_dispositions();
+      return watches_.empty();
+    });
+  }
+
+private:
+  /// @errors `boost::system::system_error`.
+  signal_hub() : set_(context_), work_(context_.get_executor()) { wait(); }
+
+  /// What is known of a signal that somebody watches.
+  struct held_signal {
+    disposition before;   // the program's
+    disposition caught;   // ours
+    bool is_ours = true;  // in force
+  };
+
+  template<class Action>
+  std::invoke_result_t<Action> on_thread(Action action) {
+    std::packaged_task<std::invoke_result_t<Action>()> task(std::move(action));
+    auto done = task.get_future();
+    boost::asio::post(context_, [&task] { task(); });
+    return done.get();
+  }
+
+  void wait() {
+    set_.async_wait([this](const boost::system::error_code& failure, int signal) {
+      if (failure) { return; }
+      hear(signal);
+      wait();
+    });
+  }
+
+  void hear(int signal) {
+    std::vector<signal_watch*> told;
+    for (auto* watch : watches_) {
+      if (watch->wants(signal) && !std::exchange(watch->is_told_, true)) { told.push_back(watch); }
+    }
+    keep_dispositions();
+    if (told.empty()) { return hear_again(signal); }
+    for (auto* watch : told) { watch->tell_(signal); }
+  }
+
+  /// Nobody waits for it: either everybody was told before it came, or the last watch went while it came.
+  static void hear_again(int signal) noexcept {
+    let_through(signal);
+    ::raise(signal);
+  }
+
+  result<void> hold(int signal) {
+    if (held_.contains(signal)) { return {}; }
+    const auto before = disposition_of(signal);
+    boost::system::error_code failure;
+    set_.add(signal, failure);
+    if (failure) {
+      return status(errc::invalid_argument, "cannot watch " + signal_name(signal) + " (" + failure.message() + "); choose another signal");
+    }
+    held_signal held{before, disposition_of(signal)};
+    held.caught.sa_flags |= SA_RESTART;
+    ::sigaction(signal, &held.caught, nullptr);
+    let_through(signal);  // one thread at least hears it, whatever the others block
+    held_.emplace(signal, held);
+    return {};
+  }
+
+  /// Gives back the signals that nobody watches any more.
+  void let_go() {
+    for (auto entry = held_.begin(); entry != held_.end();) {
+      if (is_wanted(entry->first, false)) {
+        ++entry;
+      } else {
+        give_back(entry->first, entry->second);
+        entry = held_.erase(entry);
+      }
+    }
+  }
+
+  void give_back(int signal, held_signal& held) {
+    held.is_ours = false;
+    ::sigaction(signal, &held.before, nullptr);  // from here on none comes to us
+    context_.poll();                             // what came before that is heard while the set still has the signal
+    ::sigaction(signal, &held.caught, nullptr);  // what Asio believes to be in force
+    boost::system::error_code ignored;
+    set_.remove(signal, ignored);
+    // Unless the program has a set of its own, made after ours, which goes on to hear it.
+    const auto left = disposition_of(signal);
+    if (is_default(left) || left.sa_handler == held.before.sa_handler) { ::sigaction(signal, &held.before, nullptr); }
+  }
+
+  [[nodiscard]] bool is_wanted(int signal, bool untold_only) const {
+    return std::ranges::any_of(watches_, [&](const auto* watch) { return watch->wants(signal) && !(untold_only && watch->is_told_); });
+  }
+
+  /// A signal that everybody has been told of has its default disposition, so that the next one needs no thread of ours.
+  void keep_dispositions() {
+    for (auto& [signal, held] : held_) {
+      const bool be_ours = is_wanted(signal, true);
+      if (be_ours == held.is_ours) { continue; }
+      held.is_ours = be_ours;
+      if (be_ours) {
+        ::sigaction(signal, &held.caught, nullptr);
+      } else {
+        set_default(signal);
+      }
+    }
+  }
+
+  boost::asio::io_context context_{1};
+  boost::asio::signal_set set_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::vector<signal_watch*> watches_;
+  std::map<int, held_signal> held_;
+  std::thread thread_;
+};
+
+namespace {
+
+/// The hub, while there are watches.
+struct hub_of_process {
+  std::mutex mutex;
+  std::unique_ptr<signal_hub> hub;
+};
+hub_of_process& the_hub() {
+  static auto* const instance = new hub_of_process;  // never destroyed: a watch may outlive statics
+  return *instance;
+}
+
+}  // namespace
+
+signal_watch::signal_watch(std::vector<int> signals, std::function<void(int)> tell)
+    : signals_(std::move(signals)), tell_(std::move(tell)) {}
+
+result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signals, std::function<void(int)> tell) {
+  auto& process = the_hub();
+  const std::lock_guard lock(process.mutex);
+  const bool is_first = process.hub == nullptr;
+  if (is_first) {
+    auto started = signal_hub::start();
+    if (!started) { return std::move(started).error(); }
+    process.hub = *std::move(started);
+  }
+  std::unique_ptr<signal_watch> made(new signal_watch(std::move(signals), std::move(tell)));
+  if (auto added = process.hub->add(*made); !added) {
+    made->tell_ = nullptr;  // never added: nothing to remove
+    if (is_first) { process.hub.reset(); }
+    return std::move(added).error();
+  }
+  return made;
+}
+
+signal_watch::~signal_watch() {
+  if (!tell_) { return; }
+  auto& process = the_hub();
+  const std::lock_guard lock(process.mutex);
+  if (process.hub->remove(*this)) { process.hub.reset(); }
+}
+
+bool signal_watch::wants(int signal) const noexcept { return std::ranges::find(signals_, signal) != signals_.end(); }
+
+std::string signal_name(int signal) {
+  if (const char* name = ::sigabbrev_np(signal)) { return std::string("SIG") + name; }
+  return "signal " + std::to_string(signal);
+}
+
+}  // namespace stepwell::io

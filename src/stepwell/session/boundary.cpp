@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "stepwell/session/boundary.hpp"
-
-namespace stepwell {
-
-boundary_work::~boundary_work() = default;  // here, so that its functions are compiled once
-
-}  // namespace stepwell

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One awaited run: what it was given, kept in its frame, and what came of it.
+#pragma once
+
+#include "stepwell/hook/run_request.hpp"
+#include "stepwell/session/detail/async_step.hpp"
+#include "stepwell/session/detail/step_driver.hpp"
+
+#include <boost/asio/async_result.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell::detail {
+
+/// `Args` as in `std::tuple<Args...>(std::forward<Args>(args)...)`: values, or references where the caller gave an lvalue.
+template<class Choice, class Core, class... Args>
+class async_run {
+  using step_places = places_for_step<Args...>;
+  using raw_type = std::remove_cvref_t<decltype(std::declval<Core&>().raw())>;
+
+  template<std::size_t... I>
+  static auto caller_in(const std::tuple<Args...>& given, std::index_sequence<I...>) {
+    using type = caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<I, std::tuple<Args...>>>...>;
+    return type{{&std::as_const(std::get<I>(given))...}};
+  }
+  using caller_type = decltype(caller_in(std::declval<const std::tuple<Args...>&>(), places_for_caller<Args...>()));
+  template<std::size_t... I>
+  static constexpr bool may_repeat(std::index_sequence<I...>) {
+    return is_repeatable<raw_type, std::remove_reference_t<std::tuple_element_t<I, std::tuple<Args...>>>...>();
+  }
+
+  template<std::size_t I>
+  using given_at = std::conditional_t<may_repeat(step_places()), std::tuple_element_t<I, std::tuple<Args...>>&,
+                                      std::tuple_element_t<I, std::tuple<Args...>>&&>;
+  template<std::size_t... I>
+  static constexpr bool is_awaited_in(std::index_sequence<I...>) {
+    return is_awaited_step<raw_type, given_at<I>...>();
+  }
+
+public:
+  /// Whether it can be done again with the same arguments.
+  static constexpr bool repeats = may_repeat(step_places());
+
+  explicit async_run(std::tuple<Args...> given) : given_(std::move(given)) {}
+
+  step_end once(Core& core, int attempt) {
+    taken_.reset();
+    taken_.emplace(run_in(core, attempt, step_places()));
+    return step_end::done;
+  }
+  /// The same where something in it is awaited; nothing if it was cancelled before the step was done.
+  template<class Async>
+  asio::awaitable<std::optional<step_end>> once_awaited(Async& self, int attempt) {
+    taken_.reset();
+    const auto asked = caller();
+    auto begin = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (repeats) {
+        return detail::run_step_awaited(self, attempt, asked, std::get<I>(given_)...);
+      } else {
+        return detail::run_step_awaited(self, attempt, asked, std::get<I>(std::move(given_))...);
+      }
+    };
+    auto taken = co_await begin(step_places());
+    if (!taken) { co_return std::nullopt; }
+    taken_.emplace(std::move(*taken));
+    co_return step_end::done;
+  }
+  /// Whether the step is awaited, whatever hooks want.
+  static constexpr bool is_awaited = is_awaited_in(step_places());
+  /// @pre `once` has succeeded.
+  auto value() { return result_for_caller<raw_type, caller_type>(std::move(*taken_)); }
+
+private:
+  [[nodiscard]] caller_type caller() const { return caller_in(given_, places_for_caller<Args...>()); }
+
+  template<std::size_t... I>
+  auto run_in(Core& core, int attempt, std::index_sequence<I...>) {
+    const auto asked = caller();
+    if constexpr (repeats) {
+      return stepwell::run_step(core, attempt, asked, std::get<I>(given_)...);
+    } else {
+      return stepwell::run_step(core, attempt, asked, std::get<I>(std::move(given_))...);
+    }
+  }
+
+  std::tuple<Args...> given_;
+  std::optional<taken_of<raw_type, caller_type>> taken_;
+};
+
+/// What the caller of a run gets.
+template<class Run>
+using value_of_run = decltype(std::declval<Run&>().value());
+
+/// Whether the last of the arguments of an awaited run says how to complete: one that the step does not take.
+template<class Raw, class... Args>
+class ends_with_token {
+  using last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;
+
+  template<std::size_t... I>
+  static constexpr bool taken(std::index_sequence<I...>) {
+    return Raw::template takes<std::tuple_element_t<I, std::tuple<Args...>>...>;
+  }
+  static constexpr bool look() {
+    if constexpr (sizeof...(Args) == 0) {
+      return false;
+    } else if constexpr (is_for_caller<std::remove_cvref_t<last>>) {
+      return false;
+    } else if constexpr (requires { Raw::template takes<>; }) {
+      return !taken(places_for_step<Args...>());
+    } else {
+      return boost::asio::completion_token_for<last, void(std::exception_ptr, typename Raw::result_type)>;
+    }
+  }
+
+public:
+  static constexpr bool value = look();
+};
+
+}  // namespace stepwell::detail

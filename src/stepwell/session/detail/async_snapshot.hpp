@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A snapshot, awaited: the copy is made off the event loop, and so is the wait for a buffer.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/coro/detail/bell.hpp"
+#include "stepwell/session/detail/async_core.hpp"
+#include "stepwell/session/detail/async_parts.hpp"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace stepwell::detail {
+
+/// A buffer of `pool`, as soon as one is free.
+template<class Async>
+asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool pool) {
+  for (;;) {
+    if (auto memory = pool.try_acquire()) { co_return std::move(*memory); }
+    const coro::bell is_free;
+    pool.when_available([is_free] { is_free.ring(); });
+    co_await self.wait_for(is_free);
+  }
+}
+
+/// @errors Those of `session_core::copy_state`.
+template<class Async>
+asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::optional<snapshot_pool> pool) {
+  const typename Async::operation now(*self);
+  auto& core = self->core();
+  self->refuse_unless_started();
+  if (self->due) { throw failed_precondition_error("async_snapshot: the session failed, and is not recovered yet"); }
+  co_await throw_if_cancelled();
+  core.refuse_copy();
+  std::optional<snapshot_pool::buffer> memory;
+  if (pool) { memory = co_await detail::buffer_awaited(*self, *pool); }
+  snapshot taken;
+  auto copy = [&] { taken = core.copy_state(std::move(memory)); };
+  co_await self->elsewhere(workshop::helpers, copy);
+  co_return taken;
+}
+
+}  // namespace stepwell::detail

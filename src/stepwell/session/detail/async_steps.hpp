@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The steps over one source as an object that is asked for one after the other.
+#pragma once
+
+#include "stepwell/coro/detail/initiate.hpp"
+#include "stepwell/session/detail/async_core.hpp"
+#include "stepwell/session/detail/async_driver.hpp"
+
+#include <boost/asio/use_awaitable.hpp>
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell::detail {
+
+/// What `async_steps` returns. `Source` is a reference where the caller gave an lvalue.
+template<class Step, class Async, class Source>
+class async_step_sequence {
+public:
+  async_step_sequence(std::shared_ptr<Async> self, Source&& source)
+      : async_(std::move(self)), source_(std::forward<Source>(source)), holder_(*async_, source_) {
+    async_->sources().release(source_);
+  }
+  async_step_sequence(const async_step_sequence&) = delete;
+  async_step_sequence& operator=(const async_step_sequence&) = delete;
+
+  /// The next step, empty when the loop is over; see `async_monitored_session::async_next`.
+  /// @lifetime The object must live until it has ended.
+  template<class Token = boost::asio::use_awaitable_t<>>
+  auto next(Token&& token = Token()) {
+    return coro::initiate<std::optional<Step>>(
+        std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
+        [self = async_.get(), to = &holder_] { return detail::next_of<Step>(self, to); });
+  }
+
+private:
+  std::shared_ptr<Async> async_;
+  Source source_;
+  lease_holder<Async, std::remove_reference_t<Source>> holder_;
+};
+
+}  // namespace stepwell::detail

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session does with a source that is not seekable when it goes back to a checkpoint.
+#pragma once
+
+namespace stepwell {
+
+/// The reaction to a source that cannot seek back to the restored position.
+enum class unseekable_policy {
+  fail,  ///< Throw `failed_precondition_error` ("cannot rewind").
+  skip,  ///< Continue from the current position and log a warning. The batches in between are not repeated.
+};
+
+}  // namespace stepwell

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/threads/coordinator.hpp"
+
+#include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <optional>
+
+namespace stepwell {
+namespace {
+
+constexpr clock::time_point forever = clock::time_point::max();
+
+std::string names_of(const std::vector<coordinated_thread>& threads) {
+  std::string names;
+  for (const auto& thread : threads) { names += (names.empty() ? "" : " ") + thread.name(); }
+  return names;
+}
+
+bool none_alive(const std::vector<coordinated_thread>& threads) { return std::ranges::none_of(threads, &coordinated_thread::is_alive); }
+
+bool contains(const std::vector<coordinated_thread>& threads, const coordinated_thread& thread) {
+  return std::ranges::find(threads, thread) != threads.end();
+}
+
+}  // namespace
+
+/// Guarded by `mutex`, which is held neither while a thread is joined nor while anybody else is called. Notifies with
+/// the lock held: whoever wakes may destroy the coordinator at once.
+struct coordinator::state final : std::enable_shared_from_this<state> {
+  struct entry {
+    std::uint64_t id;  // new for each registration
+    coordinated_thread thread;
+  };
+
+  state(std::shared_ptr<clock> source, exception_set given) : time(std::move(source)), clean_stops(std::move(given)) {}
+
+  const std::shared_ptr<clock> time;
+  const exception_set clean_stops;
+  std::atomic<bool> stop_requested = false;  // written with the lock held
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::stop_source stop;
+  std::uint64_t generation = 0;  // stops cleared so far
+  std::uint64_t next_id = 0;
+  bool joined = false;
+  std::exception_ptr failure;
+  std::vector<std::exception_ptr> suppressed;
+  std::vector<entry> threads;
+
+  /// The source is asked to stop by the caller, without the lock: it runs callbacks of others.
+  std::stop_source mark_stopped(std::exception_ptr reported) {
+    if (reported && failure) {
+      suppressed.push_back(std::move(reported));
+    } else if (reported) {
+      failure = std::move(reported);
+    }
+    stop_requested.store(true, std::memory_order_release);
+    changed.notify_all();
+    return stop;
+  }
+
+  void request_stop(std::exception_ptr reported) {
+    if (reported && clean_stops.contains(reported)) { reported = nullptr; }
+    std::stop_source told(std::nostopstate);
+    {
+      const std::lock_guard lock(mutex);
+      if (reported && joined) { std::rethrow_exception(reported); }
+      told = mark_stopped(reported);
+    }
+    if (reported) { log_info("Error reported to Coordinator: " + detail::text_of(reported)); }
+    told.request_stop();
+  }
+
+  /// What ended our own thread number `id`. It cannot be thrown to anybody.
+  void report(std::uint64_t id, const std::string& name, const std::exception_ptr& thrown) {
+    const bool is_answer = exception_set{errc::cancelled}.contains(thrown);
+    const bool is_clean = clean_stops.contains(thrown);
+    std::optional<std::stop_source> told;
+    {
+      const std::lock_guard lock(mutex);
+      const bool is_late = joined || std::ranges::find(threads, id, &entry::id) == threads.end();
+      if (is_answer && (is_late || stop_requested)) { return; }
+      if (!is_late) { told = mark_stopped(is_clean ? nullptr : thrown); }
+    }
+    if (!is_clean && told) { log_info("Error reported to Coordinator: " + detail::text_of(thrown)); }
+    if (!is_clean && !told) { log_error("after the join, the thread \"" + name + "\" ended with: " + detail::text_of(thrown)); }
+    if (told) { told->request_stop(); }
+  }
+
+  bool wait_for_stop(clock::time_point deadline) {
+    std::unique_lock lock(mutex);
+    const auto since = generation;
+    return time->wait_until(lock, changed, deadline, [&] { return stop_requested || generation != since; });
+  }
+
+  /// Has the end of `thread` wake those who wait here.
+  void watch(coordinated_thread& thread) {
+    thread.on_end([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) {
+        const std::lock_guard lock(self->mutex);
+        self->changed.notify_all();
+      }
+    });
+  }
+
+  void add(std::uint64_t id, coordinated_thread thread) {
+    watch(thread);
+    const std::lock_guard lock(mutex);
+    threads.push_back({id, std::move(thread)});
+  }
+
+  std::uint64_t new_id() {
+    const std::lock_guard lock(mutex);
+    return next_id++;
+  }
+
+  /// So that a long run with many short threads does not collect them.
+  void forget_ended() {
+    std::vector<coordinated_thread> ended;
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto& each : threads) {
+        if (each.thread.has_ended()) { ended.push_back(each.thread); }
+      }
+      std::erase_if(threads, [&](const entry& each) { return contains(ended, each.thread); });
+    }
+    for (const auto& thread : ended) { thread.join(); }
+  }
+
+  /// Registered now, and `given`; each once. The ids of the former go into `ids`.
+  std::vector<coordinated_thread> threads_and(std::vector<coordinated_thread> given, std::vector<std::uint64_t>& ids) {
+    for (auto& thread : given) { watch(thread); }
+    std::vector<coordinated_thread> all;
+    const std::lock_guard lock(mutex);
+    for (const auto& each : threads) {
+      ids.push_back(each.id);
+      if (!contains(all, each.thread)) { all.push_back(each.thread); }
+    }
+    for (auto& thread : given) {
+      if (!contains(all, thread)) { all.push_back(std::move(thread)); }
+    }
+    return all;
+  }
+
+  /// Steps 2 to 4 of COORD-6; those of `waited` that are still alive.
+  std::vector<coordinated_thread> wait_for(const std::vector<coordinated_thread>& waited, const std::vector<std::uint64_t>& ids,
+                                           clock::duration grace) {
+    std::unique_lock lock(mutex);
+    time->wait_until(lock, changed, forever, [&] { return stop_requested || none_alive(waited); });
+    const auto now = time->now();
+    const auto until = grace < forever - now ? now + grace : forever;
+    time->wait_until(lock, changed, until, [&] { return none_alive(waited); });
+    std::vector<coordinated_thread> stragglers;
+    std::ranges::copy_if(waited, std::back_inserter(stragglers), &coordinated_thread::is_alive);
+    joined = true;
+    std::erase_if(threads, [&](const entry& each) { return std::ranges::find(ids, each.id) != ids.end(); });
+    return stragglers;
+  }
+};
+
+coordinator::coordinator(std::shared_ptr<clock> source, exception_set clean_stops)
+    : state_(std::make_shared<state>(std::move(source), std::move(clean_stops))), stop_requested_(&state_->stop_requested) {}
+
+coordinator::~coordinator() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->threads.empty()) { return; }
+  }
+  try {
+    request_stop();
+    join({.ignore_live_threads = true});
+  } catch (...) {  // logged when it was reported
+  }
+}
+
+void coordinator::request_stop(std::exception_ptr failure) { state_->request_stop(std::move(failure)); }
+
+void coordinator::request_stop_on_current_exception() {
+  auto failure = std::current_exception();
+  if (!failure) {
+    failure = std::make_exception_ptr(
+        invalid_argument_error("a failure was reported where there is none: call request_stop_on_current_exception in a catch only"));
+  }
+  request_stop(std::move(failure));
+}
+
+std::stop_token coordinator::get_token() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->stop.get_token();
+}
+
+void coordinator::wait_for_stop() { wait_for_stop(forever); }
+
+bool coordinator::wait_for_stop(clock::time_point deadline) {
+  const auto kept = state_;  // a straggler may wait while we go
+  return kept->wait_for_stop(deadline);
+}
+
+void coordinator::clear_stop() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stop_requested = false;
+  state_->stop = std::stop_source();
+  ++state_->generation;
+  state_->joined = false;
+  state_->failure = nullptr;
+  state_->suppressed.clear();
+  state_->changed.notify_all();
+}
+
+coordinated_thread coordinator::make_thread(std::string name, std::function<void(std::stop_token)> fn) {
+  if (!fn) { throw invalid_argument_error("the thread \"" + name + "\" has nothing to do: give it a function"); }
+  state_->forget_ended();
+  const auto id = state_->new_id();
+  coordinated_thread thread(name, [kept = state_, id, name, fn = std::move(fn), token = get_token()] {
+    try {
+      fn(token);
+    } catch (...) { kept->report(id, name, std::current_exception()); }
+  });
+  state_->add(id, thread);
+  return thread;
+}
+
+coordinated_thread coordinator::start_thread(std::string name, std::function<void(std::stop_token)> fn) {
+  auto thread = make_thread(std::move(name), std::move(fn));
+  thread.start();
+  return thread;
+}
+
+void coordinator::register_thread(coordinated_thread thread) {
+  state_->forget_ended();
+  state_->add(state_->new_id(), std::move(thread));
+}
+
+void coordinator::join(join_options options) {
+  std::vector<std::uint64_t> ids;
+  const auto waited = state_->threads_and(std::move(options.threads), ids);
+  const auto stragglers = state_->wait_for(waited, ids, options.stop_grace_period);
+  for (const auto& thread : waited) {
+    if (contains(stragglers, thread)) {
+      thread.leave_behind();
+    } else {
+      thread.join();
+    }
+  }
+  const auto failed = failure();
+  if (!stragglers.empty()) {
+    auto text = "Coordinator stopped with threads still running: " + names_of(stragglers);
+    if (!failed && !options.ignore_live_threads) { throw deadline_exceeded_error(std::move(text)); }
+    log_warning(text);
+  }
+  if (failed) { std::rethrow_exception(failed); }
+}
+
+bool coordinator::joined() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->joined;
+}
+
+std::exception_ptr coordinator::failure() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->failure;
+}
+
+std::vector<std::exception_ptr> coordinator::suppressed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->suppressed;
+}
+
+void coordinator::raise_requested_exception() const {
+  if (const auto failed = failure()) { std::rethrow_exception(failed); }
+}
+
+const std::shared_ptr<clock>& coordinator::time() const noexcept { return state_->time; }
+
+}  // namespace stepwell

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/threads/queue_runner.hpp"
+
+#include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <ranges>
+
+namespace stepwell {
+
+/// Guarded by `mutex`: `running`, `raised` and `has_closed`.
+struct queue_runner::core {
+  std::string name;
+  std::vector<enqueue_op> ops;
+  std::function<bool()> close;
+  std::function<bool()> cancel;
+  std::function<void()> reopen;
+  std::function<std::size_t()> depth;
+  exception_set queue_closed;
+
+  mutable std::mutex mutex = {};
+  std::map<session_key, std::size_t> running = {};
+  std::vector<std::exception_ptr> raised = {};
+  bool has_closed = false;  // the queue, which nobody else had closed before
+
+  /// Closes or cancels. The lock is held: threads cannot be created meanwhile.
+  void shut(const std::function<bool()>& close_it) {
+    try {
+      has_closed = close_it() || has_closed;
+    } catch (...) { log_debug("Ignored exception: " + detail::text_of(std::current_exception())); }
+  }
+
+  /// A thread of `session` is at its end. `closing`: the last one closes the queue.
+  void leave(session_key session, bool closing) {
+    const std::lock_guard lock(mutex);
+    const auto count = running.find(session);
+    if (--count->second > 0) { return; }
+    running.erase(count);
+    if (closing) { shut(close); }
+  }
+
+  void stop() {
+    const std::lock_guard lock(mutex);
+    shut(cancel);
+  }
+
+  void raise(std::exception_ptr failure) {
+    log_error("Exception in QueueRunner: " + detail::text_of(failure));
+    const std::lock_guard lock(mutex);
+    raised.push_back(std::move(failure));
+  }
+};
+
+/// A thread's place among those of its session, given back at its end, also if it is never started.
+class queue_runner::turn {
+public:
+  turn(std::shared_ptr<core> runner, session_key session) : core_(std::move(runner)), session_(session) {}
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+  ~turn() { end(false); }
+
+  /// @errors What is no end of the input.
+  void run(const enqueue_op& op, const std::stop_token& stop) {
+    try {
+      while (!stop.stop_requested()) { op.run(stop); }
+      end(false);
+    } catch (...) {
+      const bool is_end = core_->queue_closed.contains(std::current_exception());
+      end(is_end);
+      if (!is_end) { throw; }
+    }
+  }
+
+private:
+  void end(bool closing) {
+    if (const auto runner = std::exchange(core_, nullptr)) { runner->leave(session_, closing); }
+  }
+
+  std::shared_ptr<core> core_;
+  session_key session_;
+};
+
+queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, queue_runner_options options) {
+  if (ops.empty()) { throw invalid_argument_error("the queue runner of \"" + on_queue.name + "\" has no enqueue operations; give it one"); }
+  if (!std::ranges::all_of(ops, [](const enqueue_op& op) { return static_cast<bool>(op.run); })) {
+    throw invalid_argument_error("the queue runner of \"" + on_queue.name + "\" has an enqueue operation without a function");
+  }
+  if (options.queue_closed.empty()) {
+    throw invalid_argument_error("the queue runner of \"" + on_queue.name +
+                                 "\" has an empty queue_closed: its threads could never end; leave it out, or name a kind");
+  }
+  const auto given = [](std::function<void()>& op) { return [op = std::move(op)] { return op(), false; }; };
+  if (options.close_op) { on_queue.close = given(options.close_op); }
+  if (options.cancel_op) { on_queue.cancel = given(options.cancel_op); }
+  core_ = std::shared_ptr<core>(new core{.name = std::move(on_queue.name),
+                                         .ops = std::move(ops),
+                                         .close = std::move(on_queue.close),
+                                         .cancel = std::move(on_queue.cancel),
+                                         .reopen = std::move(on_queue.reopen),
+                                         .depth = std::move(on_queue.depth),
+                                         .queue_closed = std::move(options.queue_closed)});
+}
+
+/// Starts the last one first: where there is a coordinator it is the one that cancels the others after a stop, so that those
+/// already started end even if a later one cannot be started.
+void queue_runner::start_all(std::vector<coordinated_thread>& made, bool has_coordinator) {
+  try {
+    for (auto& thread : std::views::reverse(made)) { thread.start(); }
+  } catch (...) {
+    if (!has_coordinator) { core_->stop(); }
+    throw;
+  }
+}
+
+std::vector<coordinated_thread> queue_runner::create_threads(session_key session, coordinator* threads, bool start) {
+  {
+    const std::lock_guard lock(core_->mutex);
+    if (core_->running.contains(session)) { return {}; }
+    if (core_->has_closed) { core_->reopen(); }  // may throw: then nothing has begun, and it can be tried again
+    core_->has_closed = false;
+    core_->running[session] = core_->ops.size();
+    core_->raised.clear();
+  }
+  std::vector<coordinated_thread> made;
+  for (const auto& op : core_->ops) {
+    auto name = "QueueRunnerThread-" + core_->name + "-" + op.name;
+    auto mine = std::make_shared<turn>(core_, session);
+    if (threads != nullptr) {
+      made.push_back(threads->make_thread(std::move(name), [mine, op](const std::stop_token& stop) { mine->run(op, stop); }));
+      continue;
+    }
+    made.emplace_back(std::move(name), [mine, op, runner = core_] {
+      try {
+        mine->run(op, {});
+      } catch (...) { runner->raise(std::current_exception()); }
+    });
+  }
+  if (threads != nullptr) {
+    made.push_back(
+        threads->make_thread("QueueRunnerThread-" + core_->name + "-close_on_stop", [runner = core_, threads](const std::stop_token& stop) {
+          if (!stop.stop_requested()) { threads->wait_for_stop(); }
+          runner->stop();
+        }));
+  }
+  if (start) { start_all(made, threads != nullptr); }
+  return made;
+}
+
+std::size_t queue_runner::running(session_key session) const {
+  const std::lock_guard lock(core_->mutex);
+  const auto count = core_->running.find(session);
+  return count == core_->running.end() ? 0 : count->second;
+}
+
+std::vector<std::exception_ptr> queue_runner::exceptions_raised() const {
+  const std::lock_guard lock(core_->mutex);
+  return core_->raised;
+}
+
+std::optional<std::size_t> queue_runner::depth() const { return core_->depth ? std::optional(core_->depth()) : std::nullopt; }
+
+const std::string& queue_runner::name() const noexcept { return core_->name; }
+
+std::vector<coordinated_thread> start_queue_runners(queue_runner::session_key session, coordinator& threads,
+                                                    std::span<const std::shared_ptr<queue_runner>> runners) {
+  if (session == nullptr) {
+    throw invalid_argument_error("Cannot start queue runners: No default session is registered, and none was given");
+  }
+  if (runners.empty()) { log_warning("start_queue_runners() was called when no queue runners were defined"); }
+  if (std::ranges::find(runners, nullptr) != runners.end()) {
+    throw invalid_argument_error("Cannot start queue runners: one of them is null");
+  }
+  std::vector<coordinated_thread> started;
+  for (const auto& runner : runners) { std::ranges::move(runner->create_threads(session, &threads, true), std::back_inserter(started)); }
+  return started;
+}
+
+}  // namespace stepwell

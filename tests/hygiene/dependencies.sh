@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Only these folders include other libraries: Asio: coro, io, and headers that declare an async_ function or are part of
+# one (async_*.hpp); xtensor and xsimd: kernel; protobuf: the .cpp files of format;
+# Eigen and LibTorch: their own adapters.
+source "$(dirname "$0")/common.sh"
+
+# including PATTERN: the files whose #include lines match it.
+including() { files src/stepwell -- .hpp .cpp | xargs -r grep -lE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($1)" || true; }
+
+for file in $(including 'boost/asio'); do
+  case $file in
+    src/stepwell/coro/* | src/stepwell/io/* | src/stepwell/session/async_*.hpp | src/stepwell/session/detail/async_*.hpp | src/stepwell/training/async_*.hpp) ;;
+    *) grep -qE '\basync_[a-z_]+[[:space:]]*\(' "$file" || mistake "$file: includes Asio, but declares no async_ function" ;;
+  esac
+done
+for file in $(including 'xtensor|xsimd|xtl/'); do
+  case $file in
+    src/stepwell/kernel/*) ;;
+    *) mistake "$file: includes xtensor or xsimd; see a tensor by its data, shape and strides instead" ;;
+  esac
+done
+for file in $(including 'google/protobuf|[^>"]*\.pb\.h'); do
+  case $file in
+    *.hpp) mistake "$file: a header includes protobuf" ;;
+    src/stepwell/format/*.cpp | src/stepwell/tensorflow/*.cpp) ;;
+    *) mistake "$file: includes protobuf outside format" ;;
+  esac
+done
+for file in $(including 'Eigen/'); do
+  case $file in src/stepwell/eigen/*) ;; *) mistake "$file: includes Eigen; that is for src/stepwell/eigen" ;; esac
+done
+for file in $(including 'torch/|ATen/|c10/'); do
+  case $file in src/stepwell/torch/*) ;; *) mistake "$file: includes LibTorch; that is for src/stepwell/torch" ;; esac
+done
+finish

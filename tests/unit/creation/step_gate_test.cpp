@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stepwell/creation/detail/step_gate.hpp>
+
+#include "support/catch.hpp"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sw = stepwell;
+using entry = sw::step_gate::entry;
+
+namespace {
+
+/// Until `count` wait: they cannot get in, so it is not a matter of time.
+void until_waiting(const sw::step_gate& gate, int count) {
+  while (gate.waiting() < count) { std::this_thread::yield(); }
+}
+
+/// Goes in and out on a thread of its own, and writes down that it was there.
+std::jthread visitor(sw::step_gate& gate, entry as, std::string& story, char name) {
+  return std::jthread([&gate, as, &story, name] {
+    gate.enter(as);
+    story += name;
+    gate.leave(as);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("who is alone keeps all others out, and they come in the order of their arrival", "[session][gate]") {
+  sw::step_gate gate;
+  std::string story;
+  gate.enter(entry::alone);
+  {
+    std::vector<std::jthread> visitors;
+    for (int i = 0; i < 5; ++i) {
+      visitors.push_back(visitor(gate, entry::alone, story, static_cast<char>('a' + i)));
+      until_waiting(gate, i + 1);
+    }
+    CHECK(story.empty());
+    gate.leave(entry::alone);
+  }
+  CHECK(story == "abcde");
+  CHECK(gate.waiting() == 0);
+}
+
+TEST_CASE("many share, until somebody waits to be alone: who comes after that waits behind", "[session][gate]") {
+  sw::step_gate gate;
+  std::string story;
+  gate.enter(entry::shared);
+  gate.enter(entry::shared);
+  {
+    const auto alone = visitor(gate, entry::alone, story, 'a');
+    until_waiting(gate, 1);
+    const auto late = visitor(gate, entry::shared, story, 's');
+    until_waiting(gate, 2);
+    gate.leave(entry::shared);
+    CHECK(gate.waiting() == 2);  // one is still inside
+    gate.leave(entry::shared);
+  }
+  CHECK(story == "as");
+}
+
+TEST_CASE("all who would share and stand in front are let in together", "[session][gate]") {
+  sw::step_gate gate;
+  std::atomic<int> inside = 0;
+  gate.enter(entry::alone);
+  std::vector<std::jthread> visitors;
+  for (int i = 0; i < 3; ++i) {
+    visitors.emplace_back([&] {
+      gate.enter(entry::shared);
+      ++inside;
+      while (inside < 3) { std::this_thread::yield(); }  // for ever, if they came one at a time
+      gate.leave(entry::shared);
+    });
+  }
+  until_waiting(gate, 3);
+  gate.leave(entry::alone);
+  visitors.clear();
+  CHECK(inside == 3);
+}
+
+TEST_CASE("whoever is inside may leave on another thread", "[session][gate]") {
+  sw::step_gate gate;
+  gate.enter(entry::alone);
+  std::jthread([&] { gate.leave(entry::alone); }).join();
+  gate.enter(entry::alone);
+  gate.leave(entry::alone);
+}

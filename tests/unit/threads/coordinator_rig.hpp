@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A coordinator on a clock that stands still, and threads that will not end.
+#pragma once
+
+#include "support/gate.hpp"
+
+#include <stepwell/base/clock.hpp>
+#include <stepwell/threads/coordinator.hpp>
+
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+
+namespace stepwell::test {
+
+inline std::exception_ptr failing(const char* what) { return std::make_exception_ptr(std::runtime_error(what)); }
+
+/// A coordinator on a clock that stands still, and a gate for threads that will not end.
+struct coordinator_rig {
+  coordinator_rig() { held_up.close(); }
+  ~coordinator_rig() { held_up.open(); }
+
+  /// A thread that takes no notice of a stop: it ends when the gate opens.
+  coordinated_thread start_stubborn(const std::string& name) {
+    return threads.start_thread(name, [this](std::stop_token) { held_up.pass(); });
+  }
+
+  std::shared_ptr<held_clock> time = std::make_shared<held_clock>();
+  gate held_up;
+  coordinator threads{time};
+};
+
+}  // namespace stepwell::test
