@@ -93,7 +93,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     core.begin_run();
     typename hooks_type::template asking<choice, traced> asking(core.hooks(), context);
     co_await self.visit_hooks(asking, self.steps_where(), hearing::cancellation);
-    const run_request order(caller, asking.take());
+    const stepwell::run_request order(caller, asking.take());
     trace.before_run(order);
     stage = step_stage::run;
     [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
