@@ -6,8 +6,8 @@
 #include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/data/range_source.hpp"
 #include "stepwell/session/async_options.hpp"
-#include "stepwell/session/detail/async_core.hpp"
 #include "stepwell/session/detail/async_driver.hpp"
+#include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_run.hpp"
 #include "stepwell/session/detail/async_snapshot.hpp"
 #include "stepwell/session/detail/async_steps.hpp"
@@ -74,8 +74,8 @@ namespace stepwell {
 ///           `request_stop`, `should_stop` and `stop_reason`.
 template<raw_session Raw, class... Held>
 class async_monitored_session {
-  using core_type = session_core<Raw, Held...>;
-  using async_type = detail::async_core<core_type>;
+  using core_type = session_impl<Raw, Held...>;
+  using async_type = detail::async_impl<core_type>;
   using token_type = boost::asio::use_awaitable_t<>;
 
 public:
@@ -238,13 +238,13 @@ public:
   /// Why the loop ended, as far as it has. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
 
-  [[nodiscard]] bool is_started() const noexcept { return async_->is_started; }
+  [[nodiscard]] bool is_started() const noexcept { return async_->is_started(); }
   [[nodiscard]] bool is_closed() const noexcept { return core().is_closed(); }
   /// @errors As `raw_session`.
   [[nodiscard]] std::int64_t global_step() { return raw_session().global_step(); }
   /// Runs made on it call no hook. @errors `failed_precondition_error` before the start, where a creator makes it.
   [[nodiscard]] Raw& raw_session() {
-    if (!core().has_raw()) { async_->refuse_unless_started(); }
+    if (!core().has_raw()) { async_->throw_unless_started(); }
     return core().raw();
   }
   /// The model of a model session. @errors As `raw_session`.
@@ -275,7 +275,7 @@ private:
   auto whole(Token&& token, Make make) {
     return coro::initiate<T>(
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
-        [make = std::move(make)] { return detail::heard_in_time<T>(make); });
+        [make = std::move(make)] { return detail::defer_cancellation<T>(make); });
   }
   template<class Holder, class Token>
   auto next(Holder& holder, Token&& token) {

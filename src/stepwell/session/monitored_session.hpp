@@ -7,8 +7,8 @@
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/data/range_source.hpp"
-#include "stepwell/session/detail/session_core.hpp"
-#include "stepwell/session/detail/step_driver.hpp"
+#include "stepwell/session/detail/blocking_driver.hpp"
+#include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/step_context.hpp"
 #include "stepwell/session/step_result.hpp"
 
@@ -31,7 +31,7 @@ namespace stepwell {
 /// @threads  One thread at a time, except `request_stop`, `should_stop` and `stop_reason`.
 template<raw_session Raw, class... Held>
 class monitored_session {
-  using core_type = session_core<Raw, Held...>;
+  using core_type = session_impl<Raw, Held...>;
   static_assert(!core_type::awaits_hooks(),
                 "stepwell: a hook whose points are awaited is for awaited sessions: "
                 "monitored_training_session(defer_start, ...)");
@@ -76,7 +76,7 @@ public:
       core_->abandon(nullptr);
       return;
     }
-    core_->close_or_log();
+    detail::close_or_log(*core_);
   }
 
   /// One step with `args`, hooks around it; what the model's `step` returned. After a recovery the whole call is repeated
@@ -95,8 +95,9 @@ public:
   /// this run.
   template<class Choice, class... Args>
   auto run_with(Args&&... args) {
-    return run_for_caller<Choice, true>(detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(),
-                                        std::forward_as_tuple(std::forward<Args>(args)...));
+    return for_caller<Choice>(
+        detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(), std::forward_as_tuple(std::forward<Args>(args)...),
+        [](auto&&... all) __attribute__((always_inline)) { return detail::run_call(std::forward<decltype(all)>(all)...); });
   }
 
   /// Calls `step_fn(context)`, see `step_context`; what it returns. After a failure that may pass, in its own code too, all
@@ -106,17 +107,19 @@ public:
   auto run_step_fn(StepFn&& step_fn) {
     static_assert(std::is_invocable_v<StepFn&, step_context<monitored_session>&>,
                   "stepwell: `step_fn` may either have one `step_context` argument, taken by reference, or not be called");
-    if (core_->is_closed()) { core_->refuse_when_over(); }
-    if (core_->must_recover()) { core_->recover(); }
-    for (;; core_->recover()) {
-      try {
-        step_context<monitored_session> context(*this);
-        return step_fn(context);
-      } catch (const stop_iteration&) { throw; } catch (...) {
-        if (core_->failure() != std::current_exception()) { core_->on_failure(step_stage::run, std::current_exception()); }
-        if (!core_->can_recover()) { throw; }
+    using result = std::invoke_result_t<StepFn&, step_context<monitored_session>&>;
+    std::conditional_t<std::is_void_v<result>, char, std::optional<result>> returned{};
+    auto call = [&] {
+      step_context<monitored_session> context(*this);
+      if constexpr (std::is_void_v<result>) {
+        step_fn(context);
+      } else {
+        returned.emplace(step_fn(context));
       }
-    }
+    };
+    detail::step_fn_attempt<core_type, decltype(call)> attempt(*core_, call);
+    detail::drive(*core_, core_->protocol().step(attempt));
+    if constexpr (!std::is_void_v<result>) { return std::move(*returned); }
   }
 
   /// Steps over the batches of `source`, until a stop or the end of the data: an input range of `step_type`.
@@ -127,13 +130,14 @@ public:
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
-      return stepwell::steps_over<step_type>(*core_, owned_or_referred<Source>(source));
+      return detail::steps_over<step_type, Source>(*core_, std::forward<Source>(source));
     } else {
-      return stepwell::steps_over<step_type>(*core_, data::source(std::forward<Source>(source)));
+      using wrapped = decltype(data::source(std::forward<Source>(source)));
+      return detail::steps_over<step_type, wrapped>(*core_, data::source(std::forward<Source>(source)));
     }
   }
   /// Steps of a model that needs no data.
-  [[nodiscard]] generator<const step_type&> steps() & { return stepwell::steps_over<step_type>(*core_, no_data()); }
+  [[nodiscard]] generator<const step_type&> steps() & { return detail::steps_over<step_type, no_data>(*core_, no_data()); }
 
   template<class... Source>
   void steps(Source&&...) && {
@@ -177,13 +181,20 @@ public:
   /// The same into a buffer of `pool`, which gets it back with the end of the snapshot; waits until one is free.
   /// @cost One memcpy of the variables; their memory is that of the pool.
   [[nodiscard]] stepwell::snapshot snapshot(snapshot_pool pool) {
-    core_->refuse_copy();
+    core_->check_copy();
     return core_->copy_state(pool.acquire());
+  }
+
+  /// Has the hooks that save do so now, whatever their cadence, and waits until that is durable. Returns the step that is saved.
+  /// @errors `failed_precondition_error` if no hook saves or a guard found the state bad; what prevented the save.
+  std::int64_t checkpoint_now() {
+    detail::drive(*core_, core_->protocol().save_now());
+    return core_->raw().global_step();
   }
 
   /// Ends the hooks, makes the last checkpoint, waits for all I/O. The second time it does nothing (D-15).
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread; everything is closed all the same.
-  void close() { core_->close(); }
+  void close() { detail::drive(*core_, core_->protocol().close()); }
 
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
 
@@ -193,40 +204,31 @@ public:
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core_->came_from_hook(failure); }
 
 protected:
-  void throw_failure_of_threads() const { core_->throw_if_singular(); }
+  void throw_failure_of_threads() const { core_->check_threads(); }
 
 private:
   friend class step_context<monitored_session>;
 
   template<class... Args>
   auto run_within_step(Args&&... args) {
-    core_->refuse_when_over();
-    return run_for_caller<all_hooks, false>(detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(),
-                                            std::forward_as_tuple(std::forward<Args>(args)...));
+    core_->throw_if_closed();
+    return for_caller<all_hooks>(detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(),
+                                 std::forward_as_tuple(std::forward<Args>(args)...),
+                                 [](auto&&... all) { return detail::run_within_step(std::forward<decltype(all)>(all)...); });
   }
 
-  template<class Choice, bool Recover, std::size_t... Caller, std::size_t... Step, class Given>
-  [[gnu::always_inline]] auto run_for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given) {
+  /// Splits the arguments of a run into those for its caller and those for the step.
+  template<class Choice, std::size_t... Caller, std::size_t... Step, class Given, class Run>
+  [[gnu::always_inline]] auto for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given, Run run) {
     using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
     const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
-    return detail::result_for_caller<Raw, caller_type>(
-        stepwell::run_call<Recover>(*core_, caller, std::get<Step>(std::forward<Given>(given))...));
-  }
-
-  template<class Source>
-  static decltype(auto) owned_or_referred(std::remove_reference_t<Source>& source) {
-    if constexpr (std::is_lvalue_reference_v<Source>) {
-      return std::ref(source);
-    } else {
-      return std::remove_reference_t<Source>(std::move(source));
-    }
+    return detail::result_for_caller<Raw, caller_type>(run(*core_, caller, std::get<Step>(std::forward<Given>(given))...));
   }
 
   explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, detail::raw_maker_ptr<Raw> maker,
                              Held... hooks)
       : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {
-    core_->begin();
-    core_->start();
+    detail::drive(*core_, core_->protocol().start());
   }
 
   std::unique_ptr<core_type> core_;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/session/detail/step_driver.hpp"
 
 #include <utility>
 

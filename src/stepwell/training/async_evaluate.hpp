@@ -7,7 +7,7 @@
 #include "stepwell/coro/detail/errand.hpp"
 #include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/model/restore_model.hpp"
-#include "stepwell/session/detail/async_core.hpp"
+#include "stepwell/session/detail/async_parts.hpp"
 #include "stepwell/session/detail/async_driver.hpp"
 #include "stepwell/training/async_evaluate_options.hpp"
 #include "stepwell/training/detail/evaluation_work.hpp"
@@ -86,7 +86,7 @@ auto evaluate_beside(kept_snapshot taken, Call call, async_evaluate_options how,
   const auto work = std::make_shared<work_type>(std::move(taken), std::move(call), std::move(how));
   return coro::initiate<typename work_type::value_type>(std::forward<Token>(token), work, executor, [work] {
     auto begin = [work] { return evaluation_awaited(work); };
-    return heard_in_time<typename work_type::value_type>(std::move(begin));
+    return defer_cancellation<typename work_type::value_type>(std::move(begin));
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small parts of an awaited session: how it is cancelled, how it takes turns, and where pieces of its work are done.
+// Small parts of an asynchronous session: cancellation, time slices, and the places where pieces of work run.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -15,27 +15,35 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
-#include <optional>
 #include <utility>
 
 namespace stepwell::detail {
 namespace asio = boost::asio;
 
-/// How a cancelled operation ends.
+/// Throws the error of a cancelled operation.
 [[noreturn]] inline void throw_aborted() { throw boost::system::system_error(asio::error::operation_aborted, "stepwell"); }
 
-/// Whether the one who awaits has asked for less. Looked at where nothing is done yet, and nowhere else.
+/// Returns true if `failure` is the error of a cancelled operation.
+inline bool is_aborted(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const boost::system::system_error& error) { return error.code() == asio::error::operation_aborted; } catch (...) {
+    return false;
+  }
+}
+
+/// Throws `operation_aborted` if cancellation was requested.
 inline asio::awaitable<void> throw_if_cancelled() {
   const auto state = co_await asio::this_coro::cancellation_state;
   if (state.cancelled() != asio::cancellation_type::none) { throw_aborted(); }
 }
 
-/// How many steps run in one go, so that whoever shares the event loop gets his turn about every 100 us: the clock is read
-/// once a turn, not once a step.
-class turns {
+/// The steps that run in one go, so that others on the event loop run about every 100 us. The clock is read once a slice.
+class time_slice {
 public:
-  /// Whether the turn is over; if not, one step of it is taken.
+  /// Returns true if the slice is used up; else consumes one step of it.
   [[nodiscard]] bool is_over() noexcept { return --left_ < 0; }
   void begin(clock::time_point now) noexcept {
     using namespace std::chrono_literals;
@@ -53,13 +61,7 @@ private:
   clock::time_point begun_{};
 };
 
-/// A recovery that is begun and not done.
-struct pending_recovery {
-  std::int64_t reached;                                  // by the session that failed
-  std::optional<clock::time_point> when = std::nullopt;  // it is left, and to be made anew then
-};
-
-/// Ends waiting for others. A class with a constructor: g++ 12 destroys a lambda that is made inside an awaited expression
+/// Interrupts waiting for other sessions. A class with a constructor: g++ 12 destroys a lambda that is made inside an awaited expression
 /// twice.
 class interrupts {
 public:
@@ -70,18 +72,18 @@ private:
   std::shared_ptr<session_signals> signals_;
 };
 
-/// Where a piece of work is done.
-enum class workshop {
-  here,     ///< On the executor of the one who awaits.
-  helpers,  ///< What touches disks, or waits for them.
-  apart,    ///< What may wait for another session.
-  compute,  ///< Steps.
+/// Where a piece of work runs.
+enum class execution_place {
+  here,        ///< On the executor of the caller.
+  pool,        ///< On a shared thread: work that may wait for a disk.
+  own_thread,  ///< On a thread of its own: work that may wait for another session.
+  compute,     ///< On the executor for steps.
 };
 
-/// Whether a cancellation gets through to what is awaited.
-enum class hearing { nothing, cancellation };
+/// Whether a cancellation reaches the awaited coroutine of a user.
+enum class cancellation_mode { deferred, forwarded };
 
-/// The user's own coroutine, as a thread of execution of its own, so that it finds the cancellation state of any such.
+/// Awaits a user's coroutine as a thread of execution of its own, with the cancellation state of any such.
 inline asio::awaitable<void> on_its_own(asio::awaitable<void> theirs) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   co_await std::move(theirs);

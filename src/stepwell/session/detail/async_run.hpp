@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One awaited run: what it was given, kept in its frame, and what came of it.
+// One run of an asynchronous session: its arguments, kept in its frame, and its value.
 #pragma once
 
 #include "stepwell/hook/run_request.hpp"
 #include "stepwell/session/detail/async_step.hpp"
-#include "stepwell/session/detail/step_driver.hpp"
+#include "stepwell/session/detail/run_step.hpp"
 
 #include <boost/asio/async_result.hpp>
 
@@ -44,19 +44,19 @@ class async_run {
   }
 
 public:
-  /// Whether it can be done again with the same arguments.
+  /// True if it can be repeated with the same arguments.
   static constexpr bool repeats = may_repeat(step_places());
 
   explicit async_run(std::tuple<Args...> given) : given_(std::move(given)) {}
 
-  step_end once(Core& core, int attempt) {
+  step_outcome once(Core& core, int attempt) {
     taken_.reset();
     taken_.emplace(run_in(core, attempt, step_places()));
-    return step_end::done;
+    return step_outcome::done;
   }
-  /// The same where something in it is awaited; nothing if it was cancelled before the step was done.
+  /// `once`, awaited. Returns nothing if it was cancelled before the step was done.
   template<class Async>
-  asio::awaitable<std::optional<step_end>> once_awaited(Async& self, int attempt) {
+  asio::awaitable<std::optional<step_outcome>> once_awaited(Async& self, int attempt) {
     taken_.reset();
     const auto asked = caller();
     auto begin = [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -69,11 +69,11 @@ public:
     auto taken = co_await begin(step_places());
     if (!taken) { co_return std::nullopt; }
     taken_.emplace(std::move(*taken));
-    co_return step_end::done;
+    co_return step_outcome::done;
   }
-  /// Whether the step is awaited, whatever hooks want.
+  /// True if the step is awaited for the model's sake.
   static constexpr bool is_awaited = is_awaited_in(step_places());
-  /// @pre `once` has succeeded.
+  /// @pre `once` or `once_awaited` has succeeded.
   auto value() { return result_for_caller<raw_type, caller_type>(std::move(*taken_)); }
 
 private:
@@ -83,21 +83,65 @@ private:
   auto run_in(Core& core, int attempt, std::index_sequence<I...>) {
     const auto asked = caller();
     if constexpr (repeats) {
-      return stepwell::run_step(core, attempt, asked, std::get<I>(given_)...);
+      return detail::run_step(core, attempt, asked, std::get<I>(given_)...);
     } else {
-      return stepwell::run_step(core, attempt, asked, std::get<I>(std::move(given_))...);
+      return detail::run_step(core, attempt, asked, std::get<I>(std::move(given_))...);
     }
   }
 
   std::tuple<Args...> given_;
-  std::optional<taken_of<raw_type, caller_type>> taken_;
+  std::optional<extracted<raw_type, caller_type>> taken_;
 };
 
-/// What the caller of a run gets.
+/// The value of a run for its caller.
 template<class Run>
 using value_of_run = decltype(std::declval<Run&>().value());
 
-/// Whether the last of the arguments of an awaited run says how to complete: one that the step does not take.
+/// Takes the run inline, without its boundary, unless it has to be awaited.
+template<class Async, class Run>
+[[gnu::noinline]] step_outcome take_run(Async& self, Run& run, int attempt) {
+  return detail::classify_run<Run::repeats>(self.core(), [&] { return run.once(self.core(), attempt); });
+}
+template<class Async, class Run>
+[[gnu::always_inline]] inline step_outcome try_run(Async& self, Run& run) {
+  if constexpr (Run::is_awaited) {
+    return step_outcome::not_taken;
+  } else {
+    if (self.core().must_await_hooks(1)) { return step_outcome::not_taken; }
+    return detail::take_run(self, run, 1);
+  }
+}
+
+/// A run as an attempt of the asynchronous driver.
+template<class Async, class Run>
+class async_run_attempt final : public async_attempt {
+public:
+  async_run_attempt(Async& self, Run& run, step_outcome so_far) : async_attempt(false, Run::repeats), self_(self), run_(run) {
+    outcome = so_far;
+  }
+
+  void take() override {
+    if constexpr (!Run::is_awaited) { outcome = detail::take_run(self_, run_, place.attempt); }
+  }
+  bool must_await() override {
+    const bool hooks_await = self_.core().must_await_hooks(place.attempt);
+    return Run::is_awaited || hooks_await;
+  }
+  asio::awaitable<void> take_awaited() override {
+    if constexpr (Run::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
+      auto classify = [this](auto& report) { return detail::classify_run<Run::repeats>(self_.core(), report); };
+      auto step = run_.once_awaited(self_, place.attempt);
+      co_await detail::await_and_classify(self_, std::move(step), outcome, classify);
+    }
+    co_return;
+  }
+
+private:
+  Async& self_;
+  Run& run_;
+};
+
+/// True if the last of the arguments of an asynchronous run is a completion token: one that the step does not take.
 template<class Raw, class... Args>
 class ends_with_token {
   using last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A snapshot, awaited: the copy is made off the event loop, and so is the wait for a buffer.
+// An asynchronous snapshot: the copy and the wait for a buffer do not block the event loop.
 #pragma once
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/coro/detail/bell.hpp"
-#include "stepwell/session/detail/async_core.hpp"
+#include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_parts.hpp"
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace stepwell::detail {
 
-/// A buffer of `pool`, as soon as one is free.
+/// Returns a buffer of `pool` as soon as one is free.
 template<class Async>
 asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool pool) {
   for (;;) {
@@ -26,20 +26,19 @@ asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool
   }
 }
 
-/// @errors Those of `session_core::copy_state`.
+/// @errors Those of `session_engine::copy_state`.
 template<class Async>
 asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::optional<snapshot_pool> pool) {
   const typename Async::operation now(*self);
   auto& core = self->core();
-  self->refuse_unless_started();
-  if (self->due) { throw failed_precondition_error("async_snapshot: the session failed, and is not recovered yet"); }
+  self->throw_unless_ready("async_snapshot");
   co_await throw_if_cancelled();
-  core.refuse_copy();
+  core.check_copy();
   std::optional<snapshot_pool::buffer> memory;
   if (pool) { memory = co_await detail::buffer_awaited(*self, *pool); }
   snapshot taken;
   auto copy = [&] { taken = core.copy_state(std::move(memory)); };
-  co_await self->elsewhere(workshop::helpers, copy);
+  co_await self->run_on(execution_place::pool, copy);
   co_return taken;
 }
 

@@ -3,8 +3,8 @@
 // The sources that an awaited session takes steps from, and its leases on them.
 #pragma once
 
+#include "stepwell/session/detail/run_step.hpp"
 #include "stepwell/session/detail/source_lease.hpp"
-#include "stepwell/session/detail/step_driver.hpp"
 
 #include <algorithm>
 #include <memory>

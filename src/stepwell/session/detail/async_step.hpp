@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step that is awaited, for the model's sake or a hook's: `run_step` and `take_step` with the same pieces.
+// A step in which the model or hooks are awaited, and the attempt of a loop that may take such steps.
 #pragma once
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_request.hpp"
-#include "stepwell/session/detail/async_core.hpp"
-#include "stepwell/session/detail/step_driver.hpp"
+#include "stepwell/session/detail/async_impl.hpp"
+#include "stepwell/session/detail/run_step.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -20,21 +20,12 @@
 
 namespace stepwell::detail {
 
-/// Whether a step of `Raw` with these arguments is to be awaited.
+/// Returns true if a step of `Raw` with these arguments is awaited.
 template<class Raw, class... Args>
 constexpr bool is_awaited_step() {
   if constexpr (requires { Raw::template awaits<Args...>; }) {
     return Raw::template awaits<Args...>;
   } else {
-    return false;
-  }
-}
-
-/// Whether `failure` is how a coroutine answers a cancellation.
-inline bool is_abortion(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const boost::system::system_error& error) { return error.code() == asio::error::operation_aborted; } catch (...) {
     return false;
   }
 }
@@ -50,7 +41,7 @@ asio::awaitable<void> result_into(std::optional<Result>& result, Awaitable their
   }
 }
 
-/// The run of the raw session alone.
+/// Runs the raw session, without hooks.
 template<class Async, class Outcome, class Order, class... Args>
 asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outcome, const Order& order, Args&&... args) {
   auto& raw = self.core().raw();
@@ -60,19 +51,19 @@ asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outco
     const auto before = raw.global_step();
     std::optional<typename raw_type::result_type> result;
     auto step = detail::result_into(result, raw.step(fed));
-    co_await self.visit(std::move(step), hearing::cancellation);
+    co_await self.await_user(std::move(step), cancellation_mode::forwarded);
     outcome.emplace(raw.count(before, std::move(*result)));
   } else {
     auto run = [&] { outcome.emplace(raw.run(order, std::forward<Args>(args)...)); };
-    co_await self.elsewhere(self.steps_where(), run);
+    co_await self.run_on(self.place_of_steps(), run);
   }
 }
 
-/// As `run_step`; nothing if it was cancelled before the step was done.
+/// `run_step`, awaited. Returns nothing if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
 template<class Async, class Caller, class... Args>
 auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... args)
-    -> asio::awaitable<std::optional<taken_of<std::remove_cvref_t<decltype(self.core().raw())>, Caller>>> {
+    -> asio::awaitable<std::optional<extracted<std::remove_cvref_t<decltype(self.core().raw())>, Caller>>> {
   using raw_type = std::remove_cvref_t<decltype(self.core().raw())>;
   using core_type = typename Async::core_type;
   using hooks_type = typename core_type::awaited_hooks;
@@ -81,7 +72,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   auto& core = self.core();
   auto& raw = core.raw();
   auto stage = step_stage::before_run;
-  std::optional<taken_of<raw_type, Caller>> taken;
+  std::optional<extracted<raw_type, Caller>> taken;
   std::exception_ptr failure;
   try {
     if (stepwell::is_seated(raw)) {
@@ -92,7 +83,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     trace.before_hooks(caller);
     core.begin_run();
     typename hooks_type::template asking<choice, traced> asking(core.hooks(), context);
-    co_await self.visit_hooks(asking, self.steps_where(), hearing::cancellation);
+    co_await self.call_hooks(asking, self.place_of_steps(), cancellation_mode::forwarded);
     const stepwell::run_request order(caller, asking.take());
     trace.before_run(order);
     stage = step_stage::run;
@@ -104,15 +95,15 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     trace.after_run(order);
     const run_conditions how{&order.options(), &order.metadata()};
     typename hooks_type::template telling<choice, traced> telling(core.hooks(), context, order.hooks(), raw, *outcome, how);
-    co_await self.visit_hooks(telling, self.steps_where(), hearing::nothing);
+    co_await self.call_hooks(telling, self.place_of_steps(), cancellation_mode::deferred);
     core.end_run(outcome->step_after);
     trace.after_hooks(order);
-    taken.emplace(taken_by(caller, std::as_const(raw), *outcome));
+    taken.emplace(extract_result(caller, std::as_const(raw), *outcome));
   } catch (...) { failure = std::current_exception(); }
   if (!failure) { co_return std::move(taken); }
-  if (self.is_abandoned()) { throw_aborted(); }
+  self.throw_if_abandoned();
   const auto cancellation = co_await asio::this_coro::cancellation_state;
-  if (stage != step_stage::after_run && cancellation.cancelled() != asio::cancellation_type::none && is_abortion(failure)) {
+  if (stage != step_stage::after_run && cancellation.cancelled() != asio::cancellation_type::none && is_aborted(failure)) {
     core.control().drop_requests();
     co_return std::nullopt;
   }
@@ -120,27 +111,121 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::rethrow_exception(failure);
 }
 
-/// As `take_step`; nothing if it was cancelled before the step was done.
+/// An attempt of the asynchronous driver.
+class async_attempt : public step_attempt {
+public:
+  using step_attempt::step_attempt;
+  /// Returns true if the model or a hook has the coming step awaited. Hooks decide anew at each call.
+  [[nodiscard]] virtual bool must_await() = 0;
+  /// `take`, awaited. @errors `cancelled` if it was cancelled before the step was done.
+  [[nodiscard]] virtual asio::awaitable<void> take_awaited() = 0;
+
+protected:
+  ~async_attempt() = default;
+};
+
+/// `take_step`, awaited. Returns nothing if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
 template<class Async, class Lease, class Step>
-asio::awaitable<std::optional<step_end>> take_step_awaited(Async& self, Lease& lease, std::optional<Step>& step) {
+asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Lease& lease, const loop_place& place,
+                                                               std::optional<Step>& step) {
   auto& core = self.core();
   const caller_request<all_hooks> caller{};
   decltype(lease.peek()) batch = nullptr;
-  auto look = [&] { batch = batch_of_step(core, lease); };
-  co_await self.elsewhere(self.steps_where(), look);
-  if (batch == nullptr) { co_return step_end::out_of_data; }
+  auto look = [&] { batch = detail::batch_of_step(core, lease); };
+  co_await self.run_on(self.place_of_steps(), look);
+  if (batch == nullptr) { co_return step_outcome::out_of_data; }
   auto run = [&] {
     if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
-      return detail::run_step_awaited(self, self.place.attempt, caller);
+      return detail::run_step_awaited(self, place.attempt, caller);
     } else {
-      return detail::run_step_awaited(self, self.place.attempt, caller, *batch);
+      return detail::run_step_awaited(self, place.attempt, caller, *batch);
     }
   };
   auto outcome = co_await run();
   if (!outcome) { co_return std::nullopt; }
-  detail::keep_step(core, lease, self.place, step, *outcome);
-  co_return step_end::done;
+  detail::keep_step(core, lease, place, step, *outcome);
+  co_return step_outcome::done;
 }
+
+/// Awaits `step`, an awaitable of an optional outcome. Sets `outcome` as `classify` says.
+/// @errors `cancelled` if there is no outcome.
+template<class Async, class Step, class Classify>
+asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& outcome, Classify& classify) {
+  std::optional<step_outcome> end;
+  std::exception_ptr failure;
+  try {
+    end = co_await std::move(step);
+  } catch (...) { failure = std::current_exception(); }
+  self.throw_if_abandoned();
+  if (!failure && !end) { throw cancelled(); }
+  auto report = [&] {
+    if (failure) { std::rethrow_exception(failure); }
+    return *end;
+  };
+  outcome = classify(report);
+}
+
+/// Returns true if steps over the source of `Holder` are awaited for the model's sake.
+template<class Async, class Holder>
+constexpr bool awaits_steps() {
+  using raw_type = typename Async::core_type::raw_type;
+  using batch_type = decltype(*std::declval<Holder&>().lease().peek());
+  if constexpr (std::is_same_v<batch_type, const no_data::batch&>) {
+    return is_awaited_step<raw_type>();
+  } else {
+    return is_awaited_step<raw_type, batch_type>();
+  }
+}
+
+/// Takes the next step inline, without its boundary, unless it has to be awaited.
+template<class Step, class Async, class Holder>
+[[gnu::noinline]] step_outcome take_next(Async& self, Holder& holder, const loop_place& place, std::optional<Step>& step) {
+  return detail::classify(self.core(), [&] { return detail::take_step(self.core(), holder.lease(), place, step); });
+}
+template<class Step, class Async, class Holder>
+[[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
+  if constexpr (awaits_steps<Async, Holder>()) {
+    return step_outcome::not_taken;
+  } else {
+    if (self.core().must_await_hooks(self.place.attempt)) { return step_outcome::not_taken; }
+    return detail::take_next(self, holder, self.place, step);
+  }
+}
+
+/// A step of an asynchronous loop, into `step`.
+template<class Step, class Async, class Holder>
+class async_loop_attempt final : public async_attempt {
+public:
+  async_loop_attempt(Async& self, Holder& holder, std::optional<Step>& step, step_outcome so_far)
+      : async_attempt(true, true), self_(self), holder_(holder), step_(step) {
+    outcome = so_far;
+    place = self.place;
+  }
+
+  void attach() override { holder_.take(); }
+  void take() override {
+    if constexpr (!awaits_steps<Async, Holder>()) { outcome = detail::take_next(self_, holder_, place, step_); }
+  }
+  bool skip_batch() override { return holder_.lease().skip_present(); }
+  void detach() noexcept override { holder_.release(); }
+  bool must_await() override {
+    const bool hooks_await = self_.core().must_await_hooks(place.attempt);
+    return awaits_steps<Async, Holder>() || hooks_await;
+  }
+  asio::awaitable<void> take_awaited() override {
+    if constexpr (awaits_steps<Async, Holder>() || Async::core_type::awaits_hooks_in_runs()) {
+      auto classify = [this](auto& report) { return detail::classify(self_.core(), report); };
+      auto step = detail::take_step_awaited(self_, holder_.lease(), place, step_);
+      co_await detail::await_and_classify(self_, std::move(step), outcome, classify);
+    }
+    co_return;
+  }
+
+private:
+  Async& self_;
+  Holder& holder_;
+  std::optional<Step>& step_;
+};
 
 }  // namespace stepwell::detail

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stepwell/coro/detail/initiate.hpp"
-#include "stepwell/session/detail/async_core.hpp"
 #include "stepwell/session/detail/async_driver.hpp"
+#include "stepwell/session/detail/async_impl.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/session/detail/blocking_driver.hpp"
+
+#include "stepwell/base/log.hpp"
+
+#include <string>
+
+namespace stepwell::detail {
+
+namespace {
+
+void execute(session_engine& engine, const action& next) {
+  switch (next.type) {
+    case action::kind::work: return engine.call(next.what, next.attempt);
+    case action::kind::wait: static_cast<void>(engine.control().signals()->wait_for_stop(*engine.control().time(), next.until)); return;
+    case action::kind::yield:
+    case action::kind::observe: return;  // nothing to yield to, and nothing to cancel
+  }
+}
+
+}  // namespace
+
+void drive(session_engine& engine, script steps) {
+  std::exception_ptr failure;
+  while (steps.resume(std::exchange(failure, nullptr))) {
+    try {
+      execute(engine, steps.pending());
+    } catch (...) { failure = std::current_exception(); }
+  }
+}
+
+void close_or_log(session_engine& engine) noexcept {
+  try {
+    drive(engine, engine.protocol().close());
+  } catch (const std::exception& failure) {
+    log_error(std::string("a session was left without close(), and closing it failed: ") + failure.what());
+  } catch (...) { log_error("a session was left without close(), and closing it failed"); }
+}
+
+}  // namespace stepwell::detail

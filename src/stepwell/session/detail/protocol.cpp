@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/session/detail/protocol.hpp"
+
+namespace stepwell::detail {
+
+namespace {
+
+using enum session_phase;
+
+action work(piece what) { return {.type = action::kind::work, .what = what}; }
+action work(piece what, step_attempt& on) { return {.type = action::kind::work, .what = what, .attempt = &on}; }
+action wait_until(clock::time_point when) { return {.type = action::kind::wait, .until = when}; }
+action yield() { return {.type = action::kind::yield}; }
+action observe_cancellation() { return {.type = action::kind::observe}; }
+
+}  // namespace
+
+// ---- creation
+
+script protocol::start() {
+  co_await observe_cancellation();
+  std::exception_ptr failure;
+  try {
+    if (state_.phase() == created) {
+      co_await begin();
+      co_await observe_cancellation();
+    }
+    if (state_.phase() == begun) { co_await create(); }
+    if (state_.phase() != ready) { co_await recover(); }
+  } catch (const cancelled&) { throw; } catch (...) {
+    failure = std::current_exception();
+  }
+  if (!failure) { co_return; }
+  if (state_.phase() != start_failed) { state_.to(start_failed); }
+  std::rethrow_exception(failure);
+}
+
+script protocol::begin() {
+  co_await work(piece::find_checkpoint);
+  co_await work(piece::begin_hooks);
+  state_.to(begun);
+}
+
+/// Creates the session, for the first time or anew. Afterwards it is `ready`, or `failed_midway` with a transient failure.
+script protocol::create() {
+  const auto before = state_.phase();
+  std::exception_ptr failure;
+  host_.clear_interruption();
+  state_.to(creating);
+  phase_on_exit interrupted(state_, before);
+  try {
+    co_await work(piece::make_raw);
+    co_await work(piece::notify_created);
+    co_await work(piece::finish_creation);
+  } catch (const cancelled&) { throw; } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure && host_.was_interrupted(failure)) { throw cancelled(); }
+  if (failure) {
+    host_.set_creation_failure(failure);
+    phase_on_exit given_up(state_, before == begun ? start_failed : lost);
+    interrupted.dismiss();
+    co_await work(piece::creation_failed);
+    given_up.dismiss();
+    state_.to(failed_midway);
+    co_return;
+  }
+  interrupted.dismiss();
+  state_.to(ready);
+}
+
+// ---- recovery
+
+/// Leaves the session that failed and creates it anew, with backoff, as often as the policy allows. Cancelled, it continues where it was.
+script protocol::recover() {
+  if (!is_recovering()) { reached_ = host_.step_reached(); }
+  for (;;) {
+    if (!is_recovering()) {
+      state_.to(leaving);
+      phase_on_exit given_up(state_, lost);
+      co_await work(piece::leave_failed);
+      given_up.dismiss();
+      state_.to(backing_off);
+    }
+    co_await observe_cancellation();
+    co_await wait_until(host_.next_attempt());
+    co_await create();
+    if (state_.phase() == ready) { break; }
+  }
+}
+
+// ---- steps
+
+script protocol::step(step_attempt& attempt) {
+  bool is_first = attempt.outcome == step_outcome::not_taken;
+  for (;;) {
+    if (attempt.outcome == step_outcome::not_taken && (attempt.is_loop() || is_first)) {
+      if (attempt.is_loop() && host_.should_stop()) { break; }
+      co_await yield();
+      co_await observe_cancellation();
+      if (attempt.is_loop() && host_.should_stop()) { break; }
+      co_await work(piece::attach_source, attempt);
+      const bool must_recover = is_recovering() || host_.is_recovery_due();
+      if (must_recover && attempt.is_loop()) { attempt.outcome = step_outcome::to_recover; }
+      if (must_recover && !attempt.is_loop()) {
+        co_await recover();
+        attempt.place.attempt = 1;
+      }
+    }
+    is_first = false;
+    if (attempt.outcome == step_outcome::not_taken || attempt.outcome == step_outcome::done) { co_await attempt_once(attempt); }
+    if (attempt.outcome == step_outcome::done) { co_return; }
+    if (attempt.outcome == step_outcome::out_of_data) {
+      const bool is_over = host_.ends_with_data();
+      if (is_over) { break; }
+    }
+    const auto failure = host_.failure();
+    co_await recover();
+    attempt.place = host_.place_after_recovery(reached_);
+    if (host_.take_skip() && !attempt.skip_batch()) { std::rethrow_exception(failure); }
+    attempt.outcome = step_outcome::not_taken;
+  }
+  attempt.outcome = step_outcome::out_of_data;
+  attempt.detach();
+  host_.check_threads();
+}
+
+/// One step, unless it is done, and its boundary.
+script protocol::attempt_once(step_attempt& attempt) {
+  if (attempt.outcome == step_outcome::not_taken) { co_await work(piece::step, attempt); }
+  if (attempt.outcome != step_outcome::done || !host_.is_boundary_due()) { co_return; }
+  std::exception_ptr failure;
+  try {
+    co_await boundary();
+  } catch (...) { failure = std::current_exception(); }
+  if (!failure) { co_return; }
+  const bool is_transient = host_.can_recover();
+  if (!is_transient) { std::rethrow_exception(failure); }
+  if (!attempt.repeats()) { std::rethrow_exception(host_.failure()); }
+  attempt.outcome = step_outcome::to_recover;
+}
+
+script protocol::boundary() {
+  state_.to(at_boundary);
+  phase_on_exit failed_here(state_, failed);
+  co_await work(piece::boundary);
+  failed_here.dismiss();
+  state_.to(ready);
+}
+
+script protocol::save_now() {
+  co_await observe_cancellation();
+  host_.check_save();
+  const auto before = state_.phase();
+  state_.to(saving);
+  phase_on_exit done(state_, before);
+  co_await work(piece::drain);  // makes room
+  co_await work(piece::request_save);
+  if (host_.is_boundary_due()) { co_await work(piece::boundary); }
+  co_await work(piece::drain);
+}
+
+// ---- the end
+
+script protocol::close() {
+  if (state_.is_closed()) { co_return; }
+  co_await observe_cancellation();
+  if (!state_.was_ready()) {
+    co_await work(piece::shut_down);
+    co_return;
+  }
+  state_.to(ending);
+  co_await work(piece::end_hooks);
+  state_.to(finishing);
+  phase_on_exit done(state_, closed);
+  co_await work(piece::finish_close);
+}
+
+}  // namespace stepwell::detail

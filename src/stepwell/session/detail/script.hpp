@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A script: a coroutine that says, one action at a time, what is to be done next, and learns how it went. A driver executes the
+// actions. @see docs/design/session-protocol.md
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+
+#include <array>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace stepwell::detail {
+
+class step_attempt;
+
+/// The units of work of a session. A driver calls each as a whole: at once, on another thread, or by awaiting its hooks.
+enum class piece : std::uint8_t {
+  find_checkpoint,  ///< Looks for the checkpoint to start from.
+  begin_hooks,      ///< Calls `begin` of the hooks.
+  make_raw,         ///< Makes and restores the raw session, and starts its threads.
+  notify_created,   ///< Calls `after_create_session` of the hooks.
+  finish_creation,  ///< Processes what hooks requested when they were notified.
+  creation_failed,  ///< Reports a failed creation. Throws it unless it is transient.
+  leave_failed,     ///< Joins threads and drains saves after a failure. Plans the next attempt.
+  attach_source,    ///< Registers the source of a loop, and seeks it.
+  step,             ///< One run.
+  boundary,         ///< Processes requests after a step.
+  drain,            ///< Waits for saves in flight.
+  request_save,     ///< Has the hooks that save request a save.
+  end_hooks,        ///< Calls `end` of the hooks.
+  finish_close,     ///< The last save, threads and I/O.
+  shut_down,        ///< Stops threads without calling hooks. Pending I/O continues.
+};
+
+/// What a script wants done next.
+struct action {
+  enum class kind : std::uint8_t {
+    work,     ///< Call `what`.
+    wait,     ///< Wait until `until`, or until a stop is requested.
+    yield,    ///< Let others run on this executor, if the time slice is used up.
+    observe,  ///< Throw `cancelled` into the script if cancellation was requested.
+  };
+  kind type = kind::observe;
+  piece what = piece::step;
+  clock::time_point until = {};
+  step_attempt* attempt = nullptr;  ///< For `attach_source` and `step`.
+};
+
+/// Thrown into a script by its driver where cancellation is observed. No error: the session's phase is unchanged.
+struct cancelled {};
+
+/// Memory for the frames of the scripts of one session. Frames nest, so that a stack of fixed size does; what does not fit is on the heap.
+/// @threads One at a time.
+class frame_arena {
+public:
+  frame_arena() = default;
+  frame_arena(const frame_arena&) = delete;
+  frame_arena& operator=(const frame_arena&) = delete;
+
+  [[nodiscard]] void* allocate(std::size_t bytes);
+  void deallocate(void* frame, std::size_t bytes) noexcept;
+
+private:
+  alignas(std::max_align_t) std::array<std::byte, 3072> memory_;
+  std::size_t used_ = 0;
+};
+
+/// A coroutine that yields actions. It begins suspended. `co_await` an action, or another script, inside it.
+///
+///     script s = protocol.start();
+///     while (s.resume(failure)) { failure = execute(s.pending()); }
+///
+/// @lifetime The first parameter of the coroutine, or its object, provides `frames()` and must outlive the script.
+class script {
+public:
+  class promise_type;
+  using handle_type = std::coroutine_handle<promise_type>;
+
+  script(script&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  script& operator=(script&&) = delete;
+  ~script() {
+    if (handle_) { handle_.destroy(); }
+  }
+
+  /// Runs the script up to its next action; `result` is the failure of the last one, or null. Returns false at the end.
+  /// @errors What the script throws; then it has ended.
+  bool resume(std::exception_ptr result = nullptr);
+  /// @pre `resume` has returned true.
+  [[nodiscard]] const action& pending() const noexcept;
+
+private:
+  explicit script(handle_type handle) noexcept : handle_(handle) {}
+  handle_type handle_;
+};
+
+class script::promise_type {
+  /// Of a script and the scripts that it awaits.
+  struct stack {
+    std::coroutine_handle<> top;
+    action pending;
+    std::exception_ptr result;
+  };
+  class action_awaiter {
+  public:
+    explicit action_awaiter(stack& all) noexcept : all_(all) {}
+    action_awaiter(const action_awaiter&) = delete;
+    action_awaiter& operator=(const action_awaiter&) = delete;
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    static void await_suspend(std::coroutine_handle<> /*self*/) noexcept {}
+    void await_resume() const {
+      if (auto failure = std::exchange(all_.result, nullptr)) { std::rethrow_exception(std::move(failure)); }
+    }
+
+  private:
+    stack& all_;
+  };
+  class child_awaiter {
+  public:
+    explicit child_awaiter(script child) noexcept : child_(std::move(child)) {}
+    child_awaiter(const child_awaiter&) = delete;
+    child_awaiter& operator=(const child_awaiter&) = delete;
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    std::coroutine_handle<> await_suspend(handle_type parent) noexcept;
+    void await_resume() const;
+
+  private:
+    script child_;
+  };
+  struct at_end {
+    [[nodiscard]] static bool await_ready() noexcept { return false; }
+    static std::coroutine_handle<> await_suspend(handle_type self) noexcept;
+    static void await_resume() noexcept {}
+  };
+
+public:
+  promise_type() noexcept { own_.top = handle_type::from_promise(*this); }
+  promise_type(const promise_type&) = delete;
+  promise_type& operator=(const promise_type&) = delete;
+  ~promise_type() = default;
+
+  template<class Protocol, class... Args>
+  static void* operator new(std::size_t bytes, Protocol& protocol, const Args&... /*args*/) {
+    return allocate(bytes, protocol.frames());
+  }
+  static void operator delete(void* frame, std::size_t bytes) noexcept;
+
+  script get_return_object() noexcept { return script(handle_type::from_promise(*this)); }
+  static std::suspend_always initial_suspend() noexcept { return {}; }
+  static at_end final_suspend() noexcept { return {}; }
+  void return_void() noexcept {}
+  void unhandled_exception() noexcept { failure_ = std::current_exception(); }
+
+  action_awaiter await_transform(const action& next) noexcept {
+    all_->pending = next;
+    return action_awaiter(*all_);
+  }
+  child_awaiter await_transform(script child) noexcept { return child_awaiter(std::move(child)); }
+
+private:
+  friend class script;
+  static void* allocate(std::size_t bytes, frame_arena& arena);
+
+  stack own_;
+  stack* all_ = &own_;
+  handle_type parent_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace stepwell::detail

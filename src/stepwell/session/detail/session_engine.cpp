@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/session/detail/session_engine.hpp"
+
+#include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/hook/detail/run_trace.hpp"
+#include "stepwell/hook/stateful_hook.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace stepwell {
+
+using detail::piece;
+using detail::session_phase;
+
+session_engine::session_engine(session_settings settings, bool is_given, bool may_trace)
+    : settings_(std::move(settings)), control_(settings_.clock ? settings_.clock : system_clock()), threads_(control_.time(), {}),
+      is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
+      recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint), state_version_(state_version),
+      on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
+  watch_for_end();
+}
+
+session_engine::~session_engine() = default;
+
+void session_engine::watch_for_end() {
+  if (settings_.preemption_grace && settings_.stop_on.empty()) {
+    throw invalid_argument_error("preemption_grace is given, and no signal to begin with it; name one in stop_on, as SIGTERM");
+  }
+  control_.set_grace_of_process(settings_.preemption_grace);
+  if (settings_.stop_on.empty()) { return; }
+  end_signals_ =
+      value_or_throw(io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time()](int signal) {
+        signals->end_process("the process was sent " + io::signal_name(signal), time->now());
+      }));
+}
+
+void session_engine::call(piece what, detail::step_attempt* attempt) {
+  switch (what) {
+    case piece::find_checkpoint: return find_checkpoint();
+    case piece::begin_hooks: return begin_hooks();
+    case piece::make_raw: return make_raw();
+    case piece::notify_created: return notify_created();
+    case piece::finish_creation: return finish_creation();
+    case piece::creation_failed: return handle_creation_failure();
+    case piece::leave_failed: return leave_failed();
+    case piece::attach_source: return attempt->attach();
+    case piece::step: return attempt->take();
+    case piece::boundary: return keep_boundary_or_fail();
+    case piece::drain: return control_.drain(deadline::never(*control_.time()));
+    case piece::request_save: return save_on_request();
+    case piece::end_hooks: return begin_closing(), end_hooks(closing_->failures);
+    case piece::finish_close: return finish_close();
+    case piece::shut_down: return shut_down();
+  }
+}
+
+// ---- stops and failures
+
+stop_reason session_engine::why() const {
+  auto why = control_.signals()->why();
+  if (why.cause == stop_cause::none && !is_closed() && !threads_joined_ && threads_.should_stop()) { why = stop_of_threads(); }
+  if (why.cause == stop_cause::none) { why.cause = source_ended_ ? stop_cause::end_of_data : stop_cause::none; }
+  if (why.cause == stop_cause::none && is_closed()) { why.cause = stop_cause::closed; }
+  return why;
+}
+
+void session_engine::check_threads() const {
+  if (!settings_.recover && !is_closed() && threads_.should_stop()) { threads_.raise_requested_exception(); }
+}
+
+void session_engine::throw_if_closed() const {
+  if (is_closed() || control_.signals()->stopped_by_hook()) { refuse_run(is_closed()); }
+}
+
+void session_engine::throw_if_bad_state() const {
+  if (const auto& why = control_.rejected()) { throw failed_precondition_error("no checkpoint is made, for the state is bad: " + *why); }
+}
+
+void session_engine::check_save() const {
+  throw_if_closed();
+  throw_if_bad_state();
+}
+
+void session_engine::check_copy() const {
+  if (is_closed()) { throw failed_precondition_error("a snapshot of a session that is closed; take it before, or read the model itself"); }
+  throw_if_bad_state();
+  if (state_.phase() == session_phase::failed_midway) {
+    throw failed_precondition_error("no snapshot is made, for the last step failed half-way; take it after one that does not");
+  }
+}
+
+void session_engine::on_failure(step_stage stage, std::exception_ptr failure, int attempt) noexcept {
+  control_.drop_requests();
+  failure_ = failure;
+  failed_stage_ = stage;
+  const auto phase = state_.phase();
+  if (phase == session_phase::ready || phase == session_phase::stepping || state_.has_failed()) {
+    const bool is_midway = phase == session_phase::failed_midway || (stage != step_stage::source && stage != step_stage::boundary);
+    state_.to(is_midway ? session_phase::failed_midway : session_phase::failed);
+  }
+  control_.end_trace();
+  control_.signals()->note_failure(reason_of(failure, is_of_data()));
+  if (has_raw()) { notify_failure(failure, attempt); }  // else there never was a session
+}
+
+void session_engine::forget_failure() noexcept {
+  failure_ = nullptr;
+  if (state_.has_failed()) { state_.to(session_phase::ready); }
+  control_.drop_rollback();
+  control_.signals()->forget_failure();
+}
+
+bool session_engine::can_recover() {
+  if (is_closed()) { return false; }
+  if (auto root = recovery_.root_of(failure_); root != failure_) {
+    failure_ = std::move(root);
+    failed_stage_ = step_stage::boundary;
+    if (!recovery_.is_on()) { std::rethrow_exception(failure_); }
+  }
+  return recovery_.is_overcome(failure_);
+}
+
+bool session_engine::ends_with_data() {
+  if (should_stop()) { return true; }
+  if (must_recover()) { return false; }
+  note_end_of_source(true);
+  return true;
+}
+
+session_metrics session_engine::metrics() const {
+  session_metrics all;
+  all.recoveries = recovery_.total();
+  all.creations = creations_;
+  all.rollbacks = rollbacks_;
+  control_.report(all);
+  for (const auto& runner : settings_.queue_runners) {
+    if (const auto depth = runner->depth()) { all.queue_depths[runner->name()] = *depth; }
+  }
+  return all;
+}
+
+// ---- threads
+
+void session_engine::start_runners() {
+  if (settings_.queue_runners.empty()) { return; }
+  start_queue_runners(this, threads_, settings_.queue_runners);
+  // A loop that waits for a queue sees a stop only when the threads stop and close the queue.
+  if (!on_own_stop_) { on_own_stop_.emplace(control_.signals()->stop_token(), stop_for_threads{&threads_}); }
+  if (control_.signals()->stop_requested()) { threads_.request_stop(); }
+}
+
+void session_engine::join(const deadline& until) {
+  if (threads_joined_) { return; }
+  threads_.join({.stop_grace_period = until.remaining(), .ignore_live_threads = true});
+}
+
+void session_engine::leave_threads() noexcept {
+  threads_.request_stop();
+  detail::log_failure("while leaving after an error", [&] { join(grace()); });
+  threads_joined_ = true;
+}
+
+/// Logs a failure that a recovery may overcome, and throws others. @see contract WRAP-1, REC-3
+void session_engine::log_or_throw(function_ref<void()> action) const {
+  try {
+    action();
+  } catch (...) {
+    const auto failure = std::current_exception();
+    if (!recovery_.is_overcome(failure)) { throw; }
+    log_info("leaving the session: " + detail::text_of(failure));
+  }
+}
+
+/// Returns why threads ended the loop; no reason if a recovery follows instead.
+stop_reason session_engine::stop_of_threads() const {
+  const auto failure = threads_.failure();
+  if (!failure) { return {stop_cause::requested, "a thread of the session asked to stop"}; }
+  return recovery_.is_overcome(failure) ? stop_reason{} : reason_of(failure, false);
+}
+
+/// A thread requested a stop. After a failure that a recovery may overcome, the next run recovers instead.
+bool session_engine::stopped_by_threads() const noexcept {
+  if (threads_joined_) { return false; }
+  if (!recovery_.is_overcome(threads_.failure())) { return true; }
+  control_.signals()->ask_to_recover();
+  return false;
+}
+
+/// Returns whether a thread failed as `stopped_by_threads` found. That may have been a thread of an earlier creation.
+bool session_engine::failed_by_thread() noexcept {
+  auto failure = threads_.failure();
+  const bool is_due = recovery_.is_overcome(failure);
+  if (is_due) {
+    on_failure(step_stage::boundary, std::move(failure));
+  } else {
+    control_.signals()->recovered();
+  }
+  return is_due;
+}
+
+// ---- recovery
+
+bool session_engine::must_recover() {
+  return control_.signals()->recovery_asked() && (state_.phase() == session_phase::lost || failed_by_thread());
+}
+
+bool session_engine::is_recovery_due() {
+  if (!is_closed() && control_.signals()->clear_to_run()) { return false; }
+  throw_if_closed();
+  return must_recover();
+}
+
+void session_engine::leave_failed() {
+  control_.signals()->ask_to_recover();  // by the next operation, if this one fails
+  control_.reject_state("recovery has not succeeded");
+  skip_batch_ = false;
+  join_and_drain();
+  next_attempt_ = recovery_.next(failure_, last_step_done_);
+}
+
+/// Leaves the session that failed. Failures that a recovery may overcome are logged. @see contract REC-2
+void session_engine::join_and_drain() {
+  if (threads_.should_stop() && !threads_.failure() && !threads_joined_) { control_.signals()->request_stop(stop_of_threads()); }  // D-12
+  threads_.request_stop();
+  const auto until = grace();
+  detail::first_failure failures;
+  failures.attempt([&] { log_or_throw([&] { join(until); }); });
+  failures.attempt([&] { log_or_throw([&] { control_.drain(until); }); });
+  if (!is_given_) { close_raw(); }  // one that is given serves the next session, too
+  threads_joined_ = true;
+  if (!failures.get()) { return; }
+  on_failure(step_stage::boundary, failures.get());
+  failures.rethrow();
+}
+
+void session_engine::roll_back() {
+  const auto& asked = *control_.rollback();
+  if (joins_others_) {
+    throw failed_precondition_error("a worker cannot roll back (" + asked.why +
+                                    "): what it steps is its chief's; give the hook that asks for it to the chief, see chief_only");
+  }
+  ++rollbacks_;
+  throw_rollback(asked);
+}
+
+void session_engine::answer_rollback() {
+  const auto& asked = control_.rollback();
+  if (!asked) { return; }
+  skip_batch_ = asked->skip_batch;
+  if (asked->answer) { asked->answer(); }
+}
+
+std::int64_t session_engine::step_reached() const noexcept { return joins_others_ ? std::max(raw_step(), last_step_done_) : raw_step(); }
+
+detail::loop_place session_engine::place_after_recovery(std::int64_t reached) const {
+  const int attempt = recovery_.tries() + 1;
+  if (starts_at_ >= reached) { return {attempt}; }
+  return {attempt, reached};
+}
+
+// ---- creation
+
+void session_engine::find_checkpoint() {
+  search_.look_ahead([this](const std::exception_ptr& failure) { return recovery_.is_overcome(failure); });
+}
+
+void session_engine::make_raw() {
+  const bool is_first = creations_ == 0;
+  control_.begin_creation();
+  threads_.clear_stop();
+  threads_joined_ = false;
+  if (has_raw() && is_first) { check_names(); }
+  session_creation creation(control_, positions_, initial_, [this] { return hook_variables(); }, search_, is_first);
+  make(creation);
+  search_.forget_ahead();
+  check_names();
+  joins_others_ = creation.is_joining();
+  starts_at_ = creation.starts_at().value_or(raw_step());
+  if (!joins_others_) { positions_.go_back(starts_at_); }
+  control_.accept_state();
+  note_created(is_first);
+  start_runners();
+}
+
+void session_engine::note_created(bool is_first) {
+  ++creations_;
+  if (const auto& prefix = control_.restored_from()) {
+    log_info("restored " + *prefix + "; going on after step " + std::to_string(raw_step()));
+  }
+  if (!is_first) { answer_rollback(); }
+}
+
+void session_engine::finish_creation() {
+  if (is_boundary_due(may_trace_)) { keep_boundary(); }
+  control_.drop_rollback();
+  control_.end_creation();
+  control_.signals()->recovered();
+}
+
+void session_engine::handle_creation_failure() {
+  on_failure(step_stage::creation, std::exchange(creation_failure_, nullptr));
+  if (can_recover()) { return; }
+  control_.reject_state("the session could not be made");
+  leave_threads();
+  std::rethrow_exception(failure_);
+}
+
+bool session_engine::was_interrupted(const std::exception_ptr& failure) const noexcept {
+  if (!control_.signals()->interrupted()) { return false; }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const cancelled_error&) { return true; } catch (...) {
+    return false;
+  }
+}
+
+void session_engine::check_names() {
+  while_alone([this] { static_cast<void>(compose()); });
+}
+
+// ---- boundary
+
+void session_engine::keep_boundary_or_fail() {
+  try {
+    keep_boundary();
+  } catch (...) {
+    on_failure(step_stage::boundary, std::current_exception());
+    throw;
+  }
+}
+
+void session_engine::keep_boundary() {
+  if (may_trace_ && control_.trace()) { return keep_traced_boundary(); }
+  act(deadline::never(*control_.time()));
+}
+
+/// With the boundary the trace ends.
+void session_engine::keep_traced_boundary() {
+  detail::first_failure failures;
+  failures.attempt([&] {
+    if (!control_.due()) { return; }
+    const detail::traced_part part(control_.trace(), "boundary");
+    act(deadline::never(*control_.time()));
+  });
+  control_.end_trace();  // nothing that follows is traced
+  failures.rethrow();
+}
+
+void session_engine::act(const deadline& until) {
+  const auto with_state = [this](function_ref<void(const boundary_state&)> save) {
+    while_alone([&] {
+      auto state = compose();
+      state.wait_for_records = control_.start_flush();
+      save(state);
+    });
+  };
+  control_.act(with_state, until);
+  if (settings_.restores_what_it_saves && initial_.is_kept() && control_.signals()->has_checkpoint()) { initial_.forget(); }
+}
+
+boundary_state session_engine::compose() {
+  boundary_state state{.global_step = raw_step(), .variables = raw_variables()};
+  const auto append = [&](variable_list more) {
+    for (auto& variable : more) { state.variables.push_back(std::move(variable)); }
+  };
+  append(hook_variables());
+  append(positions_.variables());
+  state.variables.emplace_back(std::string(version_name), state_version_);
+  return state;
+}
+
+void session_engine::save_on_request() {
+  if (!request_save()) { throw failed_precondition_error("no hook of this session saves checkpoints"); }
+}
+
+snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory) {
+  check_copy();
+  std::optional<snapshot> taken;
+  while_alone([&] {
+    const auto state = compose();
+    if (!memory) { memory = snapshot_pool(snapshot_size(state.variables), 1).try_acquire(); }
+    taken = snapshot::capture(std::move(*memory), state.variables, state.global_step);
+  });
+  return std::move(*taken);
+}
+
+// ---- the end
+
+session_ending session_engine::ending() const {
+  if (failure_) { return session_ending::failed; }
+  switch (why().cause) {
+    case stop_cause::error:
+    case stop_cause::nan: return session_ending::failed;
+    case stop_cause::signal:
+    case stop_cause::deadline: return session_ending::interrupted;
+    default: return session_ending::finished;
+  }
+}
+
+void session_engine::begin_closing() { closing_.emplace(close_progress{.until = grace(), .failures = {}}); }
+
+void session_engine::finish_close() {
+  auto& [until, failures] = *closing_;
+  failures.attempt([&] {
+    const detail::traced_part part(may_trace_ ? control_.trace() : nullptr, "boundary");
+    act(until);
+  });
+  control_.end_trace();
+  if (threads_.should_stop()) { control_.signals()->request_stop(stop_of_threads()); }
+  threads_.request_stop();
+  const auto how = failures.get() ? session_ending::failed : ending();
+  failures.attempt([&] { control_.drain_and_flush(until, how); });
+  failures.attempt([&] { log_or_throw([&] { join(until); }); });
+  close_raw();
+  if (!failures.get()) { return; }
+  on_failure(step_stage::boundary, failures.get());
+  failures.rethrow();
+}
+
+void session_engine::abandon(std::exception_ptr failure) noexcept {
+  if (is_closed()) { return; }
+  state_.to(session_phase::abandoned);
+  if (failure == nullptr ? failure_ == nullptr : failure != failure_) { on_failure(step_stage::boundary, failure); }
+  control_.drop_requests();
+  threads_.request_stop();
+  const auto until = grace();
+  detail::log_failure("while leaving after an error", [&] { control_.drain_and_flush(until, session_ending::failed); });
+  detail::log_failure("while leaving after an error", [&] { join(until); });
+  close_raw();
+}
+
+void session_engine::shut_down() noexcept {
+  if (state_.phase() > session_phase::ending) { return; }
+  state_.to(session_phase::abandoned);
+  control_.end_trace();
+  control_.drop_requests();
+  threads_.request_stop();
+  control_.detach();
+  detail::log_failure("while letting a session go", [&] { join(grace()); });
+  close_raw();
+}
+
+/// Failures are logged. @see contract WRAP-7
+void session_engine::close_raw() noexcept {
+  if (is_closed()) { end_signals_.reset(); }  // signals are the program's again
+  if (!has_raw()) { return; }
+  detail::log_failure("while closing the raw session", [&] { close_made(); });
+}
+
+}  // namespace stepwell

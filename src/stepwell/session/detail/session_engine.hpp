@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a session that do not depend on the type of its raw session or of its hooks: the pieces of work of the session protocol,
+// and the answers to its questions.
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/function_ref.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/creation/detail/source_positions.hpp"
+#include "stepwell/creation/session_creation.hpp"
+#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/session_metrics.hpp"
+#include "stepwell/hook/stop.hpp"
+#include "stepwell/io/detail/signal_watch.hpp"
+#include "stepwell/session/detail/protocol.hpp"
+#include "stepwell/session/detail/recovery.hpp"
+#include "stepwell/session/detail/session_state.hpp"
+#include "stepwell/session/session_settings.hpp"
+#include "stepwell/threads/coordinator.hpp"
+#include "stepwell/threads/queue_runner.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace stepwell {
+
+/// Where something failed.
+enum class step_stage { creation, source, before_run, run, after_run, boundary };
+
+/// @threads The session's thread, except `should_stop`, `why` and `is_closed`.
+class session_engine : public detail::protocol_host {
+public:
+  [[nodiscard]] session_control& control() noexcept { return control_; }
+  [[nodiscard]] const session_control& control() const noexcept { return control_; }
+  [[nodiscard]] source_positions& positions() noexcept { return positions_; }
+  [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] coordinator& threads() noexcept { return threads_; }
+  [[nodiscard]] detail::protocol& protocol() noexcept { return protocol_; }
+  [[nodiscard]] const detail::session_state& state() const noexcept { return state_; }
+
+  /// Executes one unit of work of the protocol. `attempt` is for `attach_source` and `step`.
+  /// @errors Those of the work.
+  void call(detail::piece what, detail::step_attempt* attempt);
+
+  // ---- questions
+
+  [[nodiscard]] bool is_closed() const noexcept { return state_.is_closed(); }
+  [[nodiscard]] bool should_stop() const noexcept final {
+    return state_.is_over() || control_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
+  }
+  /// Returns why the loop ended: a stop, else a failure after which nobody went on, else the end of the last source.
+  [[nodiscard]] stop_reason why() const;
+  /// Returns false before the first creation of a raw session that is not given by the caller.
+  [[nodiscard]] virtual bool has_raw() const noexcept = 0;
+  [[nodiscard]] bool can_recover() final;
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept final { return failure_; }
+  [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
+  /// Throws what a thread reported if the session does not recover. @see contract SING-4
+  void check_threads() const final;
+  [[nodiscard]] std::int64_t step_reached() const noexcept final;
+  [[nodiscard]] detail::loop_place place_after_recovery(std::int64_t reached) const final;
+  [[nodiscard]] bool ends_with_data() final;
+  /// @errors `failed_precondition_error` after a hook's stop and after the close. @see contract RUN-1
+  void throw_if_closed() const;
+  /// @errors `failed_precondition_error` if the state is bad or inconsistent, or the session is closed.
+  void check_copy() const;
+  /// Returns true if exactly this exception came out of a hook or of the session's own work, not out of the raw session. @see D-18
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept {
+    return failure != nullptr && failure == failure_ && !is_of_data();
+  }
+  /// Returns true if the last failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
+  [[nodiscard]] bool is_of_data() const noexcept { return failed_stage_ == step_stage::run || failed_stage_ == step_stage::source; }
+  /// The step at which the present raw session began.
+  [[nodiscard]] std::int64_t starts_at() const noexcept { return starts_at_; }
+  [[nodiscard]] session_metrics metrics() const;
+
+  // ---- events
+
+  void note_end_of_source(bool ended) noexcept { source_ended_ = ended; }
+  /// Notifies the hooks of a failure and drops the requests of the failed step.
+  [[gnu::noinline, gnu::cold]] void on_failure(step_stage stage, std::exception_ptr failure, int attempt = 1) noexcept;
+  /// Clears the last failure: it was none, or the caller goes on after it.
+  [[gnu::cold]] void forget_failure() noexcept;
+
+  // ---- operations that are one piece of work
+
+  /// Copies all that a checkpoint would hold, into `memory`, or into memory of its own.
+  /// @errors Those of `check_copy` and `snapshot::capture`.
+  snapshot copy_state(std::optional<snapshot_pool::buffer> memory);
+  /// Leaves after an error: hooks get `on_error` unless they had it, none gets `end`, and all I/O in flight finishes.
+  /// @see contract CLOSE-5
+  void abandon(std::exception_ptr failure) noexcept;
+  /// Stops and joins the session's threads without calling hooks. Pending I/O continues.
+  void shut_down() noexcept;
+
+protected:
+  /// `is_given`: the raw session is the caller's and serves all creations. `may_trace`: a hook may have a boundary traced.
+  session_engine(session_settings settings, bool is_given, bool may_trace);
+  ~session_engine();
+
+  /// The caller repeats `may_trace`, as a constant on the fast path.
+  [[nodiscard]] bool is_boundary_due(bool may_trace) const noexcept { return (may_trace && control_.trace()) || control_.due(); }
+  [[nodiscard]] bool must_recover();
+  /// Starts the time that closing may take.
+  void begin_closing();
+  /// Throws the rollback that a hook requested, as the failure of its run.
+  [[noreturn, gnu::cold]] void roll_back();
+
+  session_settings settings_;
+  session_control control_;
+  coordinator threads_;
+  detail::session_state state_;
+  std::exception_ptr failure_;
+  std::int64_t last_step_done_ = -1;  // by this session
+  struct close_progress {
+    deadline until;
+    detail::first_failure failures;
+  };
+  std::optional<close_progress> closing_;  // from `end_hooks` on
+
+private:
+  struct stop_for_application {
+    std::shared_ptr<session_signals> signals;
+    void operator()() const { signals->request_stop({stop_cause::requested, "the application's stop token"}); }
+  };
+  struct stop_for_threads {
+    coordinator* threads;
+    void operator()() const { threads->request_stop(); }
+  };
+
+  // Of the raw session. @pre There is one, except for `make`.
+  [[nodiscard]] virtual std::int64_t raw_step() const noexcept = 0;
+  [[nodiscard]] virtual variable_list raw_variables() = 0;
+  /// Calls `action` while no other session steps or restores the same model.
+  virtual void while_alone(function_ref<void()> action) = 0;
+  virtual void make(session_creation& creation) = 0;
+  virtual void close_made() = 0;
+
+  // Of the hooks. A driver that awaits hooks does not call `begin_hooks`, `notify_created` and `end_hooks`.
+  [[nodiscard]] virtual variable_list hook_variables() = 0;
+  virtual void begin_hooks() = 0;
+  virtual void notify_created() = 0;
+  virtual void notify_failure(const std::exception_ptr& failure, int attempt) noexcept = 0;
+  /// Returns false if no hook saves.
+  virtual bool request_save() = 0;
+  virtual void end_hooks(detail::first_failure& failures) = 0;
+
+  // Of the protocol.
+  [[nodiscard]] bool is_recovery_due() final;
+  [[nodiscard]] bool is_boundary_due() const noexcept final { return is_boundary_due(may_trace_); }
+  [[nodiscard]] bool was_interrupted(const std::exception_ptr& failure) const noexcept final;
+  void clear_interruption() final { control_.signals()->clear_interruption(); }
+  void set_creation_failure(std::exception_ptr failure) noexcept final { creation_failure_ = std::move(failure); }
+  [[nodiscard]] clock::time_point next_attempt() const noexcept final { return next_attempt_; }
+  void check_save() const final;
+
+  // Pieces of work.
+  void find_checkpoint();
+  void make_raw();
+  void finish_creation();
+  void handle_creation_failure();
+  void leave_failed();
+  void keep_boundary_or_fail();
+  void save_on_request();
+  void finish_close();
+
+  void watch_for_end();
+  void note_created(bool is_first);
+  void answer_rollback();
+  void start_runners();
+  void keep_boundary();
+  void keep_traced_boundary();
+  void act(const deadline& until);
+  void check_names();
+  [[nodiscard]] boundary_state compose();
+  void join_and_drain();
+  void join(const deadline& until);
+  void leave_threads() noexcept;
+  void close_raw() noexcept;
+  void throw_if_bad_state() const;
+  void log_or_throw(function_ref<void()> action) const;
+  [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }
+  [[nodiscard]] session_ending ending() const;
+  [[nodiscard]] stop_reason stop_of_threads() const;
+  [[nodiscard, gnu::cold]] bool stopped_by_threads() const noexcept;
+  [[nodiscard]] bool failed_by_thread() noexcept;
+
+  bool is_given_;
+  bool may_trace_;
+  detail::protocol protocol_;
+  recovery recovery_;
+  source_positions positions_;
+  initial_state initial_;
+  checkpoint_search search_;
+  std::exception_ptr creation_failure_;
+  clock::time_point next_attempt_ = {};
+  step_stage failed_stage_ = step_stage::run;
+  bool skip_batch_ = false;
+  bool joins_others_ = false;  // others make the state ready: a recovery takes nothing back that this session drew from its sources
+  std::int64_t starts_at_ = 0;
+  std::int64_t creations_ = 0;
+  std::int64_t rollbacks_ = 0;
+  std::int64_t state_version_;
+  std::atomic<bool> threads_joined_ = false;  // this session stopped and joined its threads
+  std::atomic<bool> source_ended_ = false;
+  std::optional<std::stop_callback<stop_for_threads>> on_own_stop_;
+  std::stop_callback<stop_for_application> on_stop_;
+  std::unique_ptr<io::signal_watch> end_signals_;
+};
+
+}  // namespace stepwell
