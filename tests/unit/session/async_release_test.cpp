@@ -147,7 +147,9 @@ TEST_CASE("async_with releases the directory also after a cancellation", "[sessi
     ending_source source{2};
     auto session = rig.async(1, {&story});
     auto handle = session.release_handle();
+    bool has_begun = false;
     auto body = [&](async_test_session& one) -> asio::awaitable<void> {
+      has_begun = true;
       co_await one.async_start();
       for (;;) {
         const auto step = co_await one.async_next(source);
@@ -158,7 +160,7 @@ TEST_CASE("async_with releases the directory also after a cancellation", "[sessi
     has_ended = end.had_ended;
     REQUIRE(end.is_done);
     CHECK((!end.failure || was_aborted(end.failure)));
-    CHECK(session.is_closed());
+    CHECK((session.is_closed() || !has_begun));  // newer versions of Asio do not begin a coroutine that is cancelled already
     if (session.is_started()) { CHECK(handle.is_released()); }
     rig.io.restart();
     rig.model = adding_model();
