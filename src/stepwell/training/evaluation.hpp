@@ -124,7 +124,7 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
   const auto from = detail::restore_for_evaluation(model, detail::open_checkpoint(checkpoint_path, options), options);
   return detail::evaluate<values>(model, from, source, options, final_ops, std::move(hooks)...);
 }
-/// The same without final values.
+/// Like the overload above, without final values.
 template<trainable_model Model, class Source, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options = {},
                    Hooks... hooks) {
@@ -146,7 +146,7 @@ template<trainable_model Model, std::invocable MakeSource, class... Ops, class..
   return detail::evaluations_of(std::move(checkpoints), std::make_unique<repeated>(model, std::move(make_source), std::move(options),
                                                                                    std::move(final_ops), std::move(hooks)...));
 }
-/// The same without final values.
+/// Like the overload above, without final values.
 template<trainable_model Model, std::invocable MakeSource, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options = {}, Hooks... hooks) {
