@@ -94,7 +94,7 @@ public:
   /// Returns true if a failure has not been delivered yet.
   /// @cost One relaxed load, so it can be called at every step boundary.
   [[nodiscard]] bool has_failure() const noexcept;
-  /// Throws the first undelivered failure, if any. Each failure is thrown once. Under policy `warn` there is none.
+  /// Throws the first undelivered failure, if any. It is thrown once. Under policy `warn` there is none.
   void throw_if_failed();
   /// Returns true if a checkpoint or a reported metric is being written or waits to be written.
   [[nodiscard]] bool busy() const;

@@ -55,7 +55,7 @@ struct plain_options {
   const setting<std::int64_t>& save_summaries_steps;
   const setting<std::int64_t>& log_step_count_steps;
   const setting<int>& max_to_keep;
-  const saver_options& saver;  ///< The scaffold's, if it has one.
+  const saver_options& saver;  ///< Of the scaffold, if it has any; else of the options.
   const session_config& config;
   const std::vector<std::shared_ptr<summary::metric_writer>>& metrics;
   const std::optional<format::hparam_map>& hparams;

@@ -23,7 +23,7 @@
 
 namespace stepwell {
 
-/// Everything has a default.
+/// Options of an evaluation. Every option has a default.
 struct evaluation_options {
   std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of steps. Empty: until the end of the data.
   bool log_progress = true;
@@ -33,7 +33,7 @@ struct evaluation_options {
   std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
 };
 
-/// Everything has a default.
+/// Options of `evaluate_repeatedly`. Every option has a default.
 struct repeated_evaluation_options {
   evaluation_options evaluation = {};
   seconds_value eval_interval_secs = 60;                                 ///< Minimum time between two evaluations.
@@ -41,7 +41,7 @@ struct repeated_evaluation_options {
   std::optional<seconds_value> timeout = std::nullopt;                   ///< Limit for waiting for a new checkpoint. Empty: none.
   std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
   seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
-  /// Token that says no more checkpoints will come. The current evaluation is finished, then the checkpoint found by one last poll
+  /// Token that signals that no more checkpoints will come. The current evaluation is finished, then the checkpoint found by one last poll
   /// of the directory is evaluated, and the range ends. `evaluation.stop_token` ends all of this at once.
   std::stop_token stop_token = {};
   bool all_listed = false;  ///< Evaluate every listed checkpoint, oldest first; see `checkpoints_iterator_options`.

@@ -48,7 +48,7 @@ public:
   void prune();
   /// Returns the changes that retention would make now.
   [[nodiscard]] retention_plan plan() const;
-  /// Returns the listed checkpoints, oldest first, as retention sees them.
+  /// Returns the listed checkpoints, oldest first, with the properties that retention uses.
   [[nodiscard]] std::vector<listed_checkpoint> listed() const;
   /// Returns the names of the files that killed saves left, as found by the constructor. With access `own` the constructor removed them.
   [[nodiscard]] const std::vector<std::string>& leftovers() const noexcept { return leftovers_; }
