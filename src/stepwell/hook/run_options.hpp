@@ -19,8 +19,8 @@ struct debug_options {
 };
 
 /// Options of one run. An unset option is not zero: a value from another request is used, or the raw session decides if no request sets it.
-/// A raw session applies the options that it supports. A model session applies the trace level; the model can read the other options in its
-/// hooks.
+/// A raw session applies the options that it supports. A session over a model applies the trace level; hooks can read the other options
+/// with `run_values::options()`.
 struct run_options {
   std::optional<stepwell::trace_level> trace_level = std::nullopt;
   std::optional<std::int64_t> timeout_in_ms = std::nullopt;
