@@ -68,7 +68,7 @@ public:
   using ready = typename options::ready;
 
   scaffold() = default;
-  /// Stores the options. Does not call any of their functions, and does not access a subject.
+  /// Stores the options, without calling their functions or accessing a subject.
   /// @see contract SCAF-2
   explicit scaffold(options given) : given_(std::move(given)) {
     if (const auto* other = std::exchange(given_.copy_from_scaffold, nullptr)) { take_missing(other->given_); }

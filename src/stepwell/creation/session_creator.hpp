@@ -63,7 +63,7 @@ struct chief_session_options {
   session_target target = {};
   restore_from restore = {};
   bool keep_initial_state = true;
-  /// See `session_manager_options`.
+  /// The interval of checks, see `session_manager_options::recovery_wait`.
   seconds_value recovery_wait = 1;
 };
 

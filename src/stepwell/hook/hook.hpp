@@ -21,8 +21,9 @@
 
 namespace stepwell {
 
-/// The phase of a hook decides when it is called relative to others. It is a property of the hook's type: `static constexpr auto phase =
-/// hook_phase::guard;`. Within a phase, hooks keep the order in which they were given. The order is the same at every point.
+/// The phase of a hook decides when it is called relative to others. It is a property of the hook's type:
+/// `static constexpr auto phase = hook_phase::guard;`. Within a phase, hooks keep the order in which they were given. The order is the same
+/// at every point.
 enum class hook_phase {
   observe,  ///< Counters and summaries.
   user,     ///< The default: all other hooks.

@@ -43,7 +43,7 @@ struct preemption_plan {
 
 /// Decides to save the state if it is expected to be durable in time. The expected time is 1.25 times the time that the bytes take at the
 /// rate of the saves so far, or at the rate of the save in flight if that is slower. If no save has been measured, the state is saved as
-/// long as any time is left: an interrupted save does no harm, and there may be no checkpoint yet.
+/// long as any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 }  // namespace stepwell

@@ -29,8 +29,8 @@ public:
 
   /// Requests the loop to end. The first reason is kept, except that an error replaces a reason that is not an error.
   void request_stop(stop_reason why);
-  /// Requests the loop to end, on behalf of a hook. No run may follow. After a stop from elsewhere, one more run is allowed: the stop may
-  /// come between the caller's check of `should_stop` and its run, and must not turn that run into an error.
+  /// Requests the loop to end, on behalf of a hook. No run may follow. A stop from elsewhere does not reject runs: it may come between the
+  /// caller's check of `should_stop` and its run, and must not turn that run into an error.
   /// @see contract RUN-1
   void request_stop_by_hook(stop_reason why);
   /// Requests a stop and a save at the next boundary, because the process has to end. `now` is a time on the session's clock.
@@ -60,7 +60,7 @@ public:
   /// @see contract WRAP-4
   void ask_to_recover() noexcept { bits_.fetch_or(recover_bit, std::memory_order_release); }
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
-  /// Returns true if a run may begin at once: no hook has requested a stop, and no recovery is pending.
+  /// Returns true if a run may begin at once, that is, unless a hook has requested a stop or a recovery is pending.
   [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 

@@ -67,8 +67,8 @@ private:
   bool shown_ = false;
 };
 
-/// Displays a bar with step, rate, value and remaining time. The value is fetched only when it is displayed. `progress_hook{{.last_step =
-/// 1000}, &result::loss}`, or without a value.
+/// Displays a bar with step, rate, value and remaining time. The value is fetched only when it is displayed.
+/// `progress_hook{{.last_step = 1000}, &result::loss}`, or without a value.
 /// @cost One relaxed load for each run.
 template<class Projection = void>
 class progress_hook {

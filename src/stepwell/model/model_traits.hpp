@@ -75,8 +75,8 @@ concept owns_global_step = requires(Model& model) {
   { model.global_step() } -> std::same_as<std::int64_t&>;
 };
 
-/// True if `step` may be called concurrently by several sessions that share a master. The model declares it with `static constexpr bool
-/// concurrent_steps = true`. It must then synchronise its steps with each other and with readers of its members.
+/// True if `step` may be called concurrently by several sessions that share a master. The model declares it with
+/// `static constexpr bool concurrent_steps = true`. It must then synchronise its steps with each other and with readers of its members.
 template<class Model>
 inline constexpr bool has_concurrent_steps = [] {
   if constexpr (requires {
