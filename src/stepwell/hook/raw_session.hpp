@@ -47,7 +47,7 @@ concept fetch_of =
 template<class Raw>
 concept reads_feeds = requires { requires Raw::reads_feeds; };
 
-/// Returns true if other sessions step the same subject. A step of `raw` may then block until they have finished.
+/// Returns true if other sessions may step the same subject. A step of `raw` may then block until they have finished.
 template<class Raw>
 [[nodiscard]] bool is_seated(const Raw& raw) {
   if constexpr (requires { raw.is_seated(); }) {

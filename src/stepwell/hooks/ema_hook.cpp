@@ -55,7 +55,7 @@ void ema_hook::begin() {
   decays_multiplied_ = 1;
 }
 
-/// Sets the averages to the model's current values, unless averages were restored.
+/// Sets the averages to the model's current values, unless there have been updates, for example restored ones.
 void ema_hook::start() {
   if (updates_ > 0) { return; }
   decays_multiplied_ = 1;

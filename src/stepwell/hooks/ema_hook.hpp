@@ -22,7 +22,7 @@ namespace stepwell {
 struct ema_options {
   /// The weight of the previous average in each update, at least 0 and below 1.
   double decay = 0.999;
-  /// If true, the weight of early updates is lower: the decay of update n, counted from 0, is at most (1 + n) / (10 + n).
+  /// If true, the previous average has less weight in early updates: the decay of update n, counted from 0, is at most (1 + n) / (10 + n).
   bool num_updates = false;
   /// If true, the initial values are ignored and the bias is corrected: after the first update the average equals the variables.
   bool zero_debias = false;

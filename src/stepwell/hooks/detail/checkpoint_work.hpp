@@ -46,7 +46,7 @@ public:
   void note_saved(std::int64_t step) noexcept { last_saved_step_ = step; }
   /// Records that the save of `step` is the one at the start of the run.
   void note_first(std::int64_t step) noexcept { first_step_ = step; }
-  /// Returns the last step that is saved or being saved. Empty if there is none, or if a save has failed.
+  /// Returns the last step that is saved or being saved. Empty if there is none, or if the latest save failed.
   [[nodiscard]] std::optional<std::int64_t> last_saved_step() const noexcept;
   /// Announces that the session closes at `step`: no save is skipped any more.
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
