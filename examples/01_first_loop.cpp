@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first loop. A model is any type with a `step` and a list of `variables`; the session runs the steps, and the loop
-// around them is yours.
+// The first training loop. A model is any type with a `step` function and a list of `variables`. You write the loop,
+// and the session runs the steps.
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
