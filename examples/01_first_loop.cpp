@@ -11,7 +11,7 @@
 
 namespace sw = stepwell;
 
-/// Fits y = slope x + offset to points of y = 3x + 1 by gradient descent.
+/// A line y = slope x + offset, fitted to points of y = 3x + 1 by gradient descent.
 struct line {
   float slope = 0;
   float offset = 0;

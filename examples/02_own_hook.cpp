@@ -9,7 +9,7 @@
 
 namespace sw = stepwell;
 
-/// Minimises (x - 2)^2 by gradient descent. The initial step size is too large; a hook reduces it.
+/// A model that minimises (x - 2)^2 by gradient descent. Its initial step size is too large; a hook reduces it.
 struct valley {
   float x = 10;
   float rate = 1.01F;
@@ -26,7 +26,7 @@ struct valley {
   auto variables() { return sw::variables({{"x", x}, {"rate", rate}}); }
 };
 
-/// Halves the learning rate every 10 steps. It reads only the global step.
+/// A hook that halves the learning rate every 10 steps. It reads only the global step.
 struct learning_rate_decay {
   float& rate;
 
@@ -35,7 +35,8 @@ struct learning_rate_decay {
   }
 };
 
-/// Stops the training at the minimum. `before_run` requests a value of each run, and `after_run` receives it.
+/// A hook that stops the training at the minimum. `before_run` requests a value of each run, and `after_run` receives
+/// it.
 struct stop_in_the_valley {
   auto before_run(auto& /*context*/) { return sw::fetch(&valley::result::height); }
 

@@ -26,7 +26,7 @@ sw::stop_reason fit(Session& session, Source& source) {
   return session.stop_reason();
 }
 
-/// Computes the mean of its batches.
+/// The mean of the batches.
 struct mean {
   double value = 0;
   std::int64_t count = 0;
@@ -35,7 +35,7 @@ struct mean {
   auto variables() { return sw::variables({{"value", value}, {"count", count}}); }
 };
 
-/// Computes the square root of a number by Newton's method, one iteration a batch.
+/// The square root of a number by Newton's method, one iteration a batch.
 struct root {
   double guess = 1;
 

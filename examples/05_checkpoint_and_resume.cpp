@@ -11,7 +11,7 @@
 
 namespace sw = stepwell;
 
-/// Estimates pi by throwing darts, with momentum. Each state depends on all previous states.
+/// An estimate of pi by throwing darts, with momentum. Each state depends on all previous states.
 struct darts {
   double estimate = 0;
   double momentum = 0;

@@ -18,7 +18,7 @@
 
 namespace sw = stepwell;
 
-/// Fits targets = inputs * weights.
+/// A linear model targets = inputs * weights.
 struct regression {
   using row_major = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   struct result {

@@ -12,7 +12,7 @@
 
 namespace async_server {
 
-/// Checks requests against a list of host names and a token.
+/// The rules for requests: a list of host names and a token.
 ///
 /// Every page that a browser on this machine shows can reach a server on a local port. The `Origin` header identifies
 /// pages of other sites. The `Host` header identifies a site whose name resolves to this address (DNS rebinding). Other

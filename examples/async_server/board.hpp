@@ -28,7 +28,8 @@ struct examined {
   double error;
 };
 
-/// Sets a function object for the lifetime of this object. The destructor replaces it by one that does nothing.
+/// A function object that others may call during the lifetime of this object. The destructor replaces it by one that
+/// does nothing.
 class offer {
 public:
   offer(std::function<void()>& where, std::function<void()> what) : where_(where) { where_ = std::move(what); }

@@ -39,7 +39,7 @@ constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // returns failur
 using request = http::request<http::string_body>;
 using response = http::response<http::string_body>;
 
-/// Increments a counter for the lifetime of this object.
+/// A guard that increments a counter for its lifetime.
 class counted {
 public:
   explicit counted(std::size_t& count) : count_(count) { ++count_; }
@@ -51,7 +51,7 @@ private:
   std::size_t& count_;
 };
 
-/// Keeps an element in a list for the lifetime of this object.
+/// A guard that keeps an element in a list for its lifetime.
 template<class T>
 class listed {
 public:
@@ -139,7 +139,7 @@ asio::awaitable<void> server::accept_all(std::shared_ptr<server> self) {
     auto [failure, socket] = co_await acceptor_.async_accept(awaited);
     if (is_stopping_) { break; }
     if (failure == asio::error::connection_aborted) { continue; }  // the peer has already closed the connection
-    if (failure) {                                                 // no descriptor or no memory is left
+    if (failure) {                                                 // descriptors or memory are exhausted
       co_await pause_accepting();
       continue;
     }

@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 namespace sw = stepwell;
 using std::chrono::steady_clock;
 
-/// Decides when the next snapshot is due, and measures the step rate since the last one.
+/// The pace of the snapshots: the time of the next one, and the step rate since the last one.
 class pace {
 public:
   explicit pace(std::int64_t step) : step_(step) {}

@@ -72,7 +72,7 @@ struct cell {
   bool in_recovery;  // the creation fails in a recovery instead of at the start
 };
 
-/// Throws once at its place after it has been armed.
+/// A trap that throws once at its place after it has been armed.
 struct trap {
   std::string place;
   std::exception_ptr failure;

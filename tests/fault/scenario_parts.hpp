@@ -43,8 +43,8 @@ struct large_model {
 inline large_model the_model;
 inline const std::string long_text(9 * large_allocation / 4, 'x');
 
-/// Sends SIGTERM to the process at a multiple of `steps_of_a_session` and waits until the session has noticed it. Runs
-/// a looper thread.
+/// A hook that sends SIGTERM to the process at a multiple of `steps_of_a_session` and waits until the session has
+/// noticed it. It also runs a looper thread.
 class sigterm_hook {
 public:
   void after_create_session(auto& session, coordinator& threads) {

@@ -45,8 +45,8 @@ void check_clear(const std::string& text, const std::string& place, const std::s
 
 bool has_temporary_files(const std::string& directory) { return sw::test::names_in(directory).find(".tmp-") != std::string::npos; }
 
-/// Makes a directory unwritable for this process while the object exists. The superuser changes its effective user,
-/// because modes do not restrict it.
+/// A guard that makes a directory unwritable for this process. For the superuser, which modes do not restrict, it
+/// changes the effective user.
 class unwritable {
 public:
   explicit unwritable(std::string directory) : directory_(std::move(directory)) {

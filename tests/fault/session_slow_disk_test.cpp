@@ -31,7 +31,7 @@ using sw::test::wait_for_saves;
 
 namespace {
 
-/// Blocks operations of one kind (default: writes) on paths that contain `what` while the gate is closed.
+/// A rig that blocks operations of one kind (default: writes) on paths that contain `what` while the gate is closed.
 struct slow_rig : session_rig {
   std::shared_ptr<sw::test::gate> gate = std::make_shared<sw::test::gate>();
 

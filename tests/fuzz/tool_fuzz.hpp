@@ -21,7 +21,7 @@
 
 namespace stepwell::test {
 
-/// Splits the fuzzer's input from its front.
+/// The fuzzer's input, which is split from the front.
 class fuzz_bytes {
 public:
   fuzz_bytes(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}

@@ -74,7 +74,7 @@ private:
   std::mt19937_64 numbers_;
 };
 
-/// Counts its steps in plain integers. Concurrent steps make the counts differ.
+/// A model that counts its steps in plain integers. Concurrent steps make the counts differ.
 struct serial_model {
   broken_promises* broken;
   std::int64_t count = 0;
@@ -96,7 +96,7 @@ struct serial_model {
   sw::variable_list variables() { return sw::variables({{"count", count}, {"copies", copies}}); }
 };
 
-/// Allows concurrent steps, but no step during a restore.
+/// A model that allows concurrent steps, but no step during a restore.
 struct crowd_model {
   static constexpr bool concurrent_steps = true;
   broken_promises* broken;
@@ -121,7 +121,7 @@ struct crowd_model {
   sw::variable_list variables() { return sw::variables({}); }
 };
 
-/// Throws transient failures at random points.
+/// A hook that throws transient failures at random points.
 struct failing_hook {
   dice chance;
   std::uint64_t rarity;
@@ -136,8 +136,8 @@ private:
   }
 };
 
-/// Compares the result of the step with the model and with the shared step. They are equal as long as no other session
-/// steps.
+/// A hook that compares the result of the step with the model and with the shared step. They are equal as long as no
+/// other session steps.
 struct looking_hook {
   broken_promises* broken;
   auto before_run(auto&) { return sw::fetch(whole_result{}, &serial_model::count); }

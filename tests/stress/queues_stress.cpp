@@ -155,8 +155,6 @@ private:
     } catch (const std::runtime_error& failure) {
       has_failed = true;
       // A producer that finds the cancelled queue before the stop fails.
-      // Checks that every enqueued element was dequeued once, and that each consumer of a FIFO queue received the
-      // elements of a producer in order.
       const bool is_cancelled = std::string(failure.what()).find("closed") != std::string::npos;
       promise(plan_.how == ending::by_a_cancellation ? is_cancelled : std::string(failure.what()) == "planned", failure.what());
     }
@@ -168,7 +166,8 @@ private:
     promise(queue_.peek() == nullptr, "the end stays the end");
   }
 
-  /// Every element that was put in was taken out once, and in its producer's order by each consumer of a first-in queue.
+  /// Checks that every enqueued element was dequeued once, and that each consumer of a FIFO queue received the elements
+  /// of a producer in order.
   void check_taken(bool all) {
     std::vector<int> times(producer_count * plan_.each, 0);
     for (const auto& mine : taken_) {

@@ -16,7 +16,7 @@
 
 namespace stepwell::test {
 
-/// Aborts the program if a round hangs. The core dump shows the place.
+/// A watchdog that aborts the program if a round hangs. The core dump shows the place.
 class watchdog {
 public:
   explicit watchdog(std::uint64_t seed) : seed_(seed), thread_([this](const std::stop_token& stop) { watch(stop); }) {}

@@ -29,7 +29,7 @@
 namespace stepwell::test {
 namespace asio = boost::asio;
 
-/// Records every call with its step, then calls `act` (and `after` in `after_run`).
+/// A hook that records every call with its step, then calls `act` (and `after` in `after_run`).
 struct scripted_hook {
   using context_type = run_context<model_session<adding_model>>;
 

@@ -14,8 +14,8 @@
 
 namespace stepwell::test {
 
-/// Owns its global step. With a creator that restores nothing, each recovery therefore continues one step later than
-/// the previous one.
+/// A model that owns its global step. With a creator that restores nothing, each recovery therefore continues one step
+/// later than the previous one.
 struct failing_model {
   using result = std::int64_t;
 
@@ -33,7 +33,7 @@ struct failing_model {
   variable_list variables() { return stepwell::variables({{"weights", weights}}); }
 };
 
-/// Returns a session over the unchanged model, every time.
+/// A creator that returns a session over the unchanged model, every time.
 struct keeping_creator {
   failing_model* model;
   model_session<failing_model> create_session() { return model_session<failing_model>(*model); }

@@ -62,7 +62,7 @@ struct fault {
   bool from_then_on = false;                                ///< fails the nth operation and all later ones that match
 };
 
-/// Wraps a file system and adds the failures.
+/// A wrapper of a file system that adds the failures.
 /// @threads Any, like the wrapped file system.
 class fault_file_system final : public io::file_system {
 public:

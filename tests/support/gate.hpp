@@ -8,7 +8,7 @@
 
 namespace stepwell::test {
 
-/// Blocks threads in pass() while it is closed.
+/// A gate that blocks threads in pass() while it is closed.
 /// @threads Any.
 class gate {
 public:

@@ -11,7 +11,7 @@
 
 namespace stepwell::test {
 
-/// Runs `action` on its own thread once the clock has one more waiter than at construction, at the latest after 60 s.
+/// A thread that runs `action` once the clock has one more waiter than at construction, at the latest after 60 s.
 class once_somebody_waits {
 public:
   template<class Action>

@@ -13,7 +13,7 @@
 
 namespace stepwell::test {
 
-/// Records every call with its step.
+/// A hook that records every call with its step.
 struct recording_hook {
   std::vector<std::string>* story;
   std::string name = "";
@@ -30,7 +30,7 @@ private:
   void tell(const std::string& what, std::int64_t step) { story->push_back(name + what + " " + std::to_string(step)); }
 };
 
-/// Keeps a pointer to the session's coordinator, so that a test can report failures as a thread would.
+/// A hook that keeps a pointer to the session's coordinator, so that a test can report failures as a thread would.
 struct coordinator_hook {
   coordinator* threads = nullptr;
   int creations = 0;
@@ -41,7 +41,7 @@ struct coordinator_hook {
   }
 };
 
-/// Records the attempt number of each run and the failures passed to `on_error`.
+/// A hook that records the attempt number of each run and the failures passed to `on_error`.
 struct attempts_hook {
   std::vector<int> attempts = {};
   std::vector<std::exception_ptr> failures = {};

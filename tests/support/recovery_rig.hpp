@@ -33,7 +33,7 @@ auto failing(int times, std::string why = "a bad day") {
   };
 }
 
-/// Throws an `aborted_error` once for each of `batches`. Records all batches in `seen`.
+/// A callable that throws an `aborted_error` once for each of `batches`. It records all batches in `seen`.
 struct failing_batches {
   std::multiset<std::int64_t> batches;
   std::vector<std::int64_t>* seen = nullptr;

@@ -44,7 +44,8 @@ struct shared_model {
   variable_list variables() { return stepwell::variables({{"count", count}, {"copies", copies}}); }
 };
 
-/// Compares the parts of the model after each step. They differ if another session is in the middle of a step.
+/// A hook that compares the parts of the model after each step. They differ if another session is in the middle of a
+/// step.
 struct looking_hook {
   bool saw_a_mess = false;
   auto before_run(auto&) { return fetch(&shared_model::result::count, &shared_model::count, &shared_model::copies); }

@@ -12,7 +12,7 @@
 
 namespace stepwell::test {
 
-/// Raises the signal in the run of step `at`, then blocks until the session has noticed it.
+/// A hook that raises the signal in the run of step `at`, then blocks until the session has noticed it.
 struct signalling_hook {
   std::int64_t at;
   int signal = SIGURG;

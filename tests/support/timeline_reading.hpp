@@ -70,7 +70,7 @@ std::string point_of(std::string_view which) {
   return "hook " + std::string(type_name<Hook>()) + " " + std::string(which);
 }
 
-/// Names the thread of a test for the lifetime of the object.
+/// A guard that names the thread of a test.
 class named_thread {
 public:
   explicit named_thread(std::string_view name) { set_thread_name(name); }

@@ -13,7 +13,7 @@
 
 namespace stepwell::test {
 
-/// Adds each batch to a sum; the loss is the sum.
+/// A model that adds each batch to a sum; the loss is the sum.
 struct adding_model {
   struct result {
     float loss;

@@ -10,7 +10,8 @@
 
 namespace sw = stepwell;
 
-/// Fits weights to a target with random noise. The state after every step therefore depends on all previous steps.
+/// A model that fits weights to a target with random noise. The state after every step therefore depends on all
+/// previous steps.
 struct shaken {
   std::vector<double> weights = std::vector<double>(10);
   sw::random_stream random{3};

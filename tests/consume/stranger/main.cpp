@@ -67,7 +67,8 @@ struct factors {
   auto variables() { return sw::variables({{"user", user}, {"item", item}}); }
 };
 
-/// Smooths the loss, counts its increases, and stops after more than `patience` steps without a new minimum.
+/// A hook that smooths the loss, counts its increases, and stops after more than `patience` steps without a new
+/// minimum.
 struct patience_hook {
   std::int64_t patience;
   float smooth = -1, best = 1e30F;

@@ -276,7 +276,7 @@ TEST_CASE("SM-10 a worker looks again until somebody else has made the model rea
   auto creation = rig.first();
   std::thread worker([&] { whole_manager(30).wait_for_session(rig.session, creation); });
   REQUIRE(rig.clock->wait_for_pending(1));
-  rig.clock->advance(24h);  // without a limit the wait does not end
+  rig.clock->advance(24h);  // a wait without a limit continues
   REQUIRE(rig.clock->wait_for_pending(1));
   CHECK(log.contains(sw::log_level::info, "Variables not initialized: my_var"));
   rig.model.my_var = 1;

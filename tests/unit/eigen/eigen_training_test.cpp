@@ -26,7 +26,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Counts the steps in every element. A step can set one element to a wrong value.
+/// A model that counts the steps in every element. A step can set one element to a wrong value.
 struct counting_matrices {
   struct result {
     Eigen::Vector3d gradient;

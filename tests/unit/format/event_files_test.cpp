@@ -282,7 +282,7 @@ void check(const format::session_log& seen, const json& expected) {
   CHECK(!seen.checkpoint_path.empty() == expected.at("checkpoint_path_set").get<bool>());
 }
 
-// Checks the content of an event and returns the name of its kind.
+// A visitor that checks the content of an event and returns the name of its kind.
 struct what_checker {
   const json& expected;
 

@@ -42,7 +42,7 @@ static_assert(sw::phase_of<sw::any_hook<raw, sw::hook_phase::guard>>() == sw::ho
 static_assert(sw::phase_of<sw::any_hooks<raw, sw::hook_phase::observe>>() == sw::hook_phase::observe);
 static_assert(!sw::hook<sw::any_hook<sw::model_session<test::counting_model>>, raw>);  // for a different raw session
 
-/// Has every point. Fetches values in every second run.
+/// A hook with every point. It fetches values in every second run.
 struct full_hook {
   std::string& story;
   std::string name = "";
@@ -70,7 +70,7 @@ struct full_hook {
   void end(auto&) { note("end"); }
 };
 
-/// Keeps a counter across restarts.
+/// A hook that keeps a counter across restarts.
 struct counting_hook {
   std::string name = "counting";
   int runs = 0;

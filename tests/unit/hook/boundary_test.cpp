@@ -19,7 +19,7 @@ using sw::test::counting_model;
 
 namespace {
 
-/// Records its calls. Throws in the call `fails_at`.
+/// Boundary work that records its calls and throws in the call `fails_at`.
 struct noting_work final : sw::boundary_work {
   std::string& story;
   std::string name;
@@ -48,7 +48,7 @@ struct noting_work final : sw::boundary_work {
   void flush(const sw::deadline&) override { note("flush"); }
 };
 
-/// Requests a save of its work after every run and at the end.
+/// A hook that requests a save of its work after every run and at the end.
 struct saving_hook {
   std::shared_ptr<noting_work> work;
   bool calls_attention = false;

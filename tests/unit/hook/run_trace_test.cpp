@@ -41,7 +41,7 @@ struct parted_model {
   sw::variable_list variables() { return sw::variables({{"count", count}}); }
 };
 
-/// Has points, but requests nothing.
+/// A hook with points that requests nothing.
 struct watcher {
   std::optional<texts>* seen = nullptr;
   void before_run(auto&) {}
@@ -52,7 +52,7 @@ struct watcher {
 };
 struct later_watcher : watcher {};
 
-/// Requests a trace, into its own recorder if it has one.
+/// A hook that requests a trace, into its own recorder if it has one.
 struct tracer {
   std::shared_ptr<sw::trace_recorder> recorder = nullptr;
   bool is_asking = true;
@@ -74,7 +74,7 @@ std::string point(const std::string& which) {
   return "hook " + std::string(sw::type_name<Hook>()) + " " + which;
 }
 
-/// Records its calls as spans and in a text.
+/// Boundary work that records its calls as spans and in a text.
 struct storied_work final : sw::boundary_work {
   std::string story;
   bool fails = false;

@@ -82,7 +82,7 @@ sw::checkpoint_saver_options every(std::int64_t save_steps, const temporary_dire
   return {.checkpoint_dir = directory.path(), .save_steps = save_steps};
 }
 
-/// Has state of several types.
+/// A model with state of several types.
 struct stateful_model {
   std::vector<double> matrix = {0.1, 0.2, 1e300};
   std::array<std::uint8_t, 3> flags = {1, 2, 3};

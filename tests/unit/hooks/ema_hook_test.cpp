@@ -116,7 +116,7 @@ TEST_CASE("averages are those of a plain loop of doubles, however they start", "
                                             {.decay = 0}}};
   for (const auto& options : all) {
     for (const int steps : {0, 1, 2, 50, 500}) {
-      if (steps == 0 && options.zero_debias) { continue; }  // without a step there is no average
+      if (steps == 0 && options.zero_debias) { continue; }  // an average needs at least one step
       CAPTURE(options.decay, options.num_updates, options.zero_debias, steps);
       const auto seen = averages_after(steps, options);
       const auto expected = plain_averages(steps, options);

@@ -46,7 +46,7 @@ struct scripted_session {
   }
 };
 
-/// Owns its global step. Others change it between two reads of the session.
+/// A model that owns its global step. Others change it between two reads of the session.
 struct shared_step_model {
   std::int64_t steps = 0;
   int runs = 0;

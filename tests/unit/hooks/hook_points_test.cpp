@@ -30,7 +30,7 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// Makes several steps in one run and counts the runs.
+/// A model that makes several steps in one run and counts the runs.
 struct striding_model {
   using result = float;
   std::int64_t steps = 0;
@@ -44,7 +44,7 @@ struct striding_model {
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
-/// Ends in its third step, in the given way.
+/// A model that ends in its third step, in the given way.
 struct ending_model {
   bool is_out_of_data = true;
   int count = 0;

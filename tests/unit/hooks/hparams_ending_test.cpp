@@ -53,7 +53,7 @@ struct rig {
   [[nodiscard]] statuses endings() const { return endings_in(directory.path()); }
 };
 
-/// Throws in the run with this number.
+/// A hook that throws in the run with this number.
 template<class Error>
 struct failing_hook {
   int number;
@@ -72,7 +72,7 @@ struct undrained_hook {
   void after_create_session(auto& session, auto&) { session.add_work(work); }
 };
 
-/// Ends the process's sessions like a signal.
+/// A hook that ends the sessions of the process like a signal.
 struct interrupted_hook {
   void after_run(auto& context, const auto&) { context.signals()->end_process("SIGTERM", context.time()->now()); }
 };

@@ -31,8 +31,8 @@ using texts = std::vector<std::string>;
 
 namespace {
 
-/// Owns its global step, so that one run can make several steps. With a clock, each run takes 5 ms, including 2 ms in a
-/// span of its own.
+/// A model that owns its global step, so that one run can make several steps. With a clock, each run takes 5 ms,
+/// including 2 ms in a span of its own.
 struct timed_model {
   std::shared_ptr<sw::held_clock> time = nullptr;
   std::int64_t steps = 0;
@@ -52,7 +52,7 @@ struct timed_model {
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
-/// Takes 1 ms before and 1 ms after each run. Records the trace level of the run.
+/// A hook that takes 1 ms before and 1 ms after each run, and records the trace level of the run.
 struct slow_hook {
   sw::held_clock* time;
   std::vector<sw::trace_level>* levels = nullptr;
@@ -83,7 +83,7 @@ texts tags_in(const std::string& directory) {
   return found;
 }
 
-/// Throws once before the seventh run.
+/// A hook that throws once before the seventh run.
 struct losing_hook {
   bool& is_lost;
   void before_run(auto& context) {

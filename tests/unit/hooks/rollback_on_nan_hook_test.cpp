@@ -16,7 +16,7 @@ using sw::test::counting_source;
 
 namespace {
 
-/// Returns NaN at one batch until its rate is changed.
+/// A model that returns NaN at one batch until its rate is changed.
 struct fragile_model : adding_model {
   std::int64_t bad_batch = 5;
   float rate = 1;

@@ -21,7 +21,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Owns its global step, so that one run can make several steps or go back.
+/// A model that owns its global step, so that one run can make several steps or go back.
 struct striding_model {
   std::int64_t steps = 0;
   std::int64_t stride = 1;

@@ -17,7 +17,7 @@ using sw::test::counting_model;
 
 namespace {
 
-/// Owns its global step, so that a test can start at any step and skip steps.
+/// A model that owns its global step, so that a test can start at any step and skip steps.
 struct jumping_model {
   using result = int;
   std::int64_t steps = 0;

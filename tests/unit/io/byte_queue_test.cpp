@@ -160,7 +160,7 @@ TEST_CASE("what was safe before a failure stays flushed", "[io][byte_queue]") {
   CHECK(on.queue.append(bytes("safe")).ok());
   CHECK(on.queue.flush().ok());
   on.disk.write_outcome = full;
-  on.queue.request_flush();  // there is no new data, so not even a sync
+  on.queue.request_flush();  // without new data there is nothing to sync
   CHECK(on.queue.flush().ok());
   CHECK(on.disk.syncs == 1);
 }

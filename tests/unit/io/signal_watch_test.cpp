@@ -34,7 +34,7 @@ handler handler_of(int signal) {
 volatile std::sig_atomic_t heard_by_program = 0;
 void program_handler(int) { heard_by_program = heard_by_program + 1; }
 
-/// Installs the program's own handler for a signal until the end of the test.
+/// A guard that installs the program's own handler for a signal.
 class arranged {
 public:
   arranged(int signal, handler how) : signal_(signal) {

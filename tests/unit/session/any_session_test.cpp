@@ -50,7 +50,7 @@ sw::stop_reason fit(Session& session, Source& source, std::int64_t& done) {
   return session.stop_reason();
 }
 
-/// Holds a type-erased session without being a template.
+/// A class that holds a type-erased session without being a template.
 struct trainer {
   explicit trainer(erased given) : session(std::move(given)) {}
   void train_until(std::int64_t step) {

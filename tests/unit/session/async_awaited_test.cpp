@@ -66,7 +66,7 @@ awaited_hook::act_type throwing_at(std::string where) {
     co_return;
   };
 }
-/// Fetches the loss in every second run. Feeds nothing.
+/// A hook that fetches the loss in every second run and feeds nothing.
 struct fetching_hook {
   std::vector<float>* losses;
 

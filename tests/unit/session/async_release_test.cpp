@@ -22,7 +22,7 @@ using namespace sw::test;
 
 namespace {
 
-/// Blocks the write of the checkpoint of step 1 while the gate is closed.
+/// A rig that blocks the write of the checkpoint of step 1 while the gate is closed.
 struct held_rig : async_rig {
   gate disk;
 

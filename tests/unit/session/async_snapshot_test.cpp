@@ -28,7 +28,7 @@ static_assert(std::is_default_constructible_v<sw::snapshot>, "for completion tok
 
 namespace {
 
-/// Records the thread that requests its variables.
+/// A model that records the thread that requests its variables.
 struct noting_model {
   int count = 0;
   std::thread::id asked_by = {};

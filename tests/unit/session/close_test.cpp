@@ -44,7 +44,7 @@ private:
   }
 };
 
-/// Requests a save in `end` if it has work. Throws in `end` if `fails` is set.
+/// A hook that requests a save in `end` if it has work, and throws there if `fails` is set.
 struct busy_hook {
   story_type& story;
   std::string name;
@@ -61,7 +61,7 @@ struct busy_hook {
   }
 };
 
-/// Starts a thread that runs until a stop is requested.
+/// A hook that starts a thread, which runs until a stop is requested.
 struct thread_hook {
   std::atomic<bool>& has_ended;
 

@@ -31,7 +31,7 @@ using counting_session = sw::monitored_session<sw::model_session<counting_model>
 
 namespace {
 
-/// Records every call in the same text as the model.
+/// A hook that records every call in the same text as the model.
 struct telling_hook {
   std::string* story;
   std::string name;
@@ -46,7 +46,7 @@ private:
   void tell(const std::string& what) { *story += (story->empty() ? "" : " ") + name + "." + what; }
 };
 
-/// Throws at the point `at`.
+/// A hook that throws at the point `at`.
 struct failing_hook {
   std::string at;
   void begin() const { fail("begin"); }
@@ -63,8 +63,8 @@ struct aborts_once {
   }
 };
 
-/// Starts a thread that waits for the stop request and then records its end. The first thread throws `failure` if it is
-/// set.
+/// A hook that starts a thread, which waits for the stop request and then records its end. The first thread throws
+/// `failure` if it is set.
 struct waiting_thread_hook {
   std::shared_ptr<std::string> story = std::make_shared<std::string>();
   std::exception_ptr failure = nullptr;

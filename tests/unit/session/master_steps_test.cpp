@@ -28,7 +28,7 @@ namespace {
 
 const std::string master = "local:steps";
 
-/// Throws a transient error before the run if `is_told` is set.
+/// A hook that throws a transient error before the run if `is_told` is set.
 struct aborting_hook {
   bool* is_told;
   void before_run(auto&) {
@@ -95,7 +95,7 @@ TEST_CASE("the global step is shared by all sessions at a master", "[session][ma
   worker.run();
   CHECK(chief.global_step() == 3);
   CHECK(worker.global_step() == 3);
-  CHECK(chief.raw_session().run().count == 4);  // without hooks, and without a lock held by the caller
+  CHECK(chief.raw_session().run().count == 4);  // calls no hooks and needs no lock of the caller
   worker.close();
   chief.run();
   chief.close();

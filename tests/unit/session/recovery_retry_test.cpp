@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Throws in every call, with the number of the call.
+/// A callable that throws in every call, with the number of the call.
 struct always_failing {
   std::atomic<int>* calls;
   void operator()(std::int64_t) const { throw sw::unavailable_error("failure " + std::to_string(++*calls)); }

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Blocks writes to data files while the gate is closed.
+/// A rig that blocks writes to data files while the gate is closed.
 struct gated_rig : recovery_rig {
   std::shared_ptr<sw::test::gate> gate = std::make_shared<sw::test::gate>();
 
@@ -41,7 +41,7 @@ struct gated_rig : recovery_rig {
   }
 };
 
-/// Counts its runs in saved state.
+/// A hook that counts its runs in saved state.
 struct run_counter {
   static constexpr auto state_name = "counter";
   std::int64_t runs = 0;

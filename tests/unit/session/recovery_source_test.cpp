@@ -42,7 +42,7 @@ struct failing_source : counting_source {
   }
 };
 
-/// Requests a rollback at batch `at`, the first `times` times.
+/// A hook that requests a rollback at batch `at`, the first `times` times.
 struct rollback_hook {
   std::int64_t at;
   sw::rollback_request asked;
@@ -56,7 +56,7 @@ struct rollback_hook {
   }
 };
 
-/// Requests to skip the batch of a step, `times` times.
+/// A hook that requests to skip the batch of a step, `times` times.
 struct picky_hook {
   std::int64_t step;
   int times;
@@ -353,7 +353,7 @@ TEST_CASE("an answer that fails is a failure of the recovery; one that may pass 
     CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("never"));
     CHECK(session.should_stop());
     session.close();
-    CHECK(rig.steps() == "0 1 2");  // a state without recovery is not saved
+    CHECK(rig.steps() == "0 1 2");  // a state that needs recovery is not saved
   }
 }
 

@@ -26,7 +26,7 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-/// Throws at the given point, once.
+/// A hook that throws at the given point, once.
 struct tripping_hook {
   std::string point;
   int times = 1;
@@ -61,7 +61,7 @@ struct telling_scaffold {
   }
 };
 
-/// Count runs. The count of the second hook is saved state.
+/// Hooks that count runs. The count of the second one is saved state.
 struct plain_counter {
   int runs = 0;
   void after_run(auto&, const auto&) { ++runs; }
@@ -282,7 +282,7 @@ TEST_CASE("REC-9 without a checkpoint the session goes back to what the model he
   fail_at(model, {3});
   sw::monitored_session session(at_once(), model);
   for (std::int64_t batch = 1; batch <= 3; ++batch) { session.run(batch); }
-  CHECK(session.global_step() == 1);  // not 3
+  CHECK(session.global_step() == 1);  // a rollback to step 0, then one step
   CHECK(model.sum == 43);
   CHECK(model.weights == std::vector<float>{2, 3, 4});
   CHECK(log.contains(sw::log_level::info, "no checkpoint yet"));

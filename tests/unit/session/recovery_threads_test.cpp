@@ -49,7 +49,7 @@ void fail_with_thread(adding_model& model, Session& session, const std::string& 
   };
 }
 
-/// Requests a stop in a run.
+/// A hook that requests a stop in a run.
 struct stopping_hook {
   std::int64_t before_step;
   void before_run(auto& context) {

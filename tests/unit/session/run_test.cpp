@@ -55,7 +55,7 @@ struct log_of_calls {
   void after_run(auto&, const auto&) { log->push_back(name + ".after"); }
 };
 
-/// Feeds the rate of the model.
+/// A hook that feeds the rate of the model.
 struct feeds_rate {
   float rate;
   std::vector<std::string>* log = nullptr;
@@ -69,7 +69,7 @@ struct feeds_rate {
 };
 struct feeds_rate_too : feeds_rate {};
 
-/// Requests run options, and records the options of the run.
+/// A hook that requests run options, and records the options of the run.
 struct asks_options {
   sw::run_options wanted;
   sw::run_options* seen;
@@ -255,7 +255,7 @@ TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where ther
 
 namespace {
 
-/// Checks that a hook has only read access to metadata shared with hooks of other sessions.
+/// A hook that checks that it has only read access to metadata shared with hooks of other sessions.
 struct reads_metadata {
   void after_run(auto&, const auto& values) { static_assert(std::is_same_v<decltype(values.metadata()), const sw::run_metadata&>); }
 };

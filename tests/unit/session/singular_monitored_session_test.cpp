@@ -15,7 +15,7 @@ using sw::test::adding_model;
 
 namespace {
 
-/// Gives the session's coordinator to the test and counts the calls of `end`.
+/// A hook that gives the session's coordinator to the test and counts the calls of `end`.
 struct coordinator_hook {
   sw::coordinator** threads;
   int* ends;

@@ -24,7 +24,7 @@ struct counting_hook {
   void after_run(auto&, const auto&) { ++*after; }
 };
 
-/// Throws in the first call.
+/// A check that throws in the first call.
 struct fails_once {
   bool failed = false;
   void check() {

@@ -60,7 +60,7 @@ TEST_CASE("braille dots draw lines finer than letters", "[tool][plot]") {
   const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--width", "50", "--height", "8"});
   CHECK(said.out.find("┤") != std::string::npos);
   CHECK(said.out.find("\xe2\xa0") != std::string::npos);  // U+2800 and up
-  CHECK(said.out.find('\x1b') == std::string::npos);      // no colours without a terminal
+  CHECK(said.out.find('\x1b') == std::string::npos);      // colours are only for terminals
 }
 
 TEST_CASE("what a run wrote and later went back behind is not drawn", "[tool][plot]") {

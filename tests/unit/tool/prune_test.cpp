@@ -108,7 +108,7 @@ TEST_CASE("prune leaves a directory alone that a process holds, and names it", "
   CHECK(said.how == outcome::held);
   CHECK(said.err.find(std::to_string(::getpid())) != std::string::npos);
   CHECK(run.shop.steps() == "1 2 3 4 5");
-  CHECK(run.prune({"--max-to-keep", "1"}).how == outcome::good);  // without --yes it needs no lock
+  CHECK(run.prune({"--max-to-keep", "1"}).how == outcome::good);  // only --yes needs the lock
 }
 
 TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {

@@ -32,7 +32,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Measures the difference between batches and the trained value.
+/// A model that measures the difference between batches and the trained value.
 struct measuring_model {
   struct result {
     float error;
@@ -68,7 +68,7 @@ struct trained_directory {
 
 auto some_batches() { return sw::data::source(std::vector<std::int64_t>{10, 11, 12}); }
 
-/// Records each run and requests a save of it.
+/// A hook that records each run and requests a save of it.
 struct saving_hook : sw::boundary_work {
   int saved = 0;
   int ends = 0;

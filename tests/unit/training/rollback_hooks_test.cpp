@@ -24,8 +24,8 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// Trains to `last` with a checkpoint every second step. One failure at `fails_at` causes a recovery. Each run takes
-/// one second.
+/// A training to `last` with a checkpoint every second step. One failure at `fails_at` causes a recovery. Each run
+/// takes one second.
 struct rolled_back {
   temporary_directory directory;
   std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();

@@ -30,7 +30,7 @@ namespace {
 struct rejecting_hook {
   void after_run(auto& context, const auto&) { context.reject_state("a test says so"); }
 };
-/// Throws after the session has noticed the stop request.
+/// A hook that throws after the session has noticed the stop request.
 struct failing_hook {
   static constexpr auto phase = sw::hook_phase::guard;
   void after_run(auto& context, const auto&) {

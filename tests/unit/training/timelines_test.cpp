@@ -86,7 +86,7 @@ std::map<std::int64_t, std::vector<float>> true_curve(std::int64_t last) {
   return all;
 }
 
-/// Throws once, in `before_run` of a step.
+/// A hook that throws once, in `before_run` of a step.
 struct aborting_hook {
   std::int64_t step;
   int times = 1;

@@ -34,7 +34,7 @@ struct blind_source {
   void advance() { ++next; }
 };
 
-/// Counts its runs, also across restarts.
+/// A hook that counts its runs, also across restarts.
 struct counting_hook {
   static constexpr auto state_name = "counter";
   std::int64_t runs = 0;
