@@ -70,7 +70,7 @@ TEST_CASE("each shell gets a script that knows commands and options", "[tool][co
 
 TEST_CASE("what the library logs goes to the error stream of the command", "[tool][command_line]") {
   const sw::test::temporary_directory directory;
-  std::filesystem::create_directory(directory / "checkpoint");  // a state file that cannot be read
+  std::filesystem::create_directory(directory / "checkpoint");  // makes the state file unreadable
   CHECK(run_tool({"inspect", directory.path()}).how == outcome::unreadable);
 }
 
