@@ -15,7 +15,7 @@ namespace {
 
 struct log_state {
   std::mutex mutex;
-  log_sink sink;  // empty: standard error
+  log_sink sink;  // if empty, messages go to standard error
   std::atomic<log_level> threshold = log_level::info;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value or the status that says why there is none: how `base`, `format` and `io` report failure.
+// `result`: a value, or the status of a failure. The functions of `base`, `format` and `io` return it to report errors.
 #pragma once
 
 #include "stepwell/base/status.hpp"

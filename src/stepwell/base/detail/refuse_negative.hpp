@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of options that are counts or durations.
+// Checks for negative values of options that are counts or durations.
 #pragma once
 
 #include "stepwell/base/setting.hpp"

@@ -38,7 +38,7 @@ struct image_value {
   std::string encoded;
 };
 
-/// An encoded sound.
+/// An encoded audio clip.
 struct audio_value {
   float sample_rate = 0;  ///< Frames per second.
   std::int64_t num_channels = 0;

@@ -241,7 +241,7 @@ result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signa
   }
   std::unique_ptr<signal_watch> made(new signal_watch(std::move(signals), std::move(tell)));
   if (auto added = process.hub->add(*made); !added) {
-    made->tell_ = nullptr;  // marks the watch as not added, so that the destructor does nothing
+    made->tell_ = nullptr;  // marks the watch as removed, so that the destructor does nothing
     if (is_first) { process.hub.reset(); }
     return std::move(added).error();
   }
