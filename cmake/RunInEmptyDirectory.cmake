@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -D DIRECTORY=dir -P RunInEmptyDirectory.cmake -- program argument...
-# Runs the program in `dir`, emptied before and removed after; fails if it does.
+# Runs the program in the empty directory `dir`. Removes `dir` before and after. Fails if the program fails.
 set(command)
 set(seen_dashes FALSE)
 math(EXPR last "${CMAKE_ARGC} - 1")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The oldest compilers that compile stepwell. With an older one a build would stop inside some header, with an unclear error.
+# The oldest supported compilers. Older ones are rejected here, because they would fail inside a header with an unclear error.
 set(STEPWELL_COMPILERS "g++ 12, clang 17, Apple clang 16, or newer")
 set(STEPWELL_OLDEST_GNU 12)
 set(STEPWELL_OLDEST_Clang 17)
 set(STEPWELL_OLDEST_AppleClang 16)
 
-# stepwell_check_compiler(VARIABLE): sets VARIABLE to the reason why this compiler cannot be used, or to an empty string.
+# stepwell_check_compiler(VARIABLE): sets VARIABLE to the reason why this compiler is not supported, or to an empty string.
 function(stepwell_check_compiler variable)
   set(oldest "${STEPWELL_OLDEST_${CMAKE_CXX_COMPILER_ID}}")
   set(reason)

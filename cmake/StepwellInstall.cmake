@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The installed tree: library, public headers, a package for find_package(stepwell), and a description for pkg-config.
+# Installation of the library, the public headers, the package for find_package(stepwell), and the file for pkg-config.
 include(CMakePackageConfigHelpers)
 
 set(STEPWELL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/stepwell)
@@ -35,8 +35,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
-# For pkg-config. It finds its own place, so that the tree may be moved. A static library names what it needs itself, for
-# `pkg-config --static`; a shared one has found it already.
+# The file for pkg-config. Its paths are relative to its own location, so that the installed tree can be moved. A static library
+# lists its dependencies for `pkg-config --static`. A shared library is already linked to them.
 set(STEPWELL_PC_CFLAGS -pthread)
 foreach(directory IN LISTS Boost_INCLUDE_DIRS)
   if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)

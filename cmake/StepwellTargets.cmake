@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What every target of this tree (never a consumer's) is built with.
+# Build flags of every target of this project, but not of projects that use it.
 find_package(Threads REQUIRED)
 
 add_library(stepwell_build_flags INTERFACE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The recipe: `conan create conan -pr:a conan/profiles/debian12` from the root of the tree. The sources are those beside it.
+# The Conan recipe: `conan create conan -pr:a conan/profiles/debian12` from the root of the project. It uses the sources of the project.
 import os
 import re
 
@@ -49,7 +49,7 @@ class StepwellConan(ConanFile):
             self.options.rm_safe("fPIC")
 
     def requirements(self):
-        # Each range ends before the first major version that was never tried.
+        # Each range ends before the first major version that was never tested.
         self.requires("boost/[>=1.81 <2]", transitive_headers=True)  # Asio, headers only
         self.requires("protobuf/[>=3.21 <8]")
         self.requires("xsimd/[>=8.1 <15]")
@@ -106,7 +106,7 @@ class StepwellConan(ConanFile):
         copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
 
     def package_info(self):
-        # The package's own configuration files say it all, the module included.
+        # The package's own CMake configuration files are used, also for the module.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs.append(os.path.join("lib", "cmake", "stepwell"))
         if self.options.tool:

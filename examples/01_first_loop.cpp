@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first loop. A model is any type with a `step` and a list of `variables`; the session runs the steps, and the loop
-// around them is yours.
+// The first training loop. A model is any type with a `step` function and a list of `variables`. You write the loop,
+// and the session runs the steps.
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
@@ -11,7 +11,7 @@
 
 namespace sw = stepwell;
 
-/// Fits y = slope x + offset to points of y = 3x + 1 by gradient descent.
+/// A line y = slope x + offset, fitted to points of y = 3x + 1 by gradient descent.
 struct line {
   float slope = 0;
   float offset = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Your own hook: any type with any of the hook points. What it does not have costs nothing; a point that cannot be called
-// does not compile.
+// A hook of your own: any type with at least one of the hook points. A point that the hook does not have costs nothing.
+// A point with a wrong signature does not compile.
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace sw = stepwell;
 
-/// Looks for the lowest point of (x - 2)^2 in steps of a size that only a hook makes small enough.
+/// A model that minimises (x - 2)^2 by gradient descent. Its initial step size is too large; a hook reduces it.
 struct valley {
   float x = 10;
   float rate = 1.01F;
@@ -26,7 +26,7 @@ struct valley {
   auto variables() { return sw::variables({{"x", x}, {"rate", rate}}); }
 };
 
-/// Halves a learning rate now and then. It only looks at the step.
+/// A hook that halves the learning rate every 10 steps. It reads only the global step.
 struct learning_rate_decay {
   float& rate;
 
@@ -35,7 +35,8 @@ struct learning_rate_decay {
   }
 };
 
-/// Stops when there is nothing left to gain. It asks for a value before each run, and is given that value after it.
+/// A hook that stops the training at the minimum. `before_run` requests a value of each run, and `after_run` receives
+/// it.
 struct stop_in_the_valley {
   auto before_run(auto& /*context*/) { return sw::fetch(&valley::result::height); }
 

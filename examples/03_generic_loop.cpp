@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loop written once, for every session and every source it can step over: the concepts say what it may rely on.
+// A loop that works with every session and every source that the session can step over. The concepts state its
+// requirements.
 #include <stepwell/data/source.hpp>
 #include <stepwell/hooks/nan_tensor_hook.hpp>
 #include <stepwell/session/training_session.hpp>
@@ -13,7 +14,8 @@
 
 namespace sw = stepwell;
 
-/// Drives any session over any source, until one of them has had enough; tells how it went.
+/// Runs the session over the source until the data ends or the session stops. Closes the session, prints the number of
+/// steps, and returns the reason of the stop.
 template<sw::training_session Session, class Source>
   requires sw::steps_from<Session, Source>
 sw::stop_reason fit(Session& session, Source& source) {
@@ -24,7 +26,7 @@ sw::stop_reason fit(Session& session, Source& source) {
   return session.stop_reason();
 }
 
-/// The mean of what it is shown.
+/// The mean of the batches.
 struct mean {
   double value = 0;
   std::int64_t count = 0;
@@ -33,7 +35,7 @@ struct mean {
   auto variables() { return sw::variables({{"value", value}, {"count", count}}); }
 };
 
-/// Finds the root of a number by Newton's method, a guess a batch.
+/// The square root of a number by Newton's method, one iteration a batch.
 struct root {
   double guess = 1;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Summaries: numbers, distributions and pictures of a run in an event file. Look at them with `tensorboard --logdir run`.
+// Summaries: scalars and distributions of a run in an event file. View them with `tensorboard --logdir run`.
 #include <stepwell/base/random.hpp>
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
@@ -13,7 +13,7 @@
 
 namespace sw = stepwell;
 
-/// A thousand walkers, each going its random way.
+/// A thousand random walks.
 struct walkers {
   std::array<float, 1000> places{};
   sw::random_stream random{7};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints: a run that was stopped and started again ends with the same bits as one that was not. All it takes is a
-// directory, and that everything which matters is among the variables.
+// Checkpoints: a run that is stopped and resumed ends with the same bits as a run without a stop. This needs a
+// checkpoint directory and a variable list that contains the complete state.
 #include <stepwell/base/random.hpp>
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
@@ -11,7 +11,7 @@
 
 namespace sw = stepwell;
 
-/// Estimates pi by throwing darts, with momentum: every state it is in depends on all before.
+/// An estimate of pi by throwing darts, with momentum. Each state depends on all previous states.
 struct darts {
   double estimate = 0;
   double momentum = 0;
@@ -25,12 +25,12 @@ struct darts {
   }
 
   auto variables() {
-    auto drawn = random.state();  // the position of the random numbers is state too
+    auto drawn = random.state();  // the position of the random stream is part of the state
     return sw::variables({{"estimate", estimate}, {"momentum", momentum}, {"random", drawn}});
   }
 };
 
-/// Trains in `directory` up to `last_step`, from wherever it stands.
+/// Trains in `directory` up to `last_step`, from the newest checkpoint if there is one.
 double train(const std::string& directory, std::int64_t last_step) {
   darts model;
   auto session =
@@ -38,7 +38,7 @@ double train(const std::string& directory, std::int64_t last_step) {
                                      sw::stop_at_step_hook{{.last_step = last_step}});
   const auto first = session.global_step();
   for ([[maybe_unused]] const auto& step : session.steps()) {}
-  session.close();  // saves the last step, too
+  session.close();  // also saves the last step
   std::printf("%s: from step %lld to %lld, pi is %.6f\n", directory.c_str(), static_cast<long long>(first),
               static_cast<long long>(session.global_step()), model.estimate);
   return model.estimate;
@@ -47,7 +47,7 @@ double train(const std::string& directory, std::int64_t last_step) {
 int main() {
   const double whole = train("whole", 20'000);
   train("parts", 7'777);
-  train("parts", 7'777);  // nothing left to do
+  train("parts", 7'777);  // starts at the last step and does nothing
   const double parts = train("parts", 20'000);
   return whole == parts ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eigen's matrices as variables: ridge regression by momentum, stopped and started again, bit for bit as if it had not been.
+// Eigen matrices as variables: ridge regression with momentum. A run that is stopped and resumed ends with the same
+// bits as a run without a stop.
 #include <stepwell/base/random.hpp>
 #include <stepwell/eigen/eigen.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
@@ -17,7 +18,7 @@
 
 namespace sw = stepwell;
 
-/// Fits targets = inputs * weights.
+/// A linear model targets = inputs * weights.
 struct regression {
   using row_major = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   struct result {
@@ -25,9 +26,9 @@ struct regression {
     row_major gradient;
   };
 
-  Eigen::MatrixXd inputs, targets;                         // data: not saved, in whatever order Eigen likes
-  row_major weights = row_major::Zero(4, 2);               // row-major: saved as it lies there
-  Eigen::MatrixXd momentum = Eigen::MatrixXd::Zero(4, 2);  // column-major: saved as what it is to others, [2,4]
+  Eigen::MatrixXd inputs, targets;                         // data: not saved, so Eigen's default order is fine
+  row_major weights = row_major::Zero(4, 2);               // row-major: saved with shape [4,2]
+  Eigen::MatrixXd momentum = Eigen::MatrixXd::Zero(4, 2);  // column-major: saved as the transposed [2,4]
 
   regression() {
     sw::random_stream random{1};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `import stepwell;`: every name that a public header declares for users, listed once, by folder. The headers document the
-// names; a script in tests/hygiene compares both.
+// `import stepwell;`: every name that a public header declares for users, listed once, by folder. The headers document the names; a
+// script in tests/hygiene compares both.
 //
-// Include headers first and import last: what a header brings after the import may clash with what came with it.
+// Include headers first and import last, because declarations in a header included after the import may conflict with the imported ones.
 module;
 
 #include "stepwell/base/cadence.hpp"
@@ -145,7 +145,7 @@ module;
 
 export module stepwell;
 
-// What a coroutine of an importer needs to find, without including <coroutine>.
+// Names that a coroutine of an importer needs without including <coroutine>.
 export namespace std {
 using std::coroutine_handle;
 using std::coroutine_traits;

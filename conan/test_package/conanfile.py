@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds programs against the package: by header; and by import, with Eigen and with LibTorch where the package has these.
+# Builds programs that use the package: by header, and, if the package has them, by import, with Eigen and with LibTorch.
 import os
 
 from conan import ConanFile

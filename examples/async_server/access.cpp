@@ -22,13 +22,13 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// "localhost" of "localhost:8080"; "[::1]" of "[::1]:8080".
+/// Returns the host without its port: "localhost" of "localhost:8080", "[::1]" of "[::1]:8080".
 std::string_view without_port(std::string_view host) {
   const auto end_of_address = host.find(']');
   return host.substr(0, host.find(':', end_of_address == std::string_view::npos ? 0 : end_of_address));
 }
 
-/// The time does not depend on where two texts of the same length differ.
+/// Returns true if the texts are equal. The time depends only on their lengths.
 bool are_equal_in_constant_time(std::string_view one, std::string_view other) noexcept {
   if (one.size() != other.size()) { return false; }
   unsigned difference = 0;
@@ -65,7 +65,7 @@ bool access_rules::has_token(const question& asked) const noexcept {
 
 std::string random_token() {
   constexpr std::string_view digits = "0123456789abcdef";
-  std::random_device bits;  // of the system
+  std::random_device bits;  // from the operating system
   std::uniform_int_distribution<std::size_t> digit(0, digits.size() - 1);
   std::string token(32, '0');
   for (char& each : token) { each = digits[digit(bits)]; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which requests are accepted at all, and which may change something.
+// Checks whether the server accepts a request, and whether the request may change something.
 #pragma once
 
 #include "exchange.hpp"
@@ -12,22 +12,23 @@
 
 namespace async_server {
 
-/// Checks requests against a list of host names and a token.
+/// The rules for requests: a list of host names and a token.
 ///
-/// A server on a local port can be reached by every page that a browser on this machine shows. The page of another site is
-/// recognized by its `Origin`. A site whose name was made to resolve to this address (DNS rebinding) is recognized by its
-/// `Host`. Other programs and users of the machine are recognized by the missing token.
+/// Every page that a browser on this machine shows can reach a server on a local port. The `Origin` header identifies
+/// pages of other sites. The `Host` header identifies a site whose name resolves to this address (DNS rebinding). Other
+/// programs and users of the machine lack the token.
 class access_rules {
 public:
   /// `127.0.0.1`, `localhost` and `[::1]` are always accepted as hosts; `more_hosts` are names without a port.
   /// @pre `token` is not empty.
   access_rules(const std::vector<std::string>& more_hosts, std::string token);
 
-  /// Returns the answer to a request that must not be looked at further: 400 without exactly one `Host`, 421 for a host that
-  /// is not in the list, 403 for an `Origin` other than this server.
+  /// Returns the error answer for a request that must not be processed: 400 unless it has exactly one `Host`, 421 for a
+  /// host that is not in the list, 403 for an `Origin` other than this server. Returns nothing for an accepted request.
   [[nodiscard]] std::optional<answer> refusal_of(const question& asked) const;
 
-  /// True if the request has `Authorization: Bearer TOKEN`. Takes the same time for every token of the same length.
+  /// Returns true if the request has `Authorization: Bearer TOKEN`. The time is the same for every token of the same
+  /// length.
   [[nodiscard]] bool has_token(const question& asked) const noexcept;
 
 private:
@@ -43,7 +44,7 @@ private:
 /// Returns the first line of a file. @errors `std::runtime_error` if it cannot be read or is empty.
 [[nodiscard]] std::string token_in(const std::string& path);
 
-/// Returns an answer with `why` under the name `error`.
+/// Returns an answer with the JSON member `error`, whose value is `why`.
 [[nodiscard]] answer refusal(int status, std::string_view why);
 
 }  // namespace async_server

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trains in the background and answers predictions from the latest snapshot, over HTTP:
+// Trains in the background and answers predictions from the newest snapshot over HTTP:
 //
 //   curl localhost:PORT/status
 //   curl -d '{"x": [0.5, 1]}' localhost:PORT/predict
 //   curl -X POST -H "Authorization: Bearer TOKEN" localhost:PORT/stop
 //
-// The last one, or Ctrl-C, ends it with a last checkpoint; the next start goes on there.
+// /stop or Ctrl-C ends the training with a last checkpoint. The next start continues from it.
 #include "access.hpp"
 #include "board.hpp"
 #include "examine.hpp"
@@ -29,7 +29,7 @@ using namespace async_server;
 
 namespace {
 
-/// Both at a time, and if one of them fails neither.
+/// Trains and examines concurrently. If one of them fails, the other one is cancelled.
 asio::awaitable<void> train_and_examine(const options& wanted, asio::any_io_executor compute, board& news) {
   using namespace asio::experimental::awaitable_operators;
   co_await (train(wanted, compute, news) && examine(wanted, news));
@@ -39,8 +39,8 @@ void serve(const options& wanted) {
   const auto token = wanted.token_file.empty() ? random_token() : token_in(wanted.token_file);
   const access_rules rules(wanted.hosts, token);
   board news;
-  asio::thread_pool compute(1);  // steps; before the loop, for a step that is under way is waited for
-  asio::io_context loop;         // everything else
+  asio::thread_pool compute(1);  // runs the steps; declared before the loop, because its destructor waits for a running step
+  asio::io_context loop;         // runs everything else
   const auto web = std::make_shared<server>(loop, wanted.port, [&](const question& asked) { return answer_to(asked, rules, news); });
   web->start();
   std::printf("listening on 127.0.0.1:%d\n", web->port());

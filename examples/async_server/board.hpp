@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What those who train tell those who answer. Everybody who touches it is on the event loop: there are no locks.
+// State shared by the training, the examination and the answers. All code that uses it runs on the event loop, so it
+// needs no locks.
 #pragma once
 
 #include "curve.hpp"
@@ -15,19 +16,20 @@
 
 namespace async_server {
 
-/// A snapshot, and a model made of it. Nobody changes either any more, so both can be held for as long as one likes.
+/// A snapshot and a model made from it. Both are immutable, so a holder may keep them as long as necessary.
 struct predictor {
   std::shared_ptr<const stepwell::snapshot> taken;
   curve model;
 };
 
-/// How far the model of a snapshot was from points that it was never trained with.
+/// The error of a snapshot's model on points that are not training data.
 struct examined {
   std::int64_t step;
   double error;
 };
 
-/// Lets others call something, for as long as this lives.
+/// A function object that others may call during the lifetime of this object. The destructor replaces it by one that
+/// does nothing.
 class offer {
 public:
   offer(std::function<void()>& where, std::function<void()> what) : where_(where) { where_ = std::move(what); }
@@ -42,11 +44,11 @@ private:
 };
 
 struct board {
-  std::int64_t started_from = 0;  // the step of the checkpoint; 0: from the beginning
+  std::int64_t started_from = 0;  // the step of the restored checkpoint; 0 without a checkpoint
   std::int64_t step = 0;
   float loss = 0;
   double steps_per_second = 0;
-  std::shared_ptr<const predictor> latest;  // null: training has not begun
+  std::shared_ptr<const predictor> latest;  // null until training has begun
   std::optional<examined> on_test_points;
   bool is_trained = false;
   std::function<void()> when_trained = [] {};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr float learning_rate = 0.2F;
 
-/// The bump of that index: from 0 to 1, centred between -3.75 and 3.75.
+/// Returns the value of bump `index` at `x`. It is between 0 and 1; the centres are between -3.75 and 3.75.
 float bump(std::size_t index, float x) {
   const float distance = x - (static_cast<float>(index) * 0.5F - 3.75F);
   return std::exp(-2 * distance * distance);

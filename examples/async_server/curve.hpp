@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model: a curve made of bumps, whose heights are trained until it goes through the middle of noisy points.
+// The model: a sum of bumps, whose heights are trained until the curve fits noisy points.
 #pragma once
 
 #include <stepwell/base/variable.hpp>
@@ -21,12 +21,12 @@ public:
     float loss;
   };
 
-  /// The curve at `x`.
+  /// Returns the curve's value at `x`.
   [[nodiscard]] float at(float x) const;
-  /// The mean square of how far it is from `points`. @pre There is one.
+  /// Returns the mean squared error on `points`. @pre `points` is not empty.
   [[nodiscard]] float error(std::span<const point> points) const;
 
-  /// One step down the slope of the mean square error of `batch`.
+  /// Performs one step of gradient descent on the mean squared error of `batch`.
   result step(const std::vector<point>& batch);
   [[nodiscard]] auto variables() { return stepwell::variables({{"heights", heights_}}); }
 
@@ -34,7 +34,7 @@ private:
   std::vector<float> heights_ = std::vector<float>(16);
 };
 
-/// Points from -3 to 3 around a sine, noise and all: which ones is a matter of `seed`.
+/// Returns noisy points of a sine with x from -3 to 3. `seed` selects the points and the noise.
 [[nodiscard]] std::vector<point> noisy_points(std::uint64_t seed, int count);
 
 }  // namespace async_server

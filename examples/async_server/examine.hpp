@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The examination: each second the newest snapshot is measured, beside the training that goes on.
+// The examination: evaluates the newest snapshot every second while the training continues.
 #pragma once
 
 #include "board.hpp"
@@ -10,9 +10,9 @@
 
 namespace async_server {
 
-/// Measures snapshots on points that are never trained with, until the training ends. `news` is told, and so is the event file
-/// of the run directory, with the step of the snapshot.
-/// @lifetime `wanted` and `news` must outlive it.
+/// Evaluates snapshots on points that are not training data, until the training ends. Stores the result in `news` and
+/// writes it to the event file of the run directory at the snapshot's step.
+/// @lifetime `wanted` and `news` must outlive the operation.
 boost::asio::awaitable<void> examine(const options& wanted, board& news);
 
 }  // namespace async_server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests and answers without sockets.
+// Requests and answers, independent of sockets.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ struct question {
   std::string target;  // "/status"
   std::string body = {};
   std::vector<std::string> hosts = {};  // each Host header
-  std::string origin = {};              // the Origin header; empty: none
-  std::string authorization = {};       // the Authorization header; empty: none
+  std::string origin = {};              // the Origin header; empty if there is none
+  std::string authorization = {};       // the Authorization header; empty if there is none
 };
 
 struct answer {
@@ -23,7 +23,7 @@ struct answer {
   std::string json;
 };
 
-/// Answers at once. Called on the event loop. An exception is answered with 500.
+/// Returns the answer without waiting. Called on the event loop. The server answers an exception with 500.
 using answering = std::function<answer(const question&)>;
 
 }  // namespace async_server

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Requests that the server refuses, and more connections than it has descriptors for: bash misuse.sh PROGRAM
+# Sends invalid requests and opens more connections than the server has descriptors for: bash misuse.sh PROGRAM
 set -euo pipefail
 program=$1
 source "$(dirname "$0")/client.sh"
 
-# connect COUNT [TEXT]: opens connections that send TEXT and nothing more; their descriptors are added to `held`.
+# connect COUNT [TEXT]: opens connections that send only TEXT, and appends their descriptors to `held`.
 held=()
 connect() {
   local i one
@@ -30,7 +30,7 @@ for host in evil.example localhost.evil.example 127.0.0.1.evil.example '[::2]' '
 done
 for host in train.example train.example:80 "LOCALHOST:$port" "[::1]:$port"; do expect 200 '"step":' /status -H "Host: $host"; done
 expect 400 '"error":' /status -H 'Host:'
-exec {raw}<>"/dev/tcp/127.0.0.1/$port"  # curl sends no second Host
+exec {raw}<>"/dev/tcp/127.0.0.1/$port"  # curl cannot send two Host headers
 printf 'GET /status HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n' >&"$raw"
 read -r -t 60 -u "$raw" line && [[ $line = 'HTTP/1.1 400 '* ]] || fail "two hosts were answered with: ${line:-nothing}"
 exec {raw}>&-
@@ -47,7 +47,7 @@ expect 401 '"error":' /stop -d ''
 for wrong in 'Bearer' 'Bearer ' "Bearer ${token}0" "Bearer ${token%?}" "Bearer ${token%?}x" "Basic $token" "$token"; do
   expect 401 '"error":' /stop -d '' -H "Authorization: $wrong"
 done
-trains_on  # none of them has stopped it
+trains_on  # the training continues in spite of these requests
 
 connect 150
 connect 150 $'POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n0'

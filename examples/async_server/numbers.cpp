@@ -19,7 +19,7 @@ bool is_all_finite(const std::vector<float>& numbers) {
   return std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); });
 }
 
-/// Where `object` has "x": a number, or a list of numbers.
+/// Returns the member "x" of `object`, which is a number or a list of numbers.
 std::optional<std::vector<float>> numbers_of(const json& object) {
   if (!object.is_object() || !object.contains("x")) { return std::nullopt; }
   const json& x = object["x"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers that strangers send.
+// Parses numbers from untrusted input.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace async_server {
 
-/// The numbers of `{"x": [0.5, 1]}`, `{"x": 0.5}`, or of `0.5 1`. Nothing where there is anything else, no number at all, or
-/// one that is not finite.
+/// Returns the numbers of `{"x": [0.5, 1]}`, `{"x": 0.5}`, or `0.5 1`. Returns nothing for any other text, an empty
+/// list, or a number that is not finite.
 [[nodiscard]] std::optional<std::vector<float>> numbers_in(const std::string& body);
 
 }  // namespace async_server

@@ -13,13 +13,14 @@ namespace async_server {
 
 struct options {
   std::string run_dir = "run";
-  std::uint16_t port = 0;                                         // 0: one that is free
-  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // until it is stopped
-  std::vector<std::string> hosts = {};                            // names of this server, besides those of this machine
+  std::uint16_t port = 0;                                         // 0: any free port
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();  // default: until the server is stopped
+  std::vector<std::string> hosts = {};                            // names of this server besides the local ones
   std::string token_file = {};                                    // empty: a token is generated
 };
 
-/// `[--run-dir DIR] [--port N] [--steps N] [--host NAME]... [--token-file FILE]`; nothing for anything else.
+/// Parses `[--run-dir DIR] [--port N] [--steps N] [--host NAME]... [--token-file FILE]`. Returns nothing for any other
+/// command line.
 [[nodiscard]] std::optional<options> parse_options(int count, const char* const* arguments);
 
 }  // namespace async_server

@@ -28,7 +28,7 @@ answer predict(const question& asked, board& news) {
   const auto at = numbers_in(asked.body);
   if (!at) { return refusal(400, "say at which x: {\"x\": [0.5, 1]}, or the numbers alone, finite and at least one"); }
   if (!news.latest) { return refusal(503, "training has not begun; ask again"); }
-  const auto now = news.latest;  // the whole answer comes from one snapshot
+  const auto now = news.latest;  // one snapshot for the whole answer
   json y = json::array();
   for (const float x : *at) { y.push_back(now->model.at(x)); }
   return {200, json{{"step", now->taken->step()}, {"y", y}}.dump()};
@@ -42,7 +42,7 @@ answer stop(const question& /*asked*/, board& news) {
 struct route {
   std::string_view target;
   std::string_view method;
-  bool needs_token;  // it changes something
+  bool needs_token;  // true if the request changes something
   answer (*act)(const question&, board&);
 };
 constexpr route routes[] = {{"/status", "GET", false, status}, {"/predict", "POST", false, predict}, {"/stop", "POST", true, stop}};

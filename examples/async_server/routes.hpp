@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be asked.
+// The requests that the server answers.
 #pragma once
 
 #include "access.hpp"
@@ -9,8 +9,8 @@
 
 namespace async_server {
 
-/// `GET /status`, `POST /predict`, and with the token `POST /stop`. Anything else is answered with 404, 405, 401 or 400, and
-/// whatever `rules` refuse as they say.
+/// Answers `GET /status`, `POST /predict` and, with the token, `POST /stop`. Returns 404, 405, 401 or 400 for other
+/// requests, and the answer of `rules` for a request that they reject.
 [[nodiscard]] answer answer_to(const question& asked, const access_rules& rules, board& news);
 
 }  // namespace async_server

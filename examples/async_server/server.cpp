@@ -28,18 +28,18 @@ using asio::ip::tcp;
 using namespace std::chrono_literals;
 
 constexpr std::size_t most_connections = 100;
-constexpr std::size_t kept_descriptors = 32;  // for checkpoints, event files and the event loop
+constexpr std::size_t kept_descriptors = 32;  // reserved for checkpoints, event files and the event loop
 constexpr std::size_t most_header = 8 << 10;
 constexpr std::size_t most_body = 16 << 10;
 constexpr auto patience = 5s;
 constexpr auto first_pause = 10ms;
 constexpr auto longest_pause = 1000ms;
-constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // failures are values
+constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // returns failures instead of throwing them
 
 using request = http::request<http::string_body>;
 using response = http::response<http::string_body>;
 
-/// Counts something for as long as it lives.
+/// A guard that increments a counter for its lifetime.
 class counted {
 public:
   explicit counted(std::size_t& count) : count_(count) { ++count_; }
@@ -51,7 +51,7 @@ private:
   std::size_t& count_;
 };
 
-/// An element of a list for as long as it lives.
+/// A guard that keeps an element in a list for its lifetime.
 template<class T>
 class listed {
 public:
@@ -65,7 +65,7 @@ private:
   typename std::list<T*>::iterator place_;
 };
 
-/// Returns how many connections leave enough descriptors for the rest of the process.
+/// Returns the number of connections that leaves enough descriptors for the rest of the process.
 std::size_t connections_allowed() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) { return most_connections; }
@@ -73,7 +73,7 @@ std::size_t connections_allowed() {
   return limit <= kept_descriptors ? 1 : std::min(most_connections, limit - kept_descriptors);
 }
 
-/// Returns the status of the answer to something that is no request; 0 if the connection is gone.
+/// Returns the HTTP status for a malformed request, or 0 if the connection is closed.
 int status_of(const beast::error_code& failure) {
   if (failure == http::error::end_of_stream || failure == http::error::partial_message) { return 0; }
   if (failure == http::error::body_limit) { return 413; }
@@ -138,8 +138,8 @@ asio::awaitable<void> server::accept_all(std::shared_ptr<server> self) {
     }
     auto [failure, socket] = co_await acceptor_.async_accept(awaited);
     if (is_stopping_) { break; }
-    if (failure == asio::error::connection_aborted) { continue; }  // the other side has gone already
-    if (failure) {                                                 // no descriptor or no memory for it
+    if (failure == asio::error::connection_aborted) { continue; }  // the peer has already closed the connection
+    if (failure) {                                                 // descriptors or memory are exhausted
       co_await pause_accepting();
       continue;
     }
@@ -149,7 +149,7 @@ asio::awaitable<void> server::accept_all(std::shared_ptr<server> self) {
   }
 }
 
-/// Waits; the next time twice as long.
+/// Waits. Doubles the next pause, up to the limit.
 asio::awaitable<void> server::pause_accepting() {
   next_try_.expires_after(pause_);
   pause_ = std::min<std::chrono::milliseconds>(2 * pause_, longest_pause);
@@ -158,7 +158,7 @@ asio::awaitable<void> server::pause_accepting() {
 
 bool server::is_full() const noexcept { return open_ >= most_connections_; }
 
-/// Its coroutine ends with an error soon; until then it stands at the end of the list.
+/// Closes the connection. Its coroutine ends with an error soon; until then the connection is at the end of the list.
 void server::close_longest_idle() {
   if (idle_.empty()) { return; }
   idle_.front()->close();
@@ -173,7 +173,8 @@ asio::awaitable<void> server::talk(std::shared_ptr<server> self, tcp::socket soc
   static_cast<void>(self);
 }
 
-/// Reads for a second what the other side is still sending: it would lose the answer if the connection were closed at once.
+/// Reads the rest of the peer's data for one second. If the connection were closed at once, the peer would lose the
+/// answer.
 asio::awaitable<void> server::let_finish(stream& connection) {
   const listed<stream> waits(idle_, connection);
   beast::error_code failure;
@@ -183,7 +184,7 @@ asio::awaitable<void> server::let_finish(stream& connection) {
   while (!failure && !is_stopping_) { std::tie(failure, std::ignore) = co_await connection.async_read_some(asio::buffer(rest), awaited); }
 }
 
-/// Returns true if there may be another request on this connection.
+/// Returns true if the connection may carry another request.
 asio::awaitable<bool> server::answer_one(stream& connection, beast::flat_buffer& unread) {
   http::request_parser<http::string_body> parser;
   parser.header_limit(most_header);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An HTTP server on 127.0.0.1: connections, limits and timeouts. It knows nothing of training.
+// An HTTP server on 127.0.0.1 with limits for connections, sizes and times. It is independent of the training.
 #pragma once
 
 #include "exchange.hpp"
@@ -20,28 +20,28 @@
 
 namespace async_server {
 
-/// A request may have 8 KiB of header and 16 KiB of body, and 5 seconds to arrive. A connection may stay idle, and an answer may
-/// be on its way, as long.
+/// A request is limited to 8 KiB of header, 16 KiB of body, and 5 seconds to arrive. The same time limit applies to an
+/// idle connection and to the sending of an answer.
 ///
-/// There are at most 100 connections, and fewer if the process may open few files (`ulimit -n`): descriptors are kept back for
-/// checkpoints and event files. A new connection closes the one that has been idle longest, so that idle connections do not
-/// keep others out. If all are busy, new ones wait in the queue of the system.
+/// The server accepts at most 100 connections, and fewer if the process may open only few files (`ulimit -n`), because
+/// it reserves descriptors for checkpoints and event files. At the limit, a new connection closes the connection that
+/// has been idle longest. If all connections are busy, new ones wait in the queue of the operating system.
 ///
-/// If the system refuses a connection, as for lack of descriptors, the server tries again after a pause that doubles up to a
-/// second.
+/// If accepting a connection fails, for example for lack of descriptors, the server retries after a pause that doubles
+/// up to one second.
 ///
 /// Each connection holds a reference to the server.
-/// @threads That of the event loop.
+/// @threads The thread of the event loop.
 class server : public std::enable_shared_from_this<server> {
 public:
-  /// Listens from here on. Port 0: one that is free. @errors What the system says, for example if the port is taken.
+  /// Listens on `port`; 0 selects a free port. @errors The operating system's error, for example if the port is in use.
   server(boost::asio::io_context& loop, std::uint16_t port, answering answers);
 
   [[nodiscard]] std::uint16_t port() const;
 
-  /// Begins to answer.
+  /// Starts to accept connections.
   void start();
-  /// Takes no more requests. Those that have arrived are answered; then the event loop has nothing left to do.
+  /// Stops accepting requests. Requests that have arrived are answered; then the event loop has no work left.
   void stop();
 
 private:
@@ -60,7 +60,7 @@ private:
   answering answers_;
   const std::size_t most_connections_;
   std::size_t open_ = 0;
-  std::list<stream*> idle_;  // those that wait for a request, or the rest of one; longest first
+  std::list<stream*> idle_;  // connections that wait for a request or its rest; the longest idle first
   boost::asio::steady_timer next_try_;
   std::chrono::milliseconds pause_;
   bool is_stopping_ = false;

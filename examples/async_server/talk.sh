@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Talks to the server as its users do, with curl, in an empty directory: bash talk.sh PROGRAM
+# Uses the server like its users do, with curl, in an empty directory: bash talk.sh PROGRAM
 set -euo pipefail
 program=$1
 
@@ -29,7 +29,7 @@ printf 'this is not HTTP\r\n\r\n' >&"$raw"
 read -r -t 60 -u "$raw" line && [[ $line = 'HTTP/1.1 400 '* ]] || fail "rubbish was answered with: ${line:-nothing}"
 exec {raw}>&-
 
-exec {idle}<>"/dev/tcp/127.0.0.1/$port"  # an idle connection does not keep it from ending
+exec {idle}<>"/dev/tcp/127.0.0.1/$port"  # an idle connection does not keep the server from ending
 trains_on
 stop
 ended

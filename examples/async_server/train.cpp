@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 namespace sw = stepwell;
 using std::chrono::steady_clock;
 
-/// Says when it is time for another snapshot, and how fast the steps were since the last.
+/// The pace of the snapshots: the time of the next one, and the step rate since the last one.
 class pace {
 public:
   explicit pace(std::int64_t step) : step_(step) {}
@@ -45,8 +45,8 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
   const auto points = noisy_points(1, 10'000);
   auto batches = sw::data::shuffled_batches(points, {.batch_size = 64, .seed = 1});
 
-  sw::training_options<curve> how{.checkpoint_dir = wanted.run_dir,  // named first: g++ 12 destroys an aggregate twice that is
-                                  .save_checkpoint_secs = 30,        // made inside an awaited expression
+  sw::training_options<curve> how{.checkpoint_dir = wanted.run_dir,  // a named variable, because g++ 12 destroys an aggregate twice
+                                  .save_checkpoint_secs = 30,        // if the aggregate is made inside an awaited expression
                                   .log_step_count_steps = 10'000,
                                   .stop_on = {SIGINT, SIGTERM}};
   sw::stop_at_step_hook end{{.last_step = wanted.steps}};
@@ -55,7 +55,8 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
   news.started_from = news.step = session.global_step();
   const offer stop(news.stop_training, [&session] { session.request_stop("somebody asked for it by /stop"); });
 
-  // One that answers, one that is being examined, one for the next: the memory of all snapshots there ever are.
+  // Three buffers: one for predictions, one for the examination, one for the next snapshot. No other snapshot memory is
+  // needed.
   sw::snapshot_pool memory(sw::snapshot_size(model.variables()), 3);
   publish(co_await session.async_snapshot(memory), news);
   pace now(news.step);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The training: on a thread of its own, awaited on the event loop.
+// The training. Its steps run on a thread of their own, and the event loop awaits them.
 #pragma once
 
 #include "board.hpp"
@@ -11,9 +11,9 @@
 
 namespace async_server {
 
-/// Trains, from where the run directory stands, until `wanted.steps`, a signal, or `news.stop_training`; tells `news` how it
-/// goes. When this ends the last checkpoint is on the disk.
-/// @lifetime `wanted` and `news` must outlive it.
+/// Trains from the newest checkpoint of the run directory until `wanted.steps`, a signal, or `news.stop_training`.
+/// Publishes its progress in `news`. The last checkpoint is on disk when the operation completes.
+/// @lifetime `wanted` and `news` must outlive the operation.
 boost::asio::awaitable<void> train(const options& wanted, boost::asio::any_io_executor compute, board& news);
 
 }  // namespace async_server

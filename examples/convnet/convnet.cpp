@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // convnet [RUN_DIR [LAST_STEP [KILLED_AT]]]
-// Trains a LibTorch network on drawn digits. Killed at any step and started again, it ends with the same bits as if it had not
-// been: parameters, Adam's averages and the place in the data are in the checkpoint. The third argument kills it, to show that.
+// Trains a LibTorch network on drawn digits. A run that is killed at any step and resumed ends with the same bits as an
+// undisturbed run, because the checkpoint holds the parameters, Adam's averages and the position in the data. The third
+// argument kills the run after that step, to show this.
 #include "convnet.hpp"
 #include "fingerprint.hpp"
 
@@ -25,8 +26,8 @@ int main(int count, char** arguments) {
   const std::int64_t last_step = count > 2 ? std::stoll(arguments[2]) : 150;
   const std::int64_t killed_at = count > 3 ? std::stoll(arguments[3]) : -1;
 
-  torch::set_num_threads(1);  // sums in one order
-  torch::manual_seed(1);      // the first weights
+  torch::set_num_threads(1);  // a fixed order of summation
+  torch::manual_seed(1);      // the initial weights
   const convnet::drawings to_learn(1, 2000), to_test(2, 500);
   convnet::trainee model;
   auto batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});

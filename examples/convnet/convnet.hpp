@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small convolutional network for handwritten digits, trained by LibTorch's Adam, and the digits it learns from.
+// A small convolutional network for handwritten digits, trained with LibTorch's Adam, and its data.
 #pragma once
 
 #include "render.hpp"
@@ -18,7 +18,7 @@ namespace convnet {
 
 namespace sw = stepwell;
 
-/// 28x28 pixels in, ten scores out.
+/// The network: 28x28 pixels in, ten scores out.
 struct network_impl : torch::nn::Module {
   torch::nn::Conv2d narrow{nullptr}, wide{nullptr};
   torch::nn::Linear scores{nullptr};
@@ -35,12 +35,12 @@ struct network_impl : torch::nn::Module {
   }
 };
 
-/// Images [count,1,28,28] from 0 (paper) to 1 (ink), and what each shows.
+/// Images of shape [count,1,28,28], from 0 (paper) to 1 (ink), with their labels.
 struct batch {
   torch::Tensor images, labels;
 };
 
-/// So many drawn digits, in memory.
+/// A set of drawn digits, held in memory.
 class drawings {
 public:
   drawings(std::uint64_t seed, std::int64_t count) : all_{torch::empty({count, 1, 28, 28}), torch::empty({count}, torch::kLong)} {
@@ -63,7 +63,7 @@ private:
   convnet::batch all_;
 };
 
-/// What a session trains.
+/// The model of the session.
 struct trainee {
   struct result {
     double loss;
@@ -85,7 +85,7 @@ struct trainee {
     return sw::variables({{"network", sw::libtorch::variables(network)}, {"adam", sw::libtorch::variables(optimizer, network)}});
   }
 
-  /// The share of `seen` that it names rightly.
+  /// Returns the fraction of `seen` that the network classifies correctly.
   double accuracy(const batch& seen) {
     const torch::NoGradGuard without_gradients;
     return network.forward(seen.images).argmax(1).eq(seen.labels).to(torch::kDouble).mean().item<double>();

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPROGRAM=... -DDIRECTORY=dir -P kill_and_resume.cmake
-# A training that is killed (SIGKILL) at two steps and started again ends with the bits of one that nobody disturbed.
+# Checks that a training that is killed (SIGKILL) at two steps and resumed ends with the same bits as an undisturbed
+# one.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE ${DIRECTORY})

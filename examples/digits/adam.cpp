@@ -7,15 +7,15 @@
 namespace digits {
 namespace {
 
-/// Moments of weights that are seldom used fade towards zero for ever; below the normal numbers each step of that way
-/// would cost a hundred times more, and change nothing.
+/// Returns zero for moments below 1e-30. Moments of rarely used weights decay towards zero forever; computing with
+/// subnormal numbers would make each step about a hundred times slower without changing the result.
 float faded(float moment) { return std::abs(moment) < 1e-30F ? 0.0F : moment; }
 
 }  // namespace
 
 void adam::update(std::span<float> values, std::span<const float> gradient, std::span<float> first_moment,
                   std::span<float> second_moment) const {
-  // In locals, as a store through a span of floats might otherwise change a member.
+  // Local copies, because the compiler must assume that a store through a span of floats changes a member.
   const float rate = learning_rate * std::sqrt(1.0F - beta2_power) / (1.0F - beta1_power);
   const float first_weight = 1.0F - beta1;
   const float second_weight = 1.0F - beta2;

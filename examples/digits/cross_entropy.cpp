@@ -9,10 +9,10 @@
 namespace digits {
 namespace {
 
-/// A probability, or zero where it is too small to matter but would make every product with it slow.
+/// Returns the probability, or zero if it is so small that it would only slow down every product with it.
 float noticeable(float probability) { return probability < 1e-30F ? 0.0F : probability; }
 
-/// Turns logits into probabilities; returns the logarithm of the sum by which they were divided.
+/// Turns logits into probabilities. Returns the logarithm of the normalising sum.
 float softmax(std::span<float> row) {
   const float largest = *std::ranges::max_element(row);
   float sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Softmax cross-entropy: how wrong the logits of a batch are, and which way is better.
+// Softmax cross-entropy: the loss of a batch of logits, and its gradient.
 #pragma once
 
 #include "matrix.hpp"
@@ -9,13 +9,13 @@
 
 namespace digits {
 
-/// Means over a batch.
+/// The mean loss and accuracy of a batch.
 struct score {
   float loss = 0;
-  float accuracy = 0;  // how many have their largest logit at the label
+  float accuracy = 0;  // the fraction of rows whose largest logit is at the label
 };
 
-/// Scores `logits` and turns them into the gradient of the mean loss, in place.
+/// Computes the score of `logits` and replaces them by the gradient of the mean loss.
 /// @pre One label below the number of columns for each row; there is at least one row.
 score cross_entropy(matrix& logits, const xt::xtensor<std::int32_t, 1>& labels);
 

@@ -39,7 +39,7 @@ void render_into(sw::io::file_system& files, const pair_of_files& names, std::ui
   sw::value_or_throw(write_idx(files, names.labels, meanings));
 }
 
-/// Removes what a killed run was writing.
+/// Removes the temporary files of a run that was killed.
 void sweep(sw::io::file_system& files, const std::string& directory) {
   for (const auto& name : sw::value_or_throw(files.list(directory))) {
     if (sw::io::is_temporary_name(name)) { sw::value_or_throw(files.remove(sw::io::join_path(directory, name))); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images and labels in memory, and the batches a network trains on.
+// Images and labels in memory, and the training batches.
 #pragma once
 
 #include "idx.hpp"
@@ -13,23 +13,24 @@
 
 namespace digits {
 
-/// Some examples: one image a row, pixels from 0 (paper) to 1 (ink), and what each shows.
+/// Examples: one image a row, with pixels from 0 (paper) to 1 (ink), and one label for each image.
 struct batch {
   xt::xtensor<float, 2> images;
   xt::xtensor<std::int32_t, 1> labels;
 };
 
-/// Labelled images, any of which is reached at once.
+/// Labelled images with random access.
 class dataset {
 public:
-  /// @errors `invalid_argument_error` unless there is one label from 0 to 9 for each of at least one 28x28 image.
+  /// @errors Throws `invalid_argument_error` unless there is at least one image, each image has 28x28 pixels, and each
+  ///   has one label from 0 to 9.
   dataset(idx_array images, idx_array labels);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return labels_.elements.size(); }
 
-  /// The examples at `indices`, in that order. @pre Each is below `size()`.
+  /// Returns the examples at `indices`, in that order. @pre Each index is below `size()`.
   [[nodiscard]] digits::batch batch(std::span<const std::uint64_t> indices) const;
-  /// The same into `into`, whose memory is used again if it has the right size already.
+  /// Like batch(), but writes to `into` and reuses its memory if it already has the right size.
   void gather(std::span<const std::uint64_t> indices, digits::batch& into) const;
 
 private:
@@ -37,14 +38,14 @@ private:
   idx_array labels_;
 };
 
-/// What one learns from, and what shows how much was learnt.
+/// The training data and the test data.
 struct datasets {
   dataset train;
   dataset test;
 };
 
-/// The four MNIST files in `directory`.
-/// @errors The typed exception of what is wrong with a file, naming it.
+/// Reads the four MNIST files in `directory`.
+/// @errors The typed exception for the failure of a file. It names the file.
 [[nodiscard]] datasets load_datasets(stepwell::io::file_system& files, const std::string& directory);
 
 }  // namespace digits

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fully connected layer: what it computes, how it learns, and what a checkpoint holds of it.
+// A fully connected layer: forward and backward pass, update, and variables.
 #pragma once
 
 #include "adam.hpp"
@@ -13,7 +13,7 @@
 
 namespace digits {
 
-/// A tensor that learns. The moments are Adam's slots.
+/// A trained tensor. The moments are Adam's slots.
 template<std::size_t Rank>
 struct parameter {
   xt::xtensor<float, Rank> value;
@@ -29,19 +29,20 @@ struct dense {
   parameter<2> kernel;
   parameter<1> bias;
 
-  /// Weights uniform in +-`limit`, biases zero.
+  /// Initialises the weights uniformly between -`limit` and `limit`, and the biases with zero.
   dense(std::size_t inputs, std::size_t outputs, float limit, stepwell::random_stream random);
 
-  /// outputs = inputs kernel + bias, one example a row.
+  /// Computes outputs = inputs kernel + bias, one example a row.
   void forward(const matrix& inputs, matrix& outputs) const;
-  /// The gradients of kernel and bias, given those of the outputs.
+  /// Computes the gradients of kernel and bias from the gradient of the outputs.
   void backward(const matrix& inputs, const matrix& output_gradient);
-  /// The gradient of the inputs.
+  /// Computes the gradient of the inputs.
   void backward_inputs(const matrix& output_gradient, matrix& input_gradient) const;
 
   void learn(const adam& optimizer);
 
-  /// Named as TensorFlow names a dense layer and its Adam slots: kernel, kernel/Adam, kernel/Adam_1, bias, ...
+  /// Returns the variables with TensorFlow's names for a dense layer and its Adam slots: kernel, kernel/Adam,
+  /// kernel/Adam_1, bias, ...
   [[nodiscard]] stepwell::variable_list variables();
 };
 

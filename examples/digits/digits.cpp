@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main job: trains a digit classifier that may be killed at any time and goes on when started again.
+// The main example: trains a digit classifier. The program may be killed at any time and continues when it is started
+// again.
 #include "data_files.hpp"
 #include "dataset.hpp"
 #include "fingerprint.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What hidden units look for, as pictures.
+// Pictures of the weights of hidden units.
 #pragma once
 
 #include "network.hpp"
@@ -10,8 +10,8 @@
 
 namespace digits {
 
-/// The weights of the first `count` hidden units (fewer if there are not so many), one picture a unit, each scaled so
-/// that zero is gray: [count, 28, 28, 1], from 0 to 1.
+/// Returns the weights of the first `count` hidden units (or of all, if there are fewer) as one picture a unit, with
+/// shape [count, 28, 28, 1] and values from 0 to 1. Each picture is scaled so that weight zero is gray.
 [[nodiscard]] xt::xtensor<float, 4> features(const network& model, std::size_t count);
 
 }  // namespace digits

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen letters that stand for every bit of a model.
+// A text of sixteen hexadecimal digits that depends on every bit of a model.
 #pragma once
 
 #include <stepwell/base/variable.hpp>
@@ -9,7 +9,7 @@
 
 namespace digits {
 
-/// A checksum (64-bit FNV-1a, in hexadecimal) over the names and bytes of `variables`, in their order.
+/// Returns a checksum (64-bit FNV-1a, in hexadecimal) over the names and bytes of `variables`, in their order.
 [[nodiscard]] std::string fingerprint(const stepwell::variable_list& variables);
 
 }  // namespace digits

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How people write the ten digits: the points a pen passes through.
+// Handwritten shapes of the ten digits, as the points a pen passes through.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace digits {
 
-/// A place in the unit square: x to the right, y down.
+/// A point in the unit square: x to the right, y down.
 struct point {
   double x = 0;
   double y = 0;
 };
 
-/// Points the pen passes through without being lifted. A point said twice is a corner; elsewhere the line is smooth.
+/// The points of one stroke, drawn without lifting the pen. A repeated point is a corner; the line is smooth elsewhere.
 using stroke = std::vector<point>;
 
-/// One way to write one digit.
+/// One shape of one digit.
 using glyph = std::vector<stroke>;
 
-/// The ways to write `digit`, never none. @pre `digit < 10`.
+/// Returns the shapes of `digit`, at least one. @pre `digit < 10`.
 [[nodiscard]] std::span<const glyph> glyphs_of(std::size_t digit);
 
 }  // namespace digits

@@ -24,12 +24,12 @@ std::uint32_t big_endian(std::span<const std::byte> four) {
   return value;
 }
 
-/// The product of `sizes`, or nothing sensible but more than `limit` as soon as it passes `limit`.
+/// Returns the product of `sizes`, or `limit + 1` if the product exceeds `limit`.
 std::uint64_t product_up_to(std::span<const std::uint32_t> sizes, std::uint64_t limit) {
   if (std::ranges::count(sizes, 0U) != 0) { return 0; }
   std::uint64_t product = 1;
   for (const auto size : sizes) {
-    product *= size;  // fits: `product` is at most a file's size, `size` has 32 bits
+    product *= size;  // does not overflow: `product` is at most a file's size, `size` has 32 bits
     if (product > limit) { return limit + 1; }
   }
   return product;
@@ -42,7 +42,7 @@ sw::status at(sw::status failure, const std::string& path) {
   return failure;
 }
 
-/// The whole of an open file.
+/// Reads all of an open file.
 sw::result<idx_array> read_array(sw::io::file& in, std::size_t rank) {
   const auto file_bytes = in.size();
   if (!file_bytes) { return file_bytes.error(); }

@@ -3,7 +3,7 @@
 
 #include <xtensor-blas/xblas.hpp>
 
-extern "C" void openblas_set_num_threads(int threads);  // xtensor-blas brings its own cblas.h, which lacks it
+extern "C" void openblas_set_num_threads(int threads);  // missing in the cblas.h of xtensor-blas
 
 namespace digits {
 

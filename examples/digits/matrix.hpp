@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products of row-major matrices, into memory that is already there. The only file that knows about BLAS.
+// Products of row-major matrices into existing memory. Only matrix.cpp uses BLAS.
 #pragma once
 
 #include "xtensor.hpp"
@@ -10,14 +10,15 @@ namespace digits {
 using matrix = xt::xtensor<float, 2>;
 using row = xt::xtensor<float, 1>;
 
-/// c = a b. @pre The shapes fit; `c` has the shape of the product.
+/// Computes c = a b. @pre The shapes match; `c` has the shape of the product.
 void multiply(const matrix& a, const matrix& b, matrix& c);
-/// c = a^T b.
+/// Computes c = a^T b. @pre The shapes match; `c` has the shape of the product.
 void multiply_transposed_left(const matrix& a, const matrix& b, matrix& c);
-/// c = a b^T.
+/// Computes c = a b^T. @pre The shapes match; `c` has the shape of the product.
 void multiply_transposed_right(const matrix& a, const matrix& b, matrix& c);
 
-/// How many threads a product may use. The same count gives the same bits; another may round otherwise.
+/// Sets the number of threads that a product may use. The same number gives the same bits; another number may round
+/// differently.
 void set_matrix_threads(int threads);
 
 }  // namespace digits

@@ -14,16 +14,16 @@ namespace {
 
 constexpr std::size_t classes = 10;
 
-/// He's limit, for a layer followed by ReLU.
+/// Returns He's limit of the weights, for a layer followed by ReLU.
 float he(std::size_t inputs) { return std::sqrt(6.0F / static_cast<float>(inputs)); }
-/// Glorot's limit.
+/// Returns Glorot's limit of the weights.
 float glorot(std::size_t inputs, std::size_t outputs) { return std::sqrt(6.0F / static_cast<float>(inputs + outputs)); }
 
 void rectify(matrix& values) {
   for (float& value : std::span(values.data(), values.size())) { value = value > 0 ? value : 0; }
 }
 
-/// Lets the gradient through where the unit was on.
+/// Sets the gradient to zero where the unit was inactive.
 void rectify_gradient(matrix& gradient, const matrix& activations) {
   for (std::size_t i = 0; i < gradient.size(); ++i) { gradient.data()[i] = activations.data()[i] > 0 ? gradient.data()[i] : 0; }
 }

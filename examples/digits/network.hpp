@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The model: 784 pixels, a hidden layer, ten logits.
+// The model: 784 pixels, one hidden layer, ten logits.
 #pragma once
 
 #include "adam.hpp"
@@ -15,26 +15,26 @@
 
 namespace digits {
 
-/// A classifier that learns one batch a step. The same seed and batches give the same bits, step by step
-/// (same machine, same number of matrix threads).
+/// A classifier that trains on one batch a step. The same seed and batches give the same bits at each step (on the same
+/// machine with the same number of matrix threads).
 struct network {
   dense hidden;
   dense output;
   adam optimizer{.learning_rate = 3e-4F};
 
-  /// What a step tells of the batch it learnt from, as it was before learning.
+  /// The score of a step's batch before the update.
   using result = score;
 
   /// @pre `hidden_size` is at least one.
   network(std::size_t hidden_size, std::uint64_t seed);
 
-  /// One training step. @pre The batch is not empty. @cost No allocation once a batch of this size was seen.
+  /// Performs one training step. @pre The batch is not empty. @cost No allocation after the first batch of this size.
   result step(const batch& examples);
 
-  /// What a checkpoint holds: both layers, Adam's slots and powers, under TensorFlow's names.
+  /// Returns the state for checkpoints: both layers, Adam's slots and powers, under TensorFlow's names.
   [[nodiscard]] stepwell::variable_list variables();
 
-  /// How well it does on `examples`; nothing is learnt.
+  /// Returns the score on `examples` without training.
   [[nodiscard]] result evaluate(const batch& examples) const;
 
 private:
@@ -42,10 +42,10 @@ private:
 
   matrix activations_;  // of the hidden layer
   matrix activation_gradient_;
-  matrix logits_;  // after scoring: their gradient
+  matrix logits_;  // after scoring: the gradient of the logits
 };
 
-/// How well `model` does on all of `examples`.
+/// Returns the score of `model` on all of `examples`.
 [[nodiscard]] score evaluate(const network& model, const dataset& examples);
 
 }  // namespace digits

@@ -13,7 +13,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// A whole number that refuses what Boost would let through: signs where none make sense, and values out of range.
+/// A whole-number option. It rejects inputs that Boost accepts: signs of unsigned numbers, and values out of range.
 template<class Integer>
 struct number {
   std::string name;

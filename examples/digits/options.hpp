@@ -13,7 +13,7 @@ namespace digits {
 
 struct options {
   std::string run_dir = "run";
-  std::string data;  // empty: rendered into run_dir/data
+  std::string data;  // empty: render the data into run_dir/data
   std::int64_t steps = 30'000;
   std::size_t batch_size = 128;
   std::size_t hidden = 128;
@@ -22,13 +22,13 @@ struct options {
   int threads = 1;
 };
 
-/// A command line that cannot be followed; `what()` says why, for people.
+/// An invalid command line. `what()` gives the reason for the user.
 struct usage_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What the arguments ask for; nothing if they ask for help, which `help_text` gives.
-/// @errors `usage_error` for an option that is not known, said twice, or has a value it cannot have.
+/// Parses the arguments. Returns nothing if they request the help text, which `help_text` returns.
+/// @errors `usage_error` for an unknown option, a repeated option, or an invalid value.
 [[nodiscard]] std::optional<options> parse_options(int count, const char* const* arguments);
 
 [[nodiscard]] std::string help_text();

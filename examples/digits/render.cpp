@@ -14,7 +14,7 @@ namespace {
 
 using stepwell::random_stream;
 
-/// Between -1 and 1, the middle likelier than the ends: a sum of three uniform numbers.
+/// Returns the sum of three uniform numbers, scaled to -1 to 1. Values near 0 are the most likely.
 double bell(random_stream& random) { return (random.uniform() + random.uniform() + random.uniform()) * (2.0 / 3.0) - 1.0; }
 
 double between(random_stream& random, double low, double high) { return low + (high - low) * random.uniform(); }
@@ -40,7 +40,7 @@ stroke wobbled(const stroke& original, double wobble, random_stream& random) {
   for (std::size_t i = 0; i < original.size(); ++i) {
     const bool corner = i > 0 && original[i].x == original[i - 1].x && original[i].y == original[i - 1].y;
     if (corner) {
-      moved.push_back(moved.back());  // stays a corner
+      moved.push_back(moved.back());  // keeps the corner
     } else {
       moved.push_back({original[i].x + wobble * bell(random), original[i].y + wobble * bell(random)});
     }
@@ -48,7 +48,7 @@ stroke wobbled(const stroke& original, double wobble, random_stream& random) {
   return moved;
 }
 
-/// From the unit square to pixels: scaled, slanted, turned and shifted about the middle.
+/// Maps a point from the unit square to pixels: scaled, slanted, turned and shifted about the centre.
 point placed(point at, const handwriting& hand) {
   const double y = (at.y - 0.5) * hand.height;
   const double x = (at.x - 0.5) * hand.width - hand.slant * y;
@@ -59,7 +59,7 @@ point placed(point at, const handwriting& hand) {
   return {middle + hand.shift_x + cosine * x - sine * y, middle + hand.shift_y + sine * x + cosine * y};
 }
 
-/// The Catmull-Rom curve from `b` to `c`, whose neighbours are `a` and `d`, at `t` in [0, 1].
+/// Returns the point at `t` in [0, 1] of the Catmull-Rom curve from `b` to `c`, with the neighbours `a` and `d`.
 point curve(point a, point b, point c, point d, double t) {
   const auto one = [t](double p, double q, double r, double s) {
     return q + 0.5 * t * (r - p + t * (2.0 * p - 5.0 * q + 4.0 * r - s + t * (3.0 * (q - r) + s - p)));
@@ -67,7 +67,7 @@ point curve(point a, point b, point c, point d, double t) {
   return {one(a.x, b.x, c.x, d.x), one(a.y, b.y, c.y, d.y)};
 }
 
-/// `through` as a polyline so fine that it looks smooth.
+/// Returns a polyline through the points that is fine enough to look smooth.
 stroke flattened(const stroke& through) {
   constexpr int pieces = 6;
   stroke line{through.front()};
@@ -81,10 +81,11 @@ stroke flattened(const stroke& through) {
   return line;
 }
 
-/// Where ink is, from 0 to 1 for each pixel.
+/// The amount of ink on each pixel, from 0 to 1.
 class paper {
 public:
-  /// One straight piece of a line `pen` pixels to either side of its middle, edges smoothed over a pixel.
+  /// Draws a straight piece of a line that reaches `pen` pixels to both sides of its centre. The edges are smoothed
+  /// over one pixel.
   void draw(point from, point to, double pen) {
     const double reach = pen + 1.0;
     for (int row = first(std::min(from.y, to.y) - reach); row < last(std::max(from.y, to.y) + reach); ++row) {

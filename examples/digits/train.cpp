@@ -26,7 +26,7 @@ sw::format::hparam_map settings_of(const network& model, const options& wanted) 
           {"seed", static_cast<double>(wanted.seed)}};
 }
 
-/// What costs next to nothing, often.
+/// Returns the hook for cheap summaries, written often.
 auto frequent_summaries(const network& model, const options& wanted) {
   auto settings = settings_of(model, wanted);
   return sw::summary_saver_hook{{.output_dir = wanted.run_dir, .save_steps = 100, .hparams = std::move(settings)},
@@ -34,7 +34,7 @@ auto frequent_summaries(const network& model, const options& wanted) {
                                 sw::summary::scalar("train/accuracy", &network::result::accuracy)};
 }
 
-/// What costs a little, now and then.
+/// Returns the hook for more expensive summaries, written rarely.
 auto rare_summaries(const dataset& test, const options& wanted) {
   return sw::summary_saver_hook{
       {.output_dir = wanted.run_dir, .save_steps = 1000},
@@ -49,7 +49,7 @@ std::int64_t train(network& model, const datasets& data, const options& wanted) 
   auto batches = sw::data::shuffled_batches(
       data.train, {.batch_size = std::min<std::uint64_t>(wanted.batch_size, data.train.size()), .seed = wanted.seed});
 
-  // Whoever writes into a directory shares its one event file; this one is often flushed, so that one can look on.
+  // All writers of a directory share one event file. This one flushes every second, so that the run can be watched.
   const auto events = sw::summary::writer::shared(wanted.run_dir, {.flush_secs = 1});
 
   auto session = sw::monitored_training_session(

@@ -11,8 +11,8 @@
 
 namespace digits {
 
-/// Trains `model` on `data.train` up to step `wanted.steps`, from where the run directory says it stood.
-/// Returns the step reached.
+/// Trains `model` on `data.train` up to step `wanted.steps`, from the newest checkpoint of the run directory. Returns
+/// the last step.
 std::int64_t train(network& model, const datasets& data, const options& wanted);
 
 }  // namespace digits

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double most = std::numeric_limits<double>::max();
 
-/// 1, 2 or 5 times a power of ten, not below `least`.
+/// Returns the smallest 1, 2 or 5 times a power of ten that is not below `least`.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -21,14 +21,15 @@ double round_step(double least) {
   return 10 * power;
 }
 
-/// Digits behind the point such that neighbours `step` apart are told apart; large and small ones with a power of ten.
+/// Returns the text of a tick, with as many decimals as distinguish ticks that are `step` apart. Large and small values have a unit or a
+/// power of ten.
 std::string tick_text(double value, double step, double greatest) {
   if (std::abs(value) < step * 1e-6) { return "0"; }
   const double digits = -std::floor(std::log10(step) + 1e-9);
   if (greatest < 1e6 && digits <= 5) { return fmt::format("{:.{}f}", value, std::max(0, static_cast<int>(digits))); }
   constexpr std::pair<double, const char*> units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}};
   for (const auto& [size, unit] : units) {
-    const double left = digits + std::log10(size);  // behind the point, in this unit
+    const double left = digits + std::log10(size);  // decimals in this unit
     if (greatest >= size && greatest < 1e15 && left >= -3 && left <= 4) {
       return fmt::format("{:.{}f}{}", value / size, std::max(0, static_cast<int>(left + 1e-9)), unit);
     }
@@ -50,7 +51,7 @@ axis::axis(range values, std::size_t wanted, bool is_round, bool is_logarithmic)
 
 double axis::place_of(double value) const noexcept {
   const double at = is_logarithmic_ ? std::log10(value) : value;
-  return at / 2 == low_ / 2 ? 0 : (at / 2 - low_ / 2) / (high_ / 2 - low_ / 2);  // halves: the whole range may overflow
+  return at / 2 == low_ / 2 ? 0 : (at / 2 - low_ / 2) / (high_ / 2 - low_ / 2);  // divided by 2, because the range may overflow
 }
 
 void axis::add_tick(double value, std::string text) {
@@ -59,7 +60,7 @@ void axis::add_tick(double value, std::string text) {
 }
 
 void axis::make_linear(range values, std::size_t wanted, bool is_round) {
-  if (values.high / 2 - values.low / 2 <= std::max(std::abs(values.low), std::abs(values.high)) * 1e-13) {  // one value
+  if (values.high / 2 - values.low / 2 <= std::max(std::abs(values.low), std::abs(values.high)) * 1e-13) {  // a single value
     const double room = values.low == 0 ? 1 : std::abs(values.low) * 0.1;
     values.low = std::max(values.low - room, -most);
     values.high = std::min(values.high + room, most);
@@ -89,7 +90,7 @@ void axis::make_logarithmic(range values, std::size_t wanted) {
     add_tick(std::pow(10.0, power), std::abs(power) < 5 ? fmt::format("{:g}", std::pow(10.0, power)) : fmt::format("1e{}", power));
   }
   if (ticks_.size() >= 2) { return; }
-  ticks_.clear();  // within a decade: its ends
+  ticks_.clear();  // within one decade: the ends and the middle
   for (const double at : {low_, (low_ + high_) / 2, high_}) { add_tick(std::pow(10.0, at), fmt::format("{:.3g}", std::pow(10.0, at))); }
 }
 

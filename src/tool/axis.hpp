@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One axis of a chart: where values lie, and which numbers stand at it.
+// One axis of a chart: maps values to positions, and selects ticks.
 #pragma once
 
 #include "tool/series.hpp"
@@ -10,19 +10,22 @@
 
 namespace stepwell::tool {
 
+/// A mark on an axis.
 struct tick {
   double value = 0;
-  double place = 0;  ///< 0 at the low end, 1 at the high one.
+  double place = 0;  ///< Position: 0 at the low end, 1 at the high end.
   std::string text;
 };
 
-/// Linear, or logarithmic for positive values. The ends are round numbers where `is_round`, else those of the data.
+/// A linear axis, or a logarithmic one for positive values. The ends of a linear axis are round numbers if `is_round`. Otherwise the ends
+/// are those of the data.
 class axis {
 public:
-  /// About `wanted` ticks. @pre `values` is not empty; positive if `is_logarithmic`.
+  /// Creates an axis with about `wanted` ticks.
+  /// @pre `values` is not empty, and positive if `is_logarithmic`.
   axis(range values, std::size_t wanted, bool is_round, bool is_logarithmic = false);
 
-  /// Where a value lies: 0 to 1 inside.
+  /// Returns the position of a value, from 0 to 1 if the value is between the ends.
   [[nodiscard]] double place_of(double value) const noexcept;
   [[nodiscard]] const std::vector<tick>& ticks() const noexcept { return ticks_; }
 
@@ -32,7 +35,7 @@ private:
   void add_tick(double value, std::string text);
 
   bool is_logarithmic_;
-  double low_ = 0;  // of the logarithm, if that is what counts
+  double low_ = 0;  // its logarithm if the axis is logarithmic
   double high_ = 1;
   std::vector<tick> ticks_;
 };

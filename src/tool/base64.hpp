@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes as text, for documents that can hold text only.
+// Base64 text of bytes, for documents that can hold text only.
 #pragma once
 
 #include <string>

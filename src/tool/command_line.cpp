@@ -28,7 +28,7 @@ constexpr const char* exit_codes =
     "says more. Colours only on a terminal, never with NO_COLOR.";
 constexpr const char* is_json = "one JSON document, for scripts";
 
-/// Every command's options, and which of them was asked for.
+/// The options of every command, and the selected command.
 class command_line {
 public:
   explicit command_line(console& to) : to_(to) {
@@ -46,7 +46,7 @@ public:
   }
 
   outcome run(std::vector<std::string> arguments) {
-    std::ranges::reverse(arguments);  // as CLI11 wants them
+    std::ranges::reverse(arguments);  // the order that CLI11 requires
     try {
       app_.parse(std::move(arguments));
     } catch (const CLI::ParseError& refused) { return app_.exit(refused, to_.out, to_.err) == 0 ? outcome::good : outcome::usage; }
@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  /// A subcommand that runs `act` with `options`.
+  /// Adds a subcommand that runs `act` with `options`.
   template<class Options>
   CLI::App& add(const std::string& name, const std::string& what, Options& options, outcome (*act)(const Options&, console&)) {
     auto& made = *app_.add_subcommand(name, what);
@@ -198,7 +198,7 @@ private:
   std::function<outcome()> chosen_;
 };
 
-/// While it lives, what the library logs goes to a stream.
+/// Redirects the log of the library to a stream during its lifetime.
 class log_to {
 public:
   explicit log_to(std::ostream& err)

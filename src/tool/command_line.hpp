@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the words of a command line to a command and its exit code.
+// Parses a command line, runs the command, and returns its exit code.
 #pragma once
 
 #include "tool/console.hpp"
@@ -10,8 +10,8 @@
 
 namespace stepwell::tool {
 
-/// Runs one command line, without the name of the program. Never throws: what goes wrong is said on `to.err`.
-/// What the library logs meanwhile goes there, too.
+/// Runs one command line, given without the name of the program. Never throws: writes failures to `to.err`. Log messages of the library
+/// during the run are written there, too.
 [[nodiscard]] outcome run(std::vector<std::string> arguments, console& to) noexcept;
 
 }  // namespace stepwell::tool

@@ -8,7 +8,7 @@
 namespace stepwell::tool {
 namespace {
 
-/// Between single quotes, for any of the three shells.
+/// Returns `text` in a form that is valid between single quotes in each of the three shells.
 std::string quoted(std::string_view text, bool is_zsh = false) {
   std::string made;
   for (const char letter : text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a command talks to: two streams, a disk, a clock. A test gives its own.
+// The environment of a command: output streams, file system, and clock. Tests provide their own.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -15,28 +15,30 @@
 
 namespace stepwell::tool {
 
+/// The environment of a command.
 struct console {
   std::ostream& out;
   std::ostream& err;
   int width = 80;        ///< Columns of the terminal.
-  bool colours = false;  ///< Whether `out` shows them.
+  bool colours = false;  ///< True if `out` supports colours.
   std::shared_ptr<io::file_system> files = io::posix_file_system();
   std::shared_ptr<stepwell::clock> time = system_clock();
-  std::stop_token stop = {};  ///< Ends what would go on for ever.
+  std::stop_token stop = {};  ///< Ends commands that would run forever.
 };
 
-/// How a command ended; the exit code of the process. Documented in docs/how_to/tool.md: never renumber.
+/// The result of a command, which is the exit code of the process. Documented in docs/how_to/tool.md: never renumber.
 enum class outcome : int {
-  good = 0,         ///< Done, and nothing to complain about.
-  differs = 1,      ///< `inspect --diff`: the checkpoints are not the same.
-  usage = 2,        ///< The command line makes no sense.
-  damaged = 3,      ///< Bytes are damaged, missing or cut short.
-  unreadable = 4,   ///< Not there, or the system refuses; nothing is known of the bytes.
-  held = 5,         ///< Somebody else holds the directory.
-  unsupported = 6,  ///< Written for a later reader, or of a kind that is not read: the bytes may be good.
+  good = 0,         ///< Done without findings.
+  differs = 1,      ///< `inspect --diff`: the checkpoints are different.
+  usage = 2,        ///< The command line is invalid.
+  damaged = 3,      ///< Bytes are damaged or missing, or a file is truncated.
+  unreadable = 4,   ///< The file does not exist or cannot be read; the state of its bytes is unknown.
+  held = 5,         ///< Another process holds the directory.
+  unsupported = 6,  ///< Written for a later reader, or of an unsupported kind; the bytes may be intact.
 };
 
-/// Returns the worse of two, for commands that read many files: `unsupported` is less bad than `damaged`, else the greater number.
+/// Returns the worse of two results, for commands that read several files: `unsupported` is better than `damaged`; otherwise the greater
+/// number is worse.
 [[nodiscard]] constexpr outcome worse(outcome a, outcome b) noexcept {
   const auto rank = [](outcome one) {
     return one == outcome::unsupported ? 2 * static_cast<int>(outcome::damaged) - 1 : 2 * static_cast<int>(one);
@@ -44,7 +46,7 @@ enum class outcome : int {
   return rank(a) < rank(b) ? b : a;
 }
 
-/// Returns how a command ends that fails with an error of this kind.
+/// Returns the result of a command that fails with an error of this kind.
 [[nodiscard]] constexpr outcome outcome_of(errc kind) noexcept {
   switch (kind) {
     case errc::data_loss:
@@ -56,9 +58,10 @@ enum class outcome : int {
   }
 }
 
+/// Colours and styles of text.
 enum class ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 
-/// `text` between the codes of a colour, or as it is where there are none.
+/// Returns `text` between the control codes of a colour, or unchanged if `to` has no colours.
 [[nodiscard]] std::string paint(const console& to, ink colour, std::string_view text);
 
 }  // namespace stepwell::tool

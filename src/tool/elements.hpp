@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements of a tensor that is known at run time only.
+// Elements of a tensor whose type is known at run time only.
 #pragma once
 
 #include "stepwell/base/detail/narrow_number.hpp"
@@ -16,13 +16,13 @@
 
 namespace stepwell::tool {
 
-/// The stored bits of a number that C++20 has no type for: halves, bfloat16, float8, int4, ...
+/// The stored bits of a number for which C++20 has no type: half, bfloat16, float8, int4, ...
 template<dtype Type>
 struct stored_number {
   std::conditional_t<size_of(Type) == 2, std::uint16_t, std::uint8_t> bits;
 };
 
-/// Returns the value of the element; exact.
+/// Returns the exact value of the element.
 template<dtype Type>
 [[nodiscard]] float to_float(stored_number<Type> value) noexcept {
   if constexpr (Type == dtype::half) {
@@ -34,7 +34,7 @@ template<dtype Type>
   }
 }
 
-/// Calls `act` with a `std::type_identity` of the type in which such elements stand in memory; false where there is none
+/// Calls `act` with a `std::type_identity` of the type in which elements of `type` are stored in memory. Returns false if there is none
 /// (strings, variants).
 template<class Act>
 bool with_element_type(dtype type, Act&& act) {
@@ -73,7 +73,7 @@ bool with_element_type(dtype type, Act&& act) {
   }
 }
 
-/// Element `index` of these bytes, at any alignment.
+/// Returns element `index` of `bytes`, which may have any alignment.
 template<class T>
 [[nodiscard]] T element_at(std::span<const std::byte> bytes, std::size_t index) noexcept {
   T value;
@@ -84,7 +84,7 @@ template<class T>
 template<class T>
 inline constexpr bool is_complex_element = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-/// The element as a double: exact but for 64-bit integers above 2^53. Not for complex ones.
+/// Returns the element as a double, which is exact except for 64-bit integers above 2^53. Not for complex numbers.
 template<class T>
 [[nodiscard]] double to_double(T value) noexcept {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -94,7 +94,7 @@ template<class T>
   }
 }
 
-/// Every digit of it: reading the text gives the same value again. "true", "0.1", "1+2j".
+/// Returns all digits of the element: parsing the text gives the same value. Examples: "true", "0.1", "1+2j".
 template<class T>
 [[nodiscard]] std::string element_text(T value);
 template<dtype Type>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an event says of hyperparameters: it stands in the metadata of a value, beside a tensor that is empty.
+// Hyper-parameters in events. They are stored in the metadata of a value with an empty tensor.
 #pragma once
 
 #include "stepwell/format/events/detail/hparams.hpp"
@@ -11,13 +11,13 @@
 
 namespace stepwell::tool {
 
-/// Nothing where there are none, or they do not decode.
+/// Returns the decoded hyper-parameters of a value. Empty if there are none, or if they cannot be decoded.
 [[nodiscard]] std::optional<format::hparams_record> hparams_of(const format::summary_value& value);
 
-/// "units=32 rate=0.1", "2 settings, 1 metric", "ended: success". Printable.
+/// Returns printable text such as "units=32 rate=0.1", "2 settings, 1 metric", or "ended: success".
 [[nodiscard]] std::string hparams_text(const format::hparams_record& record);
 
-/// One object: {"session_start": {...}}, {"experiment": {...}} or {"session_end": {...}}.
+/// Writes one object: {"session_start": {...}}, {"experiment": {...}} or {"session_end": {...}}.
 void write_hparams(json_writer& json, const format::hparams_record& record);
 
 }  // namespace stepwell::tool

@@ -16,7 +16,7 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
-constexpr std::uint64_t most_decoded = std::uint64_t{8} << 20;  // a message can take several times as much
+constexpr std::uint64_t most_decoded = std::uint64_t{8} << 20;  // a decoded message can take several times as much memory
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool event_stream::read_more() {
   return count != 0;
 }
 
-/// Checks a large record without keeping it. Returns false if its end is not there.
+/// Checks the checksum of a large record without storing it. Returns false if the record is incomplete.
 bool event_stream::pass_over(std::uint64_t length) {
   const auto begin = decoder_.position();
   const auto data = begin + format::record_header_size;

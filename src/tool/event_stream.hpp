@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events of a file, one by one, also while somebody writes it.
+// Reads the events of a file one by one, even while the file is being written.
 #pragma once
 
 #include "stepwell/format/events/event.hpp"
@@ -16,22 +16,25 @@
 
 namespace stepwell::tool {
 
+/// The events of one file.
 class event_stream {
 public:
-  /// @errors Those of opening the file.
+  /// Opens the file.
+  /// @errors Failures to open it.
   event_stream(io::file_system& files, const std::string& path);
 
-  /// The next event; nothing at the end, and something again once the file has grown.
-  /// Records of more than 8 MiB are checked and counted, but passed over with a warning.
-  /// @errors `data_loss_error` with the offset; nothing behind it can be found. @cost Memory: 64 MiB, whatever the file claims.
+  /// Returns the next event. Empty at the end of the file; after the file has grown, returns events again. Records of more than 8 MiB are
+  /// checked and counted, but skipped with a warning.
+  /// @errors `data_loss_error` with the offset; no record after it can be found.
+  /// @cost Memory: at most 64 MiB, independent of the sizes stored in the file.
   [[nodiscard]] std::optional<format::event> next();
 
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
-  /// Events given so far.
+  /// Returns the number of events so far, including skipped ones.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
-  /// Bytes read so far.
+  /// Returns the number of bytes read so far.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return read_; }
-  /// At the end: bytes of a record whose rest is missing.
+  /// Returns the number of bytes of an incomplete last record. Valid at the end of the file.
   [[nodiscard]] std::size_t cut_short() const noexcept { return decoder_.pending(); }
 
 private:

@@ -31,7 +31,7 @@ std::string_view kind_of_plugin(std::string_view plugin) {
   return plugin;
 }
 
-/// Calls `act` with the first `most` elements of a numeric tensor, as texts.
+/// Calls `act` with each of the first `most` elements of a numeric tensor.
 template<class Act>
 void each_element(const tensor& value, std::size_t most, Act&& act) {
   with_element_type(value.dtype(), [&]<class T>(std::type_identity<T>) {
@@ -45,11 +45,11 @@ std::size_t string_bytes(const tensor& value) {
                          [](std::size_t sum, const std::string& one) { return sum + one.size(); });
 }
 
-/// The first line, cut where it gets long.
+/// Returns the first line, truncated if it is long.
 std::string excerpt(std::string_view text) {
   const auto line = text.substr(0, text.find('\n'));
   auto end = std::min(line.size(), most_letters);
-  while (end < line.size() && end > most_letters - 4 && (line[end] & '\xc0') == '\x80') { --end; }  // not within a letter
+  while (end < line.size() && end > most_letters - 4 && (line[end] & '\xc0') == '\x80') { --end; }  // not within a UTF-8 sequence
   return printable(line.substr(0, end)) + (end < text.size() ? "..." : "");
 }
 
@@ -110,7 +110,7 @@ void write_tensor(json_writer& json, const tensor& value) {
 
 void write_histogram(json_writer& json, const format::histogram_value& value) {
   json.begin_object();
-  if (value.num == 0) {  // what stands in the file is the greatest and the least double
+  if (value.num == 0) {  // the file contains the greatest and the least double in this case
     json.key("min");
     json.null();
     json.key("max");

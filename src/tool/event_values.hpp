@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an event holds, said in a word, a line, or JSON.
+// Text and JSON for the contents of events.
 #pragma once
 
 #include "stepwell/format/events/event.hpp"
@@ -13,31 +13,31 @@
 
 namespace stepwell::tool {
 
-/// "file_version", "summary", "session_log", ...; "nothing" for an event without any.
+/// Returns the kind of the event: "file_version", "summary", "session_log", ...; "nothing" for an empty event.
 [[nodiscard]] std::string_view what_of(const format::event& happened) noexcept;
 
-/// Which kind of values a tag has. New-style values say so only in the first of a tag, so it is remembered.
+/// The kinds of values by tag. In the current format only the first value of a tag contains the kind, so it is stored.
 class value_kinds {
 public:
-  /// "scalar", "histogram", "image", "audio", "text", "hparams", the name of another plugin, or "tensor".
+  /// Returns "scalar", "histogram", "image", "audio", "text", "hparams", the name of another plugin, or "tensor".
   [[nodiscard]] std::string of(const format::summary_value& value);
 
 private:
   std::map<std::string, std::string, std::less<>> plugins_;  // by tag
 };
 
-/// The number, if the value is one: old style, or a tensor of one element.
+/// Returns the number if the value is a scalar: in the old format, or a tensor of one element.
 [[nodiscard]] std::optional<double> scalar_of(const format::summary_value& value);
 
-/// One line: "0.25", "-1.5 to 2 (1000 values)", "28x28, 285 B". Printable.
+/// Returns one line of printable text: "0.25", "-1.5 to 2 (1000 values)", "28x28, 285 B".
 [[nodiscard]] std::string value_text(const format::summary_value& value);
-/// The same of an event that is no summary.
+/// Returns one line of printable text for an event that is not a summary.
 [[nodiscard]] std::string event_text(const format::event& happened);
 
-/// Writes the value of a summary: a number, a text, or an object that describes it. Pictures, sounds and graphs are told by their sizes; of a
-/// tensor's elements the first 1000 are there.
+/// Writes the value of a summary: a number, a text, or an object that describes it. Images, sounds and graphs are described by their sizes.
+/// At most the first 1000 elements of a tensor are written.
 void write_value(json_writer& json, const format::summary_value& value);
-/// Writes an event that is no summary: its whole text, or an object with its parts or its size.
+/// Writes an event that is not a summary: its whole text, or an object with its parts or its size.
 void write_event(json_writer& json, const format::event& happened);
 
 }  // namespace stepwell::tool

@@ -23,7 +23,7 @@ constexpr auto between_looks = std::chrono::seconds(1);
 
 void complain(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
 
-/// Passes events on, and remembers which tags they have.
+/// Forwards events, and collects their tags.
 class tag_watcher final : public event_sink {
 public:
   explicit tag_watcher(event_sink& next) : next_(next) {}
@@ -54,7 +54,7 @@ private:
   std::set<std::string, std::less<>> seen_;
 };
 
-/// Shows what is there of one file.
+/// Shows the remaining events of one file.
 outcome drain(event_stream& stream, event_sink& sink, console& to) {
   try {
     while (const auto happened = stream.next()) { sink.add(stream.path(), *happened); }
@@ -81,7 +81,7 @@ outcome show(const std::vector<std::string>& files, event_sink& sink, console& t
   return how;
 }
 
-/// Waits a moment; whether to go on.
+/// Waits for the polling interval. Returns false if the command was stopped.
 bool pause(console& to) {
   std::mutex mutex;
   std::condition_variable stopped;
@@ -95,7 +95,7 @@ bool pause(console& to) {
   return !to.stop.stop_requested();
 }
 
-/// Goes from file to file as they come, and never back: viewers do the same.
+/// Follows the newest file, and switches to a later file when one appears. Does not return to earlier files, like viewers.
 class follower {
 public:
   follower(const events_options& options, event_sink& sink, console& to) : options_(options), sink_(sink), to_(to) {}
@@ -109,7 +109,7 @@ public:
   }
 
 private:
-  /// Shows what is new in the current file; whether there is a later one, which then is the current one.
+  /// Shows new events of the current file. If there is a later file, makes it the current file and returns true.
   bool look() {
     if (stream_ && !is_damaged_) {
       const auto how = drain(*stream_, sink_, to_);
@@ -143,7 +143,7 @@ outcome events(const events_options& options, console& to) {
   tag_watcher watched(*sink);
   const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), watched, to);
   watched.finish();
-  if (how == outcome::good) { watched.require(options.tags, options.target); }  // the damaged part of a file may hold the tag
+  if (how == outcome::good) { watched.require(options.tags, options.target); }  // with damage the tag may be in the unreadable part
   return how;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stepwell events`: what is in event files.
+// `stepwell events`: shows the contents of event files.
 #pragma once
 
 #include "stepwell/format/events/event.hpp"
@@ -13,29 +13,31 @@
 
 namespace stepwell::tool {
 
+/// The form of the output.
 enum class events_form {
-  summary,       ///< A line a tag.
-  summary_json,  ///< The same as one document.
-  lines,         ///< A line a value, for people.
+  summary,       ///< One line for each tag.
+  summary_json,  ///< The summary as one JSON document.
+  lines,         ///< One line of text for each value.
   csv,
-  json,  ///< A document a value, one a line.
+  json,  ///< One JSON document for each value, each on its own line.
 };
 
+/// Options of `stepwell events`.
 struct events_options {
   std::string target;                  ///< An event file, or a directory of them.
-  std::vector<std::string> tags = {};  ///< Only these; none: all.
+  std::vector<std::string> tags = {};  ///< Show only these tags; empty: all.
   events_form form = events_form::summary;
   bool recursive = false;
-  bool follow = false;  ///< Go on with what is written later; `form` is then not a summary.
+  bool follow = false;  ///< Continue with events that are written later; `form` must not be a summary then.
 };
 
-/// Shows events in the order of the files. A damaged file is told of, what stands before the damage is shown, and the next
-/// file is read. A last record that is cut short is damage too, unless somebody still writes (`follow`).
-/// @errors Those of reading; `not_found_error` for a tag that no value has, after the output.
-/// @cost Memory for the largest record, for the names of all tags, and for a summary a line a tag.
+/// Shows events in the order of the files. If a file is damaged, the damage is reported, the events before it are shown, and the next file
+/// is read. A truncated last record counts as damage, too, except with `follow`, because the file may still be written.
+/// @errors Those of reading; `not_found_error`, after the output, if no value has one of the tags.
+/// @cost Memory for the largest record and the names of all tags; for a summary also one line for each tag.
 [[nodiscard]] outcome events(const events_options& options, console& to);
 
-/// Takes events, and shows them.
+/// Receives events and shows them.
 class event_sink {
 public:
   event_sink() = default;
@@ -44,7 +46,7 @@ public:
   virtual ~event_sink() = default;
 
   virtual void add(std::string_view file, const format::event& happened) = 0;
-  /// A file is at its end.
+  /// Called at the end of each file.
   virtual void end_file(std::string_view /*file*/, std::uint64_t /*records*/, std::uint64_t /*bytes*/) {}
   virtual void finish() {}
 };

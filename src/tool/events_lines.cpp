@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events as they come: lines, CSV, JSON.
+// Shows each event as a line, a CSV row, or a JSON document.
 #include "tool/event_values.hpp"
 #include "tool/events.hpp"
 #include "tool/json_writer.hpp"
@@ -13,7 +13,7 @@
 namespace stepwell::tool {
 namespace {
 
-/// One row; what is no summary has no tag.
+/// One row of output. The tag is empty if the event is not a summary.
 struct row {
   std::string_view file;
   const format::event* happened = nullptr;
@@ -24,7 +24,7 @@ struct row {
   [[nodiscard]] std::string text() const { return value != nullptr ? value_text(*value) : event_text(*happened); }
 };
 
-/// As RFC 4180 has it.
+/// Returns `text` as a field according to RFC 4180.
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) { return std::string(text); }
   std::string quoted = "\"";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event files in a few lines: which tags, how often, from where to where.
+// Shows a summary of event files: their tags, with counts, steps and times.
 #include "tool/event_values.hpp"
 #include "tool/events.hpp"
 #include "tool/json_writer.hpp"
@@ -17,14 +17,14 @@
 namespace stepwell::tool {
 namespace {
 
-/// Of the events of one kind, or the values of one tag.
+/// The count, steps and times of the events of one kind, or of the values of one tag.
 struct extent {
   std::uint64_t count = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
   double begin = 0;  ///< Seconds since 1970.
   double end = 0;
-  std::string last;  ///< The last value, as it is shown.
+  std::string last;  ///< The last value, in the form in which it is shown.
 
   void add(const format::event& happened, std::string text) {
     first_step = count == 0 ? happened.step : std::min(first_step, happened.step);

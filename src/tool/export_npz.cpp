@@ -22,9 +22,9 @@ namespace {
 
 using byte_visitor = std::function<void(std::span<const std::byte>)>;
 
-constexpr std::uint64_t most_padded_bytes = std::uint64_t{1} << 30;  // of strings filled up to the longest
+constexpr std::uint64_t most_padded_bytes = std::uint64_t{1} << 30;  // limit for strings padded to the longest
 
-/// NumPy's letter and width; empty for what it has none for.
+/// Returns NumPy's code for the type, or an empty text if NumPy lacks it.
 std::string_view numpy_type(dtype type) {
   switch (type) {
     case dtype::float32:
@@ -51,7 +51,7 @@ std::string_view numpy_type(dtype type) {
   }
 }
 
-/// The header of an .npy file, version 1.0 (2.0 where it is long).
+/// Returns the header of an .npy file, version 1.0, or 2.0 if it is long.
 std::string npy_header(std::string_view descr, const tensor_shape& shape) {
   std::string sizes;
   for (const auto size : shape) { sizes += fmt::format("{}, ", size); }
@@ -68,11 +68,11 @@ std::string npy_header(std::string_view descr, const tensor_shape& shape) {
   return header + text;
 }
 
-/// One array to be, or why not.
+/// The layout of one array, or the reason why the tensor is skipped.
 struct array_plan {
   std::string header;
-  std::uint64_t size = 0;  ///< of its elements, in bytes
-  std::size_t width = 0;   ///< of a string
+  std::uint64_t size = 0;  ///< Size of all elements in bytes.
+  std::size_t width = 0;   ///< Size of each string in bytes.
   std::optional<std::string> refusal = {};
 };
 
@@ -103,7 +103,7 @@ array_plan plan(const checkpoint_reader& reader, const checkpoint_entry& entry) 
           .size = entry.size_bytes * (is_wider ? 2 : 1)};
 }
 
-/// The elements as NumPy will read them.
+/// Calls `visit` with the elements in the form that NumPy reads.
 void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry, const array_plan& planned, const byte_visitor& visit) {
   if (entry.dtype == dtype::string) {
     const auto held = reader.read(entry.name);
@@ -124,10 +124,10 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
   for (const auto piece : reader.pieces(entry.name)) { show(piece); }
 }
 
-/// What came into the archive, and what did not.
+/// The exported and the skipped tensors.
 struct export_report {
   std::vector<std::string> written;
-  std::vector<std::pair<std::string, std::string>> left_out;  ///< with the reason
+  std::vector<std::pair<std::string, std::string>> left_out;  ///< With the reason.
   std::uint64_t bytes = 0;
 };
 

@@ -25,7 +25,7 @@ std::string checksum_text(const checkpoint_entry& entry) {
   return entry.is_partitioned ? "in slices" : fmt::format("{:08x}", entry.crc32c);
 }
 
-/// Takes the statistics of one tensor after the other. A tensor that cannot be read is reported, and does not end the command.
+/// Computes the statistics of tensors one by one. A tensor that cannot be read is reported, and does not end the command.
 class stats_taker {
 public:
   stats_taker(const checkpoint_reader& reader, console& to) : reader_(reader), to_(to) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How two checkpoints differ. Both are read side by side, a piece at a time.
+// Compares two checkpoints. Both are read in parallel, piece by piece.
 #include "tool/elements.hpp"
 #include "tool/inspect.hpp"
 #include "tool/json_writer.hpp"
@@ -23,14 +23,14 @@
 namespace stepwell::tool {
 namespace {
 
-/// Of the values of two tensors of one dtype and shape.
+/// The difference between the values of two tensors that have the same dtype and shape.
 struct value_difference {
-  std::uint64_t count = 0;             ///< Elements that are not the same bits, or further apart than the tolerance.
-  double greatest = 0;                 ///< The greatest distance; infinite where one is no number and the other is.
-  std::optional<std::uint64_t> first;  ///< The place of the first of them, row-major.
+  std::uint64_t count = 0;             ///< Elements whose bits differ and, with a tolerance, whose distance exceeds it.
+  double greatest = 0;                 ///< The greatest distance; infinite for strings, and if exactly one of two values is NaN.
+  std::optional<std::uint64_t> first;  ///< The row-major index of the first different element.
 };
 
-/// How far apart: 0 for two that are no number, or of equal value.
+/// Returns the distance of two values: 0 if both are NaN, or if they are equal.
 template<class T>
 double distance(T a, T b) {
   double apart = 0;
@@ -90,18 +90,18 @@ value_difference compare_values(const checkpoint_reader& a, const checkpoint_rea
     compared.add(left.dtype, one.bytes(), other.bytes());
     return compared.found();
   }
-  const auto ours = a.pieces(left.name);  // of one size: so are their pieces
+  const auto ours = a.pieces(left.name);  // the tensors have equal sizes, and so do their pieces
   const auto theirs = b.pieces(right.name);
   auto other = theirs.begin();
   for (const auto piece : ours) {
     compared.add(left.dtype, piece, *other);
     ++other;
   }
-  static_cast<void>(other == theirs.end());  // runs to its end, where its checksum is compared
+  static_cast<void>(other == theirs.end());  // reaches the end, where the checksum is compared
   return compared.found();
 }
 
-/// One tensor that is not the same in both.
+/// One tensor that differs between the checkpoints.
 struct difference {
   std::string name;
   std::string what;  ///< "only in a", "only in b", "dtype", "shape", "values", "damaged", "not read"
@@ -128,7 +128,7 @@ std::optional<difference> compare(const checkpoint_reader& a, const checkpoint_r
   } catch (const unimplemented_error& unread) { return difference{left.name, "not read", printable(unread.what()), ""}; }
 }
 
-/// The notes of the savers are passed over: they tell how often was saved, not what.
+/// Returns all differences. Ignores the notes of savers, which describe the history of saves, and not the state.
 std::vector<difference> differences_of(const checkpoint_reader& a, const checkpoint_reader& b, double tolerance) {
   std::vector<difference> found;
   for (const auto& left : a.entries()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of one tensor, between brackets as its shape has them.
+// Prints the values of one tensor, with brackets that show its shape.
 #include "tool/base64.hpp"
 #include "tool/elements.hpp"
 #include "tool/inspect.hpp"
@@ -20,7 +20,7 @@
 namespace stepwell::tool {
 namespace {
 
-/// Puts elements between brackets as they come.
+/// Prints elements one by one, with brackets around each dimension.
 class bracket_printer {
 public:
   bracket_printer(std::ostream& out, const tensor_shape& shape) : out_(out) {
@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  /// How many brackets begin, or end, before the next element.
+  /// Returns the number of brackets that open or close before the next element.
   [[nodiscard]] std::size_t boundaries() const {
     std::size_t found = 0;
     for (const auto size : sizes_) { found += count_ % size == 0; }
@@ -45,13 +45,14 @@ private:
   }
 
   std::ostream& out_;
-  std::vector<std::uint64_t> sizes_;  // elements between the brackets, innermost first
+  std::vector<std::uint64_t> sizes_;  // elements within each pair of brackets, innermost first
   std::uint64_t count_ = 0;
 };
 
 using element_visitor = std::function<void(const std::string& text)>;
 
-/// Hands the first `most` elements to `visit`, as texts. The whole tensor is read all the same: its checksum is at the end.
+/// Calls `visit` with the texts of the first `most` elements. Reads the whole tensor in any case, because its checksum is compared at the
+/// end.
 void visit_elements(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, const element_visitor& visit) {
   std::uint64_t shown = 0;
   const auto show_piece = [&](std::span<const std::byte> bytes) {
@@ -71,7 +72,7 @@ void visit_elements(const checkpoint_reader& reader, const checkpoint_entry& ent
   }
 }
 
-/// A number as JSON has it; a text for what it has no word for.
+/// Writes a number as JSON, or as a string if JSON has no form for it.
 void write_element(json_writer& json, const std::string& text, dtype type) {
   const bool is_text = type == dtype::string || type == dtype::complex64 || type == dtype::complex128;
   if (is_text || text == "nan" || text == "-nan" || text == "inf" || text == "-inf") {
@@ -81,7 +82,7 @@ void write_element(json_writer& json, const std::string& text, dtype type) {
   }
 }
 
-/// Like `visit_elements`, but returns the failure instead of throwing, so that the caller can end its output.
+/// Like `visit_elements`, but returns the failure instead of throwing it, so that the caller can complete its output.
 std::optional<status> try_visit_elements(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most,
                                          const element_visitor& visit) {
   try {
@@ -98,7 +99,7 @@ outcome report(const std::optional<status>& failure, console& to) {
   return outcome_of(failure->code);
 }
 
-/// Writes the bytes of strings that JSON cannot hold; nothing if all of them are UTF-8.
+/// Writes the bytes of strings in base64 if JSON cannot hold them, that is, unless all of them are UTF-8.
 void write_base64(json_writer& json, const std::vector<std::string>& strings) {
   if (std::ranges::all_of(strings, format::is_utf8)) { return; }
   json.key("values_base64");

@@ -40,7 +40,7 @@ void json_writer::close(char bracket) {
   has_one_.pop_back();
 }
 
-/// Control characters are escaped, C1 too: what JSON allows, a terminal would obey.
+/// Writes `content` as a JSON string. Escapes all control characters, including those of C1, which JSON allows but terminals interpret.
 void json_writer::text(std::string_view content) {
   const auto mended = format::to_utf8(content);
   out_ << '"';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as it goes, without holding any of it.
+// Writes JSON incrementally, without storing the document.
 #pragma once
 
 #include <concepts>
@@ -11,9 +11,9 @@
 
 namespace stepwell::tool {
 
-/// Writes one document, on one line. NaN and infinities, which JSON has no word for, are the texts "nan", "inf", "-inf";
-/// bytes of a text that are not UTF-8 are replaced.
-/// @pre Calls nest as JSON does; a member is a `key` and then a value.
+/// Writes one document on one line. NaN and infinities, which JSON lacks, are written as the strings "nan", "inf", "-inf". Bytes of a text
+/// that are not UTF-8 are replaced.
+/// @pre Calls are nested like the elements of JSON; a member is a `key` followed by a value.
 class json_writer {
 public:
   explicit json_writer(std::ostream& out) : out_(out) {}
@@ -35,7 +35,7 @@ public:
     out_ << +number;
   }
   void null();
-  /// What is JSON already: a number's digits.
+  /// Writes text that is JSON already, for example the digits of a number.
   void literal(std::string_view json);
 
   template<class Value>
@@ -51,11 +51,11 @@ private:
   void text(std::string_view content);
 
   std::ostream& out_;
-  std::vector<bool> has_one_;  // of each open bracket: something stands in it
+  std::vector<bool> has_one_;  // for each open bracket: true if it contains an element
   bool after_key_ = false;
 };
 
-/// Writes all of a range of numbers or texts.
+/// Writes a range of numbers or texts as an array.
 template<class Range>
 void write_array(json_writer& json, const Range& values) {
   json.begin_array();
@@ -63,7 +63,7 @@ void write_array(json_writer& json, const Range& values) {
   json.end_array();
 }
 
-/// Writes an object for each of a range; `write_members(one)` writes what is in it.
+/// Writes an array with one object for each element of a range; `write_members(one)` writes the members.
 template<class Range, class WriteMembers>
 void write_objects(json_writer& json, const Range& all, WriteMembers write_members) {
   json.begin_array();

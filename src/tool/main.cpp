@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program `stepwell`: a terminal, and the command line.
+// The main function of the program `stepwell`.
 #include "tool/command_line.hpp"
 
 #include <sys/ioctl.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// As the terminal says, else as the shell says, else 80.
+/// Returns the width reported by the terminal, else that of the variable COLUMNS, else 80.
 int width_of_terminal() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) { return size.ws_col; }
@@ -20,7 +20,7 @@ int width_of_terminal() {
   return number > 0 && number < 10000 ? number : 80;
 }
 
-/// See no-color.org.
+/// Returns true if the output is a terminal with colours, and NO_COLOR is unset or empty (see no-color.org).
 bool wants_colours() {
   const char* refused = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stepwell plot`: scalars of event files as lines, in the terminal or as a picture.
+// `stepwell plot`: draws scalars of event files as lines, in the terminal or as an SVG image.
 #pragma once
 
 #include "tool/console.hpp"
@@ -13,23 +13,25 @@
 
 namespace stepwell::tool {
 
+/// Options of `stepwell plot`.
 struct plot_options {
   std::vector<std::string> targets;  ///< Directories of event files, or event files.
   std::vector<std::string> tags;
-  std::string svg = {};    ///< A file to write, instead of the terminal.
-  int width = 0;           ///< Columns (SVG: pixels); 0: that of the terminal (SVG: 860).
-  int height = 0;          ///< Lines; 0: 20 (SVG: 480).
-  bool log_scale = false;  ///< Values of 0 and below are then left out, and counted.
+  std::string svg = {};    ///< The output file; empty: draw in the terminal.
+  int width = 0;           ///< Columns (SVG: pixels); 0: the width of the terminal (SVG: 860).
+  int height = 0;          ///< Lines (SVG: pixels); 0: 20 (SVG: 480).
+  bool log_scale = false;  ///< Values of 0 and below are skipped, and counted.
   bool ascii = false;
   std::optional<std::int64_t> from_step = {};
   std::optional<std::int64_t> to_step = {};
 };
 
-/// One line a tag and target. As viewers do it, what a run wrote at steps to which it later went back is left out.
-/// @errors `not_found_error` that names the scalars there are. @cost Memory for 65536 groups of points a line.
+/// Draws one line for each tag and target. Values at steps that were later rolled back and repeated are ignored, as in viewers.
+/// @errors `not_found_error` that lists the existing scalars; `invalid_argument_error` if a logarithmic axis leaves no value to draw.
+/// @cost Memory for 65536 groups of points for each line.
 [[nodiscard]] outcome plot(const plot_options& options, console& to);
 
-/// What both kinds of charts draw.
+/// The lines and settings of a chart, for both kinds of output.
 struct chart {
   std::vector<series> lines;
   std::string title;
@@ -38,13 +40,13 @@ struct chart {
   bool log_scale = false;
 };
 
-/// Returns ", and 3 not finite", ", and 2 of 0 or below left out (...)", or both; empty if the line has all values.
+/// Returns ", and 3 not finite", ", and 2 of 0 or below left out (...)", or both. Empty if no value of the line was skipped.
 [[nodiscard]] std::string left_out_text(const series& line);
 
-/// Braille dots (`ascii`: stars), with numbers at the axes. Several lines need colours to be told apart: without, each
-/// gets a chart of its own.
+/// Draws with braille dots (`ascii`: stars), and numbers at the axes. Several lines in one chart can be distinguished by colour only.
+/// Without colours, each line has its own chart.
 void draw_in_terminal(const chart& drawn, bool ascii, console& to);
-/// A whole SVG document, without scripts or fonts of its own.
+/// Returns a complete SVG document, without scripts and embedded fonts.
 [[nodiscard]] std::string svg_of(const chart& drawn);
 
 }  // namespace stepwell::tool

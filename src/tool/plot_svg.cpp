@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same lines as a picture.
+// Draws a chart as an SVG image.
 #include "tool/axis.hpp"
 #include "tool/plot.hpp"
 #include "tool/text.hpp"
@@ -15,11 +15,11 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::array<std::string_view, 6> palette = {"#0b6fb8", "#d95f02", "#1b9e77",
-                                                     "#a6358c", "#b8860b", "#5b5bd6"};  // told apart by all eyes
+                                                     "#a6358c", "#b8860b", "#5b5bd6"};  // distinguishable with colour blindness
 constexpr std::string_view ink_of_text = "#333";
 constexpr std::string_view ink_of_grid = "#e4e4e4";
 
-/// Where the lines are, inside of numbers and legend.
+/// The area of the lines, without axis labels and margins.
 struct frame {
   double left;
   double top;
@@ -80,7 +80,7 @@ private:
     add("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"#777\">step</text>\n", x_at(0.5), bottom + 40);
   }
 
-  /// Groups that fall into one pixel become one upright stroke.
+  /// Adds one line. Groups of points are drawn as one vertical stroke from the least to the greatest value.
   void add_line(const series& line, std::string_view colour) {
     text_ += "<path fill=\"none\" stroke=\"";
     add("{}\" stroke-width=\"1.6\" stroke-linejoin=\"round\" d=\"", colour);
@@ -119,7 +119,7 @@ private:
   std::string text_;
 };
 
-/// At most two groups a pixel: what a screen can show.
+/// Returns a chart with at most two groups for each pixel, which is as much as a screen can show.
 chart thinned(const chart& drawn) {
   auto made = drawn;
   const auto most = static_cast<std::size_t>(drawn.width) * 2;

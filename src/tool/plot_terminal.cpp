@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines of dots: each letter of the braille block is two dots wide and four high.
+// Draws a chart in the terminal with dots: each character of the braille block is two dots wide and four dots high.
 #include "tool/axis.hpp"
 #include "tool/plot.hpp"
 #include "tool/text.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array palette = {ink::cyan, ink::yellow, ink::magenta, ink::green, ink::red, ink::blue};
 
-/// Dots, row by row from the top; each letter has the colour of the line drawn last through it.
+/// A grid of dots, row by row from the top. Each character has the colour of the line drawn last through it.
 class canvas {
 public:
   canvas(int columns, int rows, bool ascii)
@@ -57,7 +57,7 @@ private:
   [[nodiscard]] letter& at(int x, int y) {
     return cells_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(x)];
   }
-  /// U+2800 and up, as UTF-8.
+  /// Returns the character U+2800 + `dots` as UTF-8.
   static std::string braille(unsigned dots) {
     return {'\xe2', static_cast<char>(0xa0 | dots >> 6), static_cast<char>(0x80 | (dots & 0x3f))};
   }
@@ -82,7 +82,7 @@ void draw(canvas& on, const series& line, const axis& x_axis, const axis& y_axis
   }
 }
 
-/// Ticks' texts under the chart, where they do not touch each other.
+/// Returns the line of tick labels below the chart. Labels that would touch the previous one are omitted.
 std::string x_labels(const axis& x_axis, int margin, int columns) {
   std::string text(static_cast<std::size_t>(margin + columns), ' ');
   std::size_t free_from = 0;
@@ -99,7 +99,7 @@ std::string x_labels(const axis& x_axis, int margin, int columns) {
   return text;
 }
 
-/// The line under the chart, a mark at each tick.
+/// Returns the axis line below the chart, with a mark at each tick.
 std::string x_line(const axis& x_axis, int columns, bool ascii) {
   std::vector<bool> is_tick(static_cast<std::size_t>(columns));
   for (const auto& tick : x_axis.ticks()) { is_tick[static_cast<std::size_t>(std::lround(tick.place * (columns - 1)))] = true; }

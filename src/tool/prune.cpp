@@ -19,13 +19,13 @@ namespace {
 using detail::checkpoint_directory;
 using detail::directory_access;
 
-/// What becomes of one checkpoint.
+/// The decision about one checkpoint.
 struct verdict {
   std::string name;
   std::int64_t step = 0;
   double time = 0;
   std::uint64_t bytes = 0;
-  std::string_view what;  ///< "keep", "delete", "forget": it stays for good, and is not listed any more
+  std::string_view what;  ///< "keep", "delete", or "forget": kept permanently, but no longer listed.
   std::string_view why;
 };
 
@@ -114,7 +114,7 @@ void print_as_json(const decision& made, const prune_options& options, console& 
 outcome prune(const prune_options& options, console& to) {
   require_directory(to, options.directory);
   const auto rules = rules_of(options);
-  {  // looked at first, so that nothing happens where no checkpoint is whole
+  {  // read-only first: an error here leaves the directory unchanged
     checkpoint_directory looked(options.directory, rules, to.files, to.time, directory_access::look);
     if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }
     if (!options.yes) {
@@ -123,7 +123,7 @@ outcome prune(const prune_options& options, console& to) {
     }
   }
   checkpoint_directory held(options.directory, rules, to.files, to.time);
-  static_cast<void>(held.restore_newest());  // which from now on is not deleted
+  static_cast<void>(held.restore_newest());  // protects the newest checkpoint from deletion
   const auto made = decide(held, options, to);
   held.prune();
   held.close();

@@ -11,14 +11,14 @@
 namespace stepwell::tool {
 namespace {
 
-constexpr std::size_t most_groups = 2048;  // of a session
+constexpr std::size_t most_groups = 2048;  // for one session
 
 bool is_log_of(const format::event& happened, format::session_status status) noexcept {
   const auto* log = std::get_if<format::session_log>(&happened.what);
   return log != nullptr && log->status == status;
 }
 
-/// Whether its step was made: it has a value other than hyper-parameters, or is a checkpoint's.
+/// Returns true if the event proves that its step was made: it has a value other than hyper-parameters, or reports a checkpoint.
 bool is_progress(const format::event& happened) {
   if (is_log_of(happened, format::session_status::checkpoint)) { return true; }
   const auto* values = std::get_if<format::summary>(&happened.what);
@@ -27,7 +27,7 @@ bool is_progress(const format::event& happened) {
          });
 }
 
-/// Whether steps were made between two moments.
+/// Returns true if the step increased between two times.
 bool has_rate(const series& steps) noexcept {
   if (steps.groups().empty()) { return false; }
   const auto& first = steps.groups().front();
@@ -38,7 +38,7 @@ bool has_rate(const series& steps) noexcept {
 double begin_of(const series& steps) noexcept { return steps.groups().front().first_x; }
 double seconds_of(const series& steps) noexcept { return steps.groups().back().last_x - begin_of(steps); }
 
-/// The step at a moment, between those that are known.
+/// Returns the step at a time, interpolated between known points.
 double step_at(const std::vector<point_group>& known, double when) {
   const auto next = std::ranges::find_if(known, [&](const auto& group) { return group.last_x >= when; });
   if (next == known.end()) { return known.back().last; }

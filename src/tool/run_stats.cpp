@@ -39,10 +39,10 @@ struct event_line {
   std::optional<std::int64_t> last_step = {};
 };
 
-/// Everything that is known of a run.
+/// The collected facts about a run.
 struct run_facts {
   std::vector<checkpoint_line> checkpoints = {};
-  std::optional<std::string> newest_checkpoint = {};  ///< The one from which training goes on.
+  std::optional<std::string> newest_checkpoint = {};  ///< The checkpoint from which training continues.
   std::vector<event_line> event_files = {};
   run_progress progress = {};
   std::optional<std::int64_t> last_step = {};
@@ -69,7 +69,7 @@ void add_usage(const console& to, const std::string& directory, int depth, run_f
 void add_checkpoints(const console& to, const std::string& directory, run_facts& facts) {
   for (const auto& prefix : indexes_in(to, directory)) {
     const auto info = to.files->stat(format::index_name(prefix));
-    if (!info) { continue; }  // just deleted
+    if (!info) { continue; }  // deleted in the meantime
     const auto time = std::chrono::duration<double>(info->modified.time_since_epoch()).count();
     facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, size_on_disk(to, prefix)});
     if (const auto step = facts.checkpoints.back().step) { facts.saw(*step); }
@@ -84,7 +84,7 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   try {
     while (const auto happened = stream.next()) {
       facts.progress.add(*happened);
-      const bool is_value = std::holds_alternative<format::summary>(happened->what);  // a START names a step still to come
+      const bool is_value = std::holds_alternative<format::summary>(happened->what);  // a START event contains a step that is not done yet
       if (is_value) { line.last_step = std::max(line.last_step.value_or(happened->step), happened->step); }
     }
   } catch (const data_loss_error& damage) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stepwell stats`: how a run stands, from its directory alone.
+// `stepwell stats`: shows the state of a run, from the files in its directory.
 #pragma once
 
 #include "tool/console.hpp"
@@ -10,17 +10,19 @@
 
 namespace stepwell::tool {
 
+/// Options of `stepwell stats`.
 struct run_stats_options {
   std::string directory;
   bool json = false;
 };
 
-/// Checkpoints with steps, sizes and times; event files; the last step; steps a second over time; bytes on the disk.
-/// Only the indexes of checkpoints are looked for, not read. Event files are read through.
-/// @errors Those of reading; `not_found_error` if there is no such directory.
+/// Shows checkpoints with steps, sizes and times; event files; the last step; steps per second over time; and bytes on the disk.
+/// Checkpoints are found by the names of their index files; they are opened only if there is no state file, to find the newest. Event files
+/// are read completely.
+/// @errors Those of reading; `not_found_error` if the directory is missing, or if it lacks both checkpoints and event files.
 [[nodiscard]] outcome run_stats(const run_stats_options& options, console& to);
 
-/// Numbers as a line of little bars, the greatest as a full one; 0 as a blank.
+/// Returns a line of bars with heights proportional to `values`. The greatest value has a full bar; 0 is a blank.
 [[nodiscard]] std::string spark_line(const std::vector<double>& values);
 
 }  // namespace stepwell::tool

@@ -52,7 +52,7 @@ void series::halve() {
 
 void series::cut_from(double x) {
   std::erase_if(groups_, [&](const point_group& group) { return group.first_x >= x; });
-  for (auto& group : groups_) {  // one that reaches over the cut: its beginning stays
+  for (auto& group : groups_) {  // a group that contains the cut: its first point stays
     if (group.last_x < x) { continue; }
     group.last_x = group.first_x;
     group.last = group.min = group.max = group.first;

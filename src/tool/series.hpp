@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A line of a chart, of any number of points in bounded memory.
+// A line of a chart: any number of points in bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace stepwell::tool {
 
-/// Neighbouring points taken together: a line through all of them goes through here.
+/// Adjacent points that are drawn together. A line through all of the points passes through these values.
 struct point_group {
   double first_x = 0;
   double last_x = 0;
@@ -22,24 +22,25 @@ struct point_group {
   std::uint64_t count = 0;
 };
 
-/// Points in the order in which they were written. Values that cannot be drawn are counted and left out: those that are not finite,
-/// and, of a series for a logarithmic axis, those of 0 and below.
-/// When there are too many, each two neighbours become one group, which keeps the least and the greatest: no spike is lost.
+/// Points in the order in which they were written. Values that cannot be drawn are counted and skipped: values that are not finite, and, in
+/// a series for a logarithmic axis, values of 0 and below. If there are too many groups, each pair of adjacent groups is merged into one,
+/// which keeps the least and the greatest value, so that peaks remain visible.
 class series {
 public:
   explicit series(std::string name = {}, std::size_t most_groups = std::size_t{1} << 16) : name_(std::move(name)), most_(most_groups) {}
 
-  /// From now on only values above 0 are taken.
+  /// Skips values of 0 and below from now on.
   void take_positive_only() noexcept { is_positive_only_ = true; }
   void add(double x, double y);
-  /// Forgets what is at `x` or beyond: a run that went back and wrote it anew. Of groups to the nearest point.
+  /// Removes the points at `x` and beyond, because a run was rolled back and writes them again. A group that contains `x` is reduced to its
+  /// first point.
   void cut_from(double x);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::vector<point_group>& groups() const noexcept { return groups_; }
   [[nodiscard]] std::uint64_t points() const noexcept;
   [[nodiscard]] std::uint64_t not_finite() const noexcept { return not_finite_; }
-  /// Values left out because they are 0 or below.
+  /// Returns the number of values skipped because they are 0 or below.
   [[nodiscard]] std::uint64_t not_positive() const noexcept { return not_positive_; }
 
 private:
@@ -54,7 +55,7 @@ private:
   bool is_positive_only_ = false;
 };
 
-/// From the least to the greatest of something.
+/// The least and the greatest of several values.
 struct range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();

@@ -18,7 +18,7 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::string_view index_suffix = ".index";
-constexpr int deepest = 16;  // of directories in directories: a link may lead back
+constexpr int deepest = 16;  // maximum depth of directories, because a link may form a cycle
 
 bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
 
@@ -27,7 +27,7 @@ void find_event_files(const console& to, const std::string& directory, int depth
   for (const auto& name : value_or_throw(to.files->list(directory))) {
     auto path = io::join_path(directory, name);
     const auto info = to.files->stat(path);
-    if (!info) { continue; }  // gone, or a link that leads nowhere
+    if (!info) { continue; }  // deleted, or a dangling link
     if (info->is_directory) {
       below.push_back(std::move(path));
     } else if (is_event_file(name)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people mean by a path: a checkpoint, a directory of them, an event file, a directory of those.
+// Resolves a path on the command line: a checkpoint, a directory of checkpoints, an event file, or a directory of event files.
 #pragma once
 
 #include "tool/console.hpp"
@@ -14,33 +14,35 @@ namespace stepwell::tool {
 
 [[nodiscard]] bool is_directory(const console& to, const std::string& path);
 
-/// Checks that `path` is a directory. @errors `not_found_error`.
+/// Checks that `path` is a directory.
+/// @errors `not_found_error`.
 void require_directory(const console& to, const std::string& path);
 
-/// The prefix of a checkpoint if `path` is one, or one of its files: the index or a data file.
+/// Returns the prefix of the checkpoint if `path` is a prefix, an index file or a data file. Empty otherwise.
 [[nodiscard]] std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path);
 
-/// Returns the newest checkpoint of a directory: by its state file; where there is none, the "model.ckpt-N" saved last.
+/// Returns the newest checkpoint of a directory according to its state file. Without a state file, returns the "model.ckpt-N" that was
+/// saved last.
 [[nodiscard]] std::optional<std::string> newest_checkpoint(const console& to, const std::string& directory);
 
-/// The checkpoint that `path` means: itself, or the newest of a directory by its state file; where there is none, the only
-/// one, or the newest "model.ckpt-N".
-/// @errors `not_found_error` that says what there is instead.
+/// Returns the prefix of the checkpoint that `path` stands for. If `path` is a directory, this is its newest checkpoint: according to its
+/// state file, else the "model.ckpt-N" that was saved last, else the only checkpoint.
+/// @errors `not_found_error` that says which checkpoints exist instead.
 [[nodiscard]] std::string require_checkpoint(const console& to, const std::string& path);
 
-/// Prefixes of all indexes of a directory, whatever they are called; "model.ckpt-9" before "model.ckpt-10".
+/// Returns the prefixes of all index files of a directory, with any name; "model.ckpt-9" precedes "model.ckpt-10".
 [[nodiscard]] std::vector<std::string> indexes_in(const console& to, const std::string& directory);
 
-/// The event files of a directory, in the order in which viewers read them; `recursive`: those below it, too.
-/// @errors Of listing the directory.
+/// Returns the event files of a directory, in the order in which viewers read them. With `recursive`, includes those in subdirectories.
+/// @errors Failures to list the directory.
 [[nodiscard]] std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive = false);
 
-/// `path` itself if it is a file, else the event files in it.
-/// @errors `not_found_error` if there are none. It says where below the directory there are some, and then `hint`.
+/// Returns `path` if it is a file, else the event files in the directory.
+/// @errors `not_found_error` if there are none. The message names a subdirectory that has some, followed by `hint`.
 [[nodiscard]] std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive = false,
                                                            std::string_view hint = {});
 
-/// Bytes of all files of a checkpoint: index, data, and what TensorFlow puts beside them.
+/// Returns the size in bytes of all files of a checkpoint: index, data, and TensorFlow's additional files.
 [[nodiscard]] std::uint64_t size_on_disk(const console& to, const std::string& prefix);
 
 }  // namespace stepwell::tool

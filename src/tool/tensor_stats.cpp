@@ -10,7 +10,7 @@
 namespace stepwell::tool {
 namespace {
 
-/// A power of two that brings values of at most `greatest` to about 1: their squares neither overflow nor vanish.
+/// Returns a power of two that scales values of at most `greatest` to about 1, so that their squares neither overflow nor underflow.
 double scale_for(double greatest) noexcept {
   if (greatest == 0) { return 1; }
   return std::ldexp(1.0, -std::clamp(std::ilogb(greatest), -1000, 1022));
@@ -44,12 +44,12 @@ tensor_stats stats_of_piece(std::span<const std::byte> bytes) {
   const double mean = sum / count;
   double squares = 0;
   each_finite([&](double value) { squares += (value * scale - mean) * (value * scale - mean); });
-  made.mean = std::clamp(mean / scale, made.min, made.max);  // rounding may lead beyond them
+  made.mean = std::clamp(mean / scale, made.min, made.max);  // rounding may exceed them
   made.stddev = std::min(std::sqrt(squares / count) / scale, std::numeric_limits<double>::max());
   return made;
 }
 
-/// Puts two samples together by the formula of Chan, Golub and LeVeque, with roots instead of squares, which could overflow.
+/// Merges two samples by the formula of Chan, Golub and LeVeque, with roots instead of squares, which could overflow.
 void merge(tensor_stats& into, const tensor_stats& more) {
   if (more.finite() != 0) {
     const bool is_first = into.finite() == 0;

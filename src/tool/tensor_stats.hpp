@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Statistics of a tensor's values, in one pass.
+// Statistics of the values of a tensor.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
@@ -14,7 +14,7 @@
 
 namespace stepwell::tool {
 
-/// All but the counts are of the finite values, and mean nothing without one.
+/// Statistics of the finite values, and counts. The statistics are meaningless if there is no finite value.
 struct tensor_stats {
   std::uint64_t count = 0;
   std::uint64_t nans = 0;
@@ -22,16 +22,18 @@ struct tensor_stats {
   double min = 0;
   double max = 0;
   double mean = 0;
-  double stddev = 0;  ///< Of these values, not an estimate for others: divided by their number.
+  double stddev = 0;  ///< Of the whole population: the divisor is the number of values.
 
   [[nodiscard]] std::uint64_t finite() const noexcept { return count - nans - infinities; }
 
-  /// Adds more elements. No finite values overflow, be they as large or as small as a double can be. @pre They are numbers, not complex ones.
+  /// Adds more elements. Does not overflow for any finite values.
+  /// @pre The elements are real numbers.
   void add(dtype type, std::span<const std::byte> elements);
 };
 
-/// Of a whole tensor; nothing for strings, complex numbers, and what is not read.
-/// @errors As `checkpoint_reader::pieces`. @cost Memory for one piece.
+/// Returns the statistics of a whole tensor. Empty for strings, complex numbers, and types that cannot be read.
+/// @errors As `checkpoint_reader::pieces`.
+/// @cost Memory for one piece.
 [[nodiscard]] std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const checkpoint_entry& entry);
 
 }  // namespace stepwell::tool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes, times, numbers and names as people read them.
+// Text for sizes, times, numbers and names.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
@@ -12,28 +12,29 @@
 
 namespace stepwell::tool {
 
-/// Text of a file that is safe to show: control bytes and bad UTF-8 are escaped ("\x1b"), so that no name moves the cursor.
+/// Returns text of a file in a form that can be printed: control bytes and invalid UTF-8 are escaped ("\x1b"), so that a name cannot
+/// control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// Columns it takes: code points, which is exact for all but wide and combining ones.
+/// Returns the number of columns of `text`. It counts code points, which is exact except for wide and combining characters.
 [[nodiscard]] std::size_t columns_of(std::string_view text) noexcept;
 
-/// "17 B", "1.2 MiB".
+/// Returns a size such as "17 B" or "1.2 MiB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-/// "1 file", "2 files".
+/// Returns "1 file" or "2 files".
 [[nodiscard]] std::string count_text(std::uint64_t count, std::string_view noun);
 
-/// Six digits at most: "0.123457", "1.2e+09", "nan".
+/// Returns the number with at most six digits: "0.123457", "1.2e+09", "nan".
 [[nodiscard]] std::string number_text(double value);
 
-/// "2026-11-22 05:34:04" of seconds since 1970, in UTC; "-" where that is no date.
+/// Returns "2026-11-22 05:34:04" for seconds since 1970, in UTC; "-" if they are not a valid date.
 [[nodiscard]] std::string time_text(double seconds);
 
-/// "1.5 s", "2 min 3 s", "3 h 20 min", "2 d 4 h".
+/// Returns a duration such as "1.5 s", "2 min 3 s", "3 h 20 min", or "2 d 4 h".
 [[nodiscard]] std::string duration_text(double seconds);
 
-/// "float32", as NumPy calls it; "dtype 99" for numbers nobody knows.
+/// Returns NumPy's name of the type, such as "float32"; "dtype 99" for unknown numbers.
 [[nodiscard]] std::string dtype_text(dtype type);
 
 }  // namespace stepwell::tool

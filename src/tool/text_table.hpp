@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Columns that line up.
+// Tables with aligned columns.
 #pragma once
 
 #include "tool/console.hpp"
@@ -11,7 +11,7 @@
 
 namespace stepwell::tool {
 
-/// One cell; its text must be printable already.
+/// One cell. Its text must be printable.
 struct cell {
   cell(std::string text_, ink colour_ = ink::plain) : text(std::move(text_)), colour(colour_) {}
   cell(const char* text_) : text(text_) {}
@@ -19,9 +19,10 @@ struct cell {
   ink colour = ink::plain;
 };
 
+/// A table with a heading.
 class text_table {
 public:
-  /// A heading that begins with '>' makes a column of numbers, set to the right.
+  /// Creates a table. A heading that begins with '>' makes a right-aligned column of numbers.
   explicit text_table(std::vector<std::string> headings);
 
   void add(std::vector<cell> row) { rows_.push_back(std::move(row)); }

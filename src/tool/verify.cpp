@@ -25,12 +25,12 @@ namespace {
 /// The result for one checkpoint.
 struct verified {
   std::string prefix;
-  bool had_index = false;  ///< When the directory was listed.
+  bool had_index = false;  ///< True if it had an index when the directory was listed.
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t uncovered = 0;         ///< Bytes of the data files that no tensor, and so no checksum, covers.
-  std::vector<std::string> damages;    ///< Also other reasons why something could not be read.
-  std::vector<std::string> unchecked;  ///< Why, for each tensor whose checksum is not known here, or for all of it.
+  std::uint64_t uncovered = 0;         ///< Bytes of the data files outside of all tensors, which are not covered by a checksum.
+  std::vector<std::string> damages;    ///< Damage, and other reasons why something could not be read.
+  std::vector<std::string> unchecked;  ///< The reason for each tensor whose checksum is unknown, or for the whole checkpoint.
   outcome how = outcome::good;
 };
 
@@ -75,7 +75,7 @@ bool has_data(const console& to, const std::string& prefix) {
   });
 }
 
-/// The checkpoints that the state file lists or that have an index, those of the state file first.
+/// Returns the checkpoints that the state file lists or that have an index. Those of the state file come first.
 std::vector<verified> claims_of(const console& to, const std::string& directory) {
   std::vector<verified> claims;
   std::unordered_set<std::string> known;
@@ -90,15 +90,15 @@ std::vector<verified> claims_of(const console& to, const std::string& directory)
   return claims;
 }
 
-/// Returns true for a checkpoint that retention has deleted meanwhile, or was deleting when it was killed. Retention removes an
-/// index while the state file still lists it, and never that of the newest.
+/// Returns true for a checkpoint that retention has deleted in the meantime, or was deleting when it was killed. Retention removes an index
+/// while the state file still lists the checkpoint, and never removes the index of the newest checkpoint.
 bool is_retired(const console& to, const std::string& directory, const verified& one) {
   if (has_index(to, one.prefix) || !(one.had_index || has_data(to, one.prefix))) { return false; }
   const auto state = detail::read_state_file(*to.files, directory);
   return state && state->prefixes.back() != one.prefix && has_index(to, state->prefixes.back());
 }
 
-/// Data files without an index, and files that were being written aside.
+/// Returns the data files without an index, and temporary files of interrupted writes.
 std::vector<std::string> orphans_in(const console& to, const std::string& directory) {
   const auto names = value_or_throw(to.files->list(directory));
   std::vector<std::string> orphans;
@@ -107,17 +107,17 @@ std::vector<std::string> orphans_in(const console& to, const std::string& direct
     const bool is_indexed = data && std::ranges::binary_search(names, format::index_name(data->prefix));
     if (io::is_temporary_name(name) || (data && !is_indexed)) { orphans.push_back(name); }
     if (!is_indexed) { continue; }
-    try {  // data of another number of shards than the index speaks of
+    try {  // data files of a different number of shards than in the index
       const auto index = detail::load_index(*to.files, io::join_path(directory, std::string(data->prefix)));
       if (index.header.num_shards != data->shards) { orphans.push_back(name); }
     } catch (const error&) {
-      continue;  // damaged, and told as such
+      continue;  // the index is damaged, which is reported elsewhere
     }
   }
   return orphans;
 }
 
-/// How a result is shown, and its name in JSON.
+/// The label of a result in text, its name in JSON, and its colour.
 struct verdict {
   std::string_view label;
   std::string_view name;
@@ -134,7 +134,7 @@ verdict verdict_of(const verified& one) {
   }
 }
 
-/// The first column.
+/// Returns the first column of a line.
 std::string labelled(const console& to, ink colour, std::string_view label) {
   return paint(to, colour, fmt::format("{:<11}", label)) + "  ";
 }
@@ -198,7 +198,7 @@ outcome verify(const verify_options& options, console& to) {
   outcome how = outcome::good;
   for (auto& one : claims) {
     verify_one(to, one);
-    if (is_in_directory && one.how != outcome::good && is_retired(to, options.target, one)) { continue; }  // its data is an orphan
+    if (is_in_directory && one.how != outcome::good && is_retired(to, options.target, one)) { continue; }  // its data files are orphans
     how = worse(how, one.how);
     if (!options.json) { print_one(one, to); }
     for (const auto& reason : one.damages) { to.err << "stepwell: " << printable(reason) << '\n'; }

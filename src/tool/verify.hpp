@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stepwell verify`: is everything there, and is every byte as it was written?
+// `stepwell verify`: checks that checkpoints are complete and undamaged.
 #pragma once
 
 #include "tool/console.hpp"
@@ -9,16 +9,18 @@
 
 namespace stepwell::tool {
 
+/// Options of `stepwell verify`.
 struct verify_options {
-  std::string target;  ///< A prefix, or a directory: all checkpoints that its state file lists or that are on its disk.
+  std::string target;  ///< A prefix, or a directory: all checkpoints listed in its state file or found in it.
   bool json = false;
 };
 
-/// Reads every tensor of every checkpoint and checks its checksum; one damaged tensor does not hide the next. A tensor whose
-/// checksum is not known here (variants, resources) is reported as not checked, and the command then returns `unsupported`, as it
-/// does for a checkpoint written for a later reader. Files of a directory that belong to no checkpoint are noted, and are no
-/// damage: killed saves leave them, and killed deletions of old checkpoints. Changes nothing.
-/// @errors Those of reading. @cost Reads every byte; memory for the index and a piece.
+/// Reads every tensor of every checkpoint and checks its checksum, and continues after a damaged tensor. A tensor whose checksum is unknown
+/// (variants, resources) is reported as not checked, and the command then returns `unsupported`. It returns the same for a checkpoint
+/// written for a later reader. Files of a directory outside of all checkpoints are reported, but do not count as damage: they remain after
+/// killed saves, and after killed deletions of old checkpoints. Changes no file.
+/// @errors Those of reading.
+/// @cost Reads every byte; memory for the index and one piece.
 [[nodiscard]] outcome verify(const verify_options& options, console& to);
 
 }  // namespace stepwell::tool

@@ -15,17 +15,17 @@ namespace {
 using format::append_fixed;
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20;
-constexpr std::uint32_t in_zip64 = 0xffffffff;  // the number stands in the ZIP64 field
+constexpr std::uint32_t in_zip64 = 0xffffffff;  // marks that the number is in the ZIP64 field
 constexpr std::uint16_t first_of_january_1980 = 0x21;
 
 bool is_large(std::uint64_t number) { return number >= in_zip64; }
 std::uint32_t short_form(std::uint64_t number) { return is_large(number) ? in_zip64 : static_cast<std::uint32_t>(number); }
 
-/// Version, flags, method, time, date, CRC, two sizes, length of the name: the same in both headers.
+/// Appends version, flags, method, time, date, CRC, two sizes and the length of the name, which are the same in both headers.
 void append_common(std::string& out, const std::string& name, std::uint64_t size, std::uint32_t crc32, bool is_zip64) {
   append_fixed<std::uint16_t>(out, is_zip64 ? 45 : 20);
   append_fixed<std::uint16_t>(out, format::is_utf8(name) ? 0x800 : 0);
-  append_fixed<std::uint16_t>(out, 0);  // stored
+  append_fixed<std::uint16_t>(out, 0);  // stored without compression
   append_fixed<std::uint16_t>(out, 0);
   append_fixed<std::uint16_t>(out, first_of_january_1980);
   append_fixed<std::uint32_t>(out, crc32);
@@ -34,7 +34,7 @@ void append_common(std::string& out, const std::string& name, std::uint64_t size
   append_fixed<std::uint16_t>(out, static_cast<std::uint16_t>(name.size()));
 }
 
-/// The ZIP64 field with these numbers; nothing for none.
+/// Returns the ZIP64 field with these numbers, or an empty text if there are none.
 std::string zip64_field(std::initializer_list<std::uint64_t> numbers) {
   std::string field;
   if (numbers.size() == 0) { return field; }

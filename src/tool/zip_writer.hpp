@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZIP archives of files that are stored as they are, of any size and number.
+// Writes ZIP archives of uncompressed files, of any size and number.
 #pragma once
 
 #include "stepwell/io/atomic_file.hpp"
@@ -13,17 +13,17 @@
 
 namespace stepwell::tool {
 
-/// Writes into an atomic_file: the archive is there when it is whole. Sizes above 4 GiB and more than 65535 files make
-/// it a ZIP64. Times are those of the epoch of ZIP, so that equal files make equal archives.
-/// @errors Functions throw what the file system says; `invalid_argument_error` for a name of more than 65535 bytes.
+/// Writes an archive into an atomic_file: the archive appears when it is complete. Sizes above 4 GiB or more than 65535 files result in a
+/// ZIP64 archive. All times are the ZIP epoch, so that equal files give equal archives.
+/// @errors Failures of the file system; `invalid_argument_error` for a name of more than 65535 bytes.
 class zip_writer {
 public:
   explicit zip_writer(io::atomic_file target) : target_(std::move(target)) {}
 
-  /// Begins a file; its size and ordinary CRC-32 must be known. Then `append` exactly `size` bytes.
+  /// Begins a file of known size and CRC-32. Exactly `size` bytes must be appended afterwards.
   void begin(const std::string& name, std::uint64_t size, std::uint32_t crc32);
   void append(std::span<const std::byte> bytes);
-  /// The directory of it all; then the archive gets its name.
+  /// Writes the central directory, and gives the archive its final name.
   void finish();
 
 private:
@@ -36,11 +36,11 @@ private:
   void flush();
 
   io::atomic_file target_;
-  std::vector<std::byte> buffer_;  // small pieces on their way to the file
+  std::vector<std::byte> buffer_;  // collects small pieces before they are written
   std::vector<member> members_;
 };
 
-/// Goes on with a CRC-32 (0 at first).
+/// Returns the CRC-32 of `bytes`, continued from `before` (initially 0).
 [[nodiscard]] std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
 }  // namespace stepwell::tool

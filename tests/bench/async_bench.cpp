@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What awaiting costs: `co_await async_next()` over `run()`, in pairs, with allocations; and how late a timer of 1 ms is on
-// the event loop of a session that trains and saves 64 MiB, or 1 GiB, to a slow file, paired with the same timer alone.
+// The cost of the asynchronous interface: `co_await async_next()` compared with `run()`, in pairs, with allocations.
+// Also the delay of a 1 ms timer in the event loop of a session that trains and saves 64 MiB or 1 GiB to a slow file,
+// paired with the same timer alone.
 #include "bench/paired.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/idle_hooks.hpp"
@@ -31,7 +32,7 @@ std::atomic<std::int64_t> allocations = 0;
 }  // namespace
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // ours are malloc and free throughout
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // the operators of this program always use malloc and free
 #endif
 void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
@@ -69,7 +70,7 @@ auto awaited_session(Model& model) {
                                                                  sw::stop_at_step_hook{{.last_step = sw::test::far_away}});
 }
 
-/// A million awaited steps and a million runs, in turns.
+/// Measures a million asynchronous steps and a million runs, alternating.
 void awaited_against_run(benchmark::State& state) {
   constexpr int steps = 1'000'000;
   asio::io_context loop;
@@ -99,7 +100,7 @@ void awaited_against_run(benchmark::State& state) {
 }
 BENCHMARK(awaited_against_run)->Iterations(15)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-/// So many MiB, and a step of about a millisecond.
+/// A model of the given size in MiB whose step takes about one millisecond.
 struct big_model {
   explicit big_model(std::int64_t mebibytes) : weights(static_cast<std::size_t>(mebibytes) << 18, 1.0F) {}
 
@@ -113,7 +114,7 @@ struct big_model {
   sw::variable_list variables() { return sw::variables({{"weights", weights}}); }
 };
 
-/// The worst of `count` ticks of 1 ms, in seconds.
+/// Returns the largest delay of `count` ticks of 1 ms, in seconds.
 asio::awaitable<double> worst_lateness(int count) {
   double worst = 0;
   asio::steady_timer timer(co_await asio::this_coro::executor);
@@ -155,7 +156,7 @@ lateness worst_beside_training(asio::io_context& loop, std::int64_t mebibytes, i
   return {worst, session.metrics().saves};
 }
 
-/// `state.range(0)`: MiB of the model; `state.range(1)`: ticks of the timer.
+/// Measures the delay of a timer. `state.range(0)`: MiB of the model; `state.range(1)`: ticks of the timer.
 void worst_lateness_of_a_timer(benchmark::State& state) {
   const auto ticks = static_cast<int>(state.range(1));
   asio::io_context loop;

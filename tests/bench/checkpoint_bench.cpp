@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a checkpoint costs: the save against a plain write and fsync of the same bytes, and the stall of the step (the
-// capture of a snapshot) against one memcpy. Both in pairs, alternating, in one run; `ratio` is that of the medians.
+// The cost of a checkpoint: a save compared with a plain write and fsync of the same bytes, and the stall of the step
+// (the capture of a snapshot) compared with one memcpy. Both are measured in alternating pairs in one run; `ratio` is
+// the ratio of the medians.
 #include "bench/paired.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -30,7 +31,7 @@ namespace {
 /// A model of this many bytes in eight variables.
 struct model {
   std::vector<std::vector<float>> layers;
-  std::vector<float> flat;  // the same bytes in one piece
+  std::vector<float> flat;  // the same number of bytes in one piece
 
   explicit model(std::size_t bytes) : layers(8, std::vector<float>(bytes / 8 / sizeof(float))), flat(bytes / sizeof(float)) {
     float value = 0;
@@ -57,8 +58,8 @@ void write_plainly(const std::string& path, std::span<const float> values) {
   if (::fsync(file) != 0 || ::close(file) != 0) { std::abort(); }
 }
 
-// The whole save: checksums, data, index, state file, each synced, until it is durable. Deleting the older checkpoint
-// comes after that, and is not in the ratio, as that of the plain file is not; `deleting_ms` tells it.
+// Measures a complete save until it is durable: checksums, data, index, state file, each synced. The later deletion of
+// the older checkpoint is not part of the ratio, nor is that of the plain file; `deleting_ms` reports it.
 void save_against_write_and_fsync(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
   const temporary_directory directory;
@@ -81,12 +82,12 @@ void save_against_write_and_fsync(benchmark::State& state) {
   save();
   write();
   const auto times = run_pairs(state, "write_fsync", save, write);
-  state.counters["ratio"] = times.theirs / times.ours;  // of the rates
+  state.counters["ratio"] = times.theirs / times.ours;  // ratio of the rates
   state.counters["deleting_ms"] = median(deleting) * 1e3;
 }
 BENCHMARK(save_against_write_and_fsync)->ArgName("MiB")->Arg(256)->Arg(16)->Iterations(9)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-// What the step waits for when a save is due and a buffer is free.
+// Measures the time for which a due save blocks the step while a buffer is free.
 void stall_against_memcpy(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
   model trained(bytes);
@@ -110,7 +111,7 @@ void stall_against_memcpy(benchmark::State& state) {
 }
 BENCHMARK(stall_against_memcpy)->ArgName("MiB")->Arg(16)->Arg(64)->Arg(256)->Iterations(31)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-// Reading back: verify and restore, everything in the page cache.
+// Measures verification and restore with all files in the page cache.
 void restore_newest(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
   const temporary_directory directory;

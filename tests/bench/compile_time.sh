@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# compile_time.sh [RUNS]: the processor time that README's program takes to compile at -O0, beside an empty one that includes
-# <torch/torch.h>, where LibTorch is installed, and beside <stepwell/async.hpp>: medians of RUNS (5) alternated compilations. Then, by
-# clang 19 where it is installed, which headers that time goes to.
+# compile_time.sh [RUNS]: measures the processor time to compile README's program at -O0, compared with an empty program
+# that includes <torch/torch.h> (if LibTorch is installed) and with one that includes <stepwell/async.hpp>. Prints the
+# medians of RUNS (5) alternating compilations. Then, if clang 19 is installed, prints the headers that take this time.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 runs=${1:-5}
@@ -19,7 +19,7 @@ for torch in /usr/include/torch/csrc/api/include ${TORCH_INCLUDE:-}; do
   [ ! -f "$torch/torch/torch.h" ] || { programs="$programs torch"; torch_flags="-isystem $torch"; }
 done
 
-# seconds PROGRAM: user and system time of one compilation.
+# seconds PROGRAM: prints the user and system time of one compilation.
 seconds() {
   local TIMEFORMAT='%U %S'
   { time "${CXX:-g++}" -std=c++20 -O0 -I"$root/src" ${torch_flags:-} -c "$1.cpp" -o "$1.o" 2>"$1.log"; } 2>&1 | awk '{ print $1 + $2 }'
@@ -38,7 +38,8 @@ fi
 
 command -v clang++-19 >/dev/null || exit 0
 clang++-19 -std=c++20 -O0 -ftime-trace -ftime-trace-granularity=1000 -I"$root/src" -c quick_start.cpp -o traced.o
-# In the trace each header's "b" is followed by its "e". Headers lie inside those that include them.
+# In the trace each header's "b" is followed by its "e". Included headers are nested inside the headers that include
+# them.
 tr '{' '\n' <traced.json | awk -F'"' '
   /"name":"Source"/ { match($0, /"ts":[0-9]+/); at = substr($0, RSTART + 5, RLENGTH - 5) }
   /"name":"Source"/ && /"ph":"b"/ { begun = at; next }

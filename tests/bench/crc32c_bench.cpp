@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every path of crc32c this machine can run, against the table that takes one byte a look-up.
+// Every crc32c implementation that this machine supports, compared with a table with one byte per look-up.
 #include "bench/paired.hpp"
 
 #include <stepwell/kernel/detail/crc32c.hpp>
@@ -59,7 +59,7 @@ const bool is_registered = [] {
   return true;
 }();
 
-/// The path this machine takes and the table, over 64 KiB, in turns.
+/// Measures the selected implementation and the table over 64 KiB, alternating.
 void best_path_against_one_byte_table(benchmark::State& state) {
   const std::vector<std::byte> bytes(64 << 10, std::byte{0x5A});
   const auto time_of = [&](const auto& checksum, int rounds) {

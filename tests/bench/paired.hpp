@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two things measured in pairs, taking turns in one run, so that a busy machine slows both; `ratio` is that of the medians.
+// Measures two actions in alternating pairs in one run, so that other load on the machine slows both. `ratio` is the
+// ratio of the medians.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -20,19 +21,20 @@ namespace stepwell::bench {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// @pre Not empty.
+/// Returns the median. @pre `values` is not empty.
 [[nodiscard]] inline double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
   return values[values.size() / 2];
 }
 
-/// Median times of both, in seconds.
+/// The median times of both actions, in seconds.
 struct pair_of_times {
   double ours;
   double theirs;
 };
 
-/// Runs both, alternating who is first; each tells the seconds it took. Ours is the time reported.
+/// Runs both actions and alternates the order. Each returns its time in seconds. The time of `ours` is the reported
+/// one.
 inline pair_of_times run_pairs(benchmark::State& state, const char* theirs_name, const std::function<double()>& ours,
                                const std::function<double()>& theirs) {
   std::vector<double> our_times;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many recoveries in a row: the last tenth should cost what the first did. One a step, which then goes on.
+// Many recoveries in a row, one for each step. The last tenth should cost the same as the first tenth.
 #include "bench/paired.hpp"
 #include "support/failing_model.hpp"
 #include "support/temporary_directory.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 namespace sw = stepwell;
 
-/// Fails before every step, and tells how long each took.
+/// Makes the model fail before every step. Returns the time of each step, including its recovery.
 template<class Session>
 std::vector<double> times_of(Session& session, sw::test::failing_model& model, std::size_t recoveries) {
   sw::test::recovering_source source;
@@ -54,7 +54,8 @@ void recoveries_of_a_session(benchmark::State& state) {
 }
 BENCHMARK(recoveries_of_a_session)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-/// Each from the checkpoint of the step before, which it waits for: not synced, so that the disk is not what is measured.
+/// Measures recoveries from the checkpoint of the previous step, including the wait for its save. The files are not
+/// synced, so that the disk does not affect the result.
 void recoveries_from_checkpoints(benchmark::State& state) {
   for (auto _ : state) {
     const sw::test::temporary_directory directory;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session costs a step: nanoseconds over the bare call. The model itself takes about one.
+// The cost of a session for each step: nanoseconds more than the bare call. The model itself takes about one
+// nanosecond.
 #include "bench/paired.hpp"
 #include "support/idle_hooks.hpp"
 
@@ -45,7 +46,7 @@ void steps_with_six_idle_hooks(benchmark::State& state) {
 }
 BENCHMARK(steps_with_six_idle_hooks);
 
-/// A million runs through six idle hooks and a million bare steps, in turns.
+/// Measures a million runs with six idle hooks and a million bare steps, alternating.
 void six_idle_hooks_against_bare_loop(benchmark::State& state) {
   constexpr int steps = 1'000'000;
   sw::test::tiny_model model;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an event costs the step, and how fast events reach the file: producer and writing task together.
+// The cost of an event for the step, and the throughput of events to the file, with producer and writing task together.
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/summary/writer.hpp>
@@ -28,7 +28,7 @@ summary::writer_options options_of(benchmark::State& state) {
 
 void label(benchmark::State& state) { state.SetLabel(state.range(0) == 0 ? "simple_value" : "tensor"); }
 
-// A million scalars, from the first call until `close` has returned: all of them written and synced.
+// Measures a million scalars from the first call until `close` has returned, when all of them are written and synced.
 void scalars_reach_the_file(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) {
     state.PauseTiming();
@@ -48,7 +48,7 @@ void scalars_reach_the_file(benchmark::State& state) {
 }
 BENCHMARK(scalars_reach_the_file)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
 
-// One scalar as a step sees it.
+// Measures one scalar from the point of view of the step.
 void one_scalar(benchmark::State& state) {
   const temporary_directory directory;
   summary::writer writer(directory.path(), options_of(state));
@@ -76,7 +76,7 @@ void one_image(benchmark::State& state) {
   summary::writer writer(directory.path(), options_of(state));
   std::vector<std::byte> pixels(256 * 256 * 3);
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    pixels[i] = static_cast<std::byte>(i / 768 + i % 768 / 3 + i * 2654435761U % 8);  // smooth, with a little noise
+    pixels[i] = static_cast<std::byte>(i / 768 + i % 768 / 3 + i * 2654435761U % 8);  // smooth with a little noise
   }
   std::int64_t step = 0;
   for ([[maybe_unused]] auto _ : state) { writer.add_image("picture", {pixels, 256, 256, 3}, ++step); }

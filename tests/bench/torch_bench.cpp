@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a monitored session adds to a LibTorch training step: the example's network on one thread, with the hooks of a usual run,
-// and checkpoints no more often than every few seconds, against the bare loop over the same batches, step by step in turns.
+// The cost that a monitored session adds to a LibTorch training step: the example's network on one thread, with the
+// hooks of a usual run and checkpoints every 10 s, compared with the bare loop over the same batches, in alternating
+// steps.
 //
-// Processor time, of all threads of the process: a step takes milliseconds, and whoever else has the processor meanwhile does not count.
+// The benchmark measures the processor time of all threads of the process. A step takes milliseconds, and other
+// processes do not count.
 #include "bench/paired.hpp"
 #include "convnet.hpp"
 #include "support/temporary_directory.hpp"
@@ -49,7 +51,7 @@ void monitored_convnet_against_bare_loop(benchmark::State& state) {
                                      sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 100},
                                                             sw::summary::scalar("loss", &convnet::trainee::result::loss)});
   auto all = session.steps(batches);
-  auto next = all.begin();  // the first step, and with it what is made once
+  auto next = all.begin();  // the first step, including all one-time work
   bare.step(*same_batches.peek());
   same_batches.advance();
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DCOMPILER=... -DINCLUDES=... -DDEFINITIONS=... -DSOURCE=... -P expect_refusal.cmake
-# Passes when SOURCE does not compile, and the compiler's output holds the text its first line promises.
+# Passes if SOURCE does not compile and the compiler's output contains the text of SOURCE's first line.
 
 function(fail text)
-  message("${text}")  # by itself: FATAL_ERROR breaks long lines
+  message("${text}")  # printed separately, because FATAL_ERROR breaks long lines
   message(FATAL_ERROR "not as promised")
 endfunction()
 
 file(READ ${SOURCE} text LIMIT 1000)
-string(REGEX MATCH "^[^\n]*" first_line "${text}")  # file(STRINGS) would alter a semicolon
+string(REGEX MATCH "^[^\n]*" first_line "${text}")  # file(STRINGS) would change a semicolon
 if(NOT first_line MATCHES "^// expect: (.+)$")
   fail("${SOURCE}: its first line must be \"// expect: TEXT\"")
 endif()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the scripts of this folder share. They are given -DSOURCE (of this tree), -DWORK (a directory of their own), -DCOMPILER,
-# -DGENERATOR and -DLAUNCHER.
+# Functions of the scripts in this folder. The scripts are called with -DSOURCE (this tree), -DWORK (a separate
+# directory), -DCOMPILER, -DGENERATOR and -DLAUNCHER.
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -14,14 +14,15 @@ endif()
 set(project ${CMAKE_CURRENT_LIST_DIR}/${PROJECT})
 set(common -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
 
-# run_consumer(PROGRAM): in a directory of its own, from the beginning.
+# run_consumer(PROGRAM): runs the program in a new, empty directory.
 function(run_consumer program)
   file(REMOVE_RECURSE ${WORK}/run)
   file(MAKE_DIRECTORY ${WORK}/run)
   run(${program} WORKING_DIRECTORY ${WORK}/run)
 endfunction()
 
-# check_installed(PREFIX): all public headers lie there, and nothing that was generated or is ours alone; the tool runs.
+# check_installed(PREFIX): checks that exactly the public headers are installed (no generated or private ones), and that
+# the tool runs.
 function(check_installed prefix)
   include(${SOURCE}/src/headers.cmake)
   if(EXISTS ${prefix}/include/stepwell/eigen)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPREFIX=directory ... -P every_header_twice.cmake
-# Two translation units that include every public header make one program; and so they do without run-time type information.
+# Links two translation units that include every public header into one program. One of them is compiled without
+# run-time type information.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 include(${SOURCE}/src/headers.cmake)
 

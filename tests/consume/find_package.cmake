@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPREFIX=directory [-DFLAGS=flags] [-DOTHER_COMPILER=name] ... -P find_package.cmake
-# A program of two translation units against what is installed below PREFIX, and nothing else.
+# Builds and runs a program of two translation units that uses only the installation below PREFIX.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 if(OTHER_COMPILER)

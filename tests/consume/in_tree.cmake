@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPREFIX=directory ... -P in_tree.cmake
-# The library, shared, as a part of the consumer's tree: by add_subdirectory, then by FetchContent, which finds it built; then
-# installed with that tree below PREFIX.
+# Builds the shared library as a part of the consumer's tree: by add_subdirectory, then by FetchContent, which reuses
+# the built library. Then installs the tree below PREFIX.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 set(tree ${WORK}/build)
@@ -13,7 +13,7 @@ foreach(way IN ITEMS add_subdirectory FetchContent)
   run_consumer(${tree}/consumer)
 endforeach()
 
-# Of ours only the library is a part of it: no tests, tool or examples, unless they are asked for.
+# The consumer's tree contains only the library. Tests, tool and examples are built only on request.
 run(${CMAKE_CTEST_COMMAND} --test-dir ${tree} --no-tests=ignore --quiet)
 foreach(ours IN ITEMS src/tool tests examples)
   if(EXISTS ${tree}/_deps/stepwell-build/${ours})

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPREFIX=directory ... -P pkg_config.cmake
-# One command line, with what pkg-config says of the library installed below PREFIX; --static if that is a static one.
+# Compiles and links with the output of pkg-config for the library installed below PREFIX. Uses --static if the library
+# is static.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 find_program(PKG_CONFIG NAMES pkg-config pkgconf)
@@ -18,7 +19,7 @@ if(archive)
   set(static --static)
 endif()
 
-# ask(VARIABLE OPTION...): the words of pkg-config's answer.
+# ask(VARIABLE OPTION...): sets VARIABLE to the words of pkg-config's output.
 function(ask variable)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${place} ${PKG_CONFIG} ${static} ${ARGN} stepwell
     OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPREFIX=directory ... -P stranger.cmake
-# A stranger's program against what is installed below PREFIX: stopped, killed and started again it ends as when left alone,
-# in the step at which its own hook stops it, with the same numbers in that hook and the same bits in the model.
+# Builds an independent program with the installation below PREFIX. A run that is stopped, killed and restarted must end
+# like an undisturbed run: at the step where its own hook stops it, with the same numbers in that hook and the same bits
+# in the model.
 set(PROJECT stranger)
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
-# factorise(EXIT_CODE OUTPUT ARGUMENT...): one run; what it printed goes into the variable OUTPUT.
+# factorise(EXIT_CODE OUTPUT ARGUMENT...): runs the program once and sets OUTPUT to its output.
 function(factorise exit_code output)
   execute_process(COMMAND ${WORK}/build/factorise ${ARGN} WORKING_DIRECTORY ${WORK} RESULT_VARIABLE ended OUTPUT_VARIABLE printed)
   message("factorise ${ARGN}: ended with ${ended}\n${printed}")

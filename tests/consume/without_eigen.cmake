@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPREFIX=directory ... -P without_eigen.cmake
-# What is installed below PREFIX has no adapter, and says so when it is asked for one.
+# Checks that an installation without the adapter below PREFIX gives a clear error when the adapter is requested.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 file(REMOVE_RECURSE ${WORK})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # extract_programs(PAGE ROOT DIRECTORY VARIABLE): writes the n-th program of PAGE, a Markdown file below ROOT, to
-# DIRECTORY/PAGE_n.cpp, sets VARIABLE to these files, and has CMake look again when the page changes.
+# DIRECTORY/PAGE_n.cpp and sets VARIABLE to these files. CMake configures again when the page changes.
 function(extract_programs page root directory variable)
   cmake_path(RELATIVE_PATH page BASE_DIRECTORY ${root} OUTPUT_VARIABLE shown)
   string(REGEX REPLACE "\\.md$" "" name ${shown})
@@ -15,12 +15,12 @@ function(extract_programs page root directory variable)
   string(FIND "${rest}" "${fence}cpp\n" begin)
   while(NOT begin EQUAL -1)
     string(SUBSTRING "${rest}" ${begin} -1 rest)
-    string(SUBSTRING "${rest}" 7 -1 rest)  # past the fence, the new line included
+    string(SUBSTRING "${rest}" 7 -1 rest)  # past the fence and its line break
     string(FIND "${rest}" "${fence}" end)
     string(SUBSTRING "${rest}" 0 ${end} code)
     string(SUBSTRING "${rest}" ${end} -1 rest)
     string(SUBSTRING "${rest}" 4 -1 rest)
-    if(code MATCHES "(^|\n)int main\\(" AND NOT code MATCHES "\nimport ")  # importers are for another build: tests/module
+    if(code MATCHES "(^|\n)int main\\(" AND NOT code MATCHES "\nimport ")  # tests/module builds programs that import
       math(EXPR count "${count} + 1")
       file(CONFIGURE OUTPUT ${directory}/${name}_${count}.cpp CONTENT "// The program of ${shown}.\n@code@\n" @ONLY)
       list(APPEND found ${directory}/${name}_${count}.cpp)

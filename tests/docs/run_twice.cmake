@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DPROGRAM=... -DDIRECTORY=dir -P run_twice.cmake
-# Runs the program in `dir`, emptied before, and again. Both must succeed, and the second must say what the first said and
-# leave the same files of checkpoints, byte for byte: a run that is at its end does no further step (decision D-6).
+# Runs the program twice in `dir`, which is empty at the start. Both runs must succeed, print the same output and leave
+# identical checkpoint files: a run that has reached its end makes no further step (decision D-6).
 cmake_minimum_required(VERSION 3.25)
 
-# run(VARIABLE): what the program printed, and the checkpoints it left.
+# run(VARIABLE): sets VARIABLE to the output of the program and the checksums of its checkpoints.
 function(run variable)
   execute_process(COMMAND ${PROGRAM} WORKING_DIRECTORY ${DIRECTORY} OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
   file(GLOB_RECURSE files ${DIRECTORY}/*.index ${DIRECTORY}/*.data-*)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A saver is killed, or loses power, at every single operation; a checkpoint is damaged at every single bit and cut at
-// every length. What is left must restore to exactly what was saved, or be an error.
+// Tests of a saver that is killed or loses power at every single operation, and of a checkpoint that is damaged at
+// every single bit and cut at every length. A restore must give exactly the saved state or an error.
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
 #include "support/file_text.hpp"
@@ -31,7 +31,7 @@ namespace {
 
 enum class end { crash, power_cut };
 
-/// A step, and what is saved as it: the values of that step, or, where training was rolled back, others.
+/// A step and its saved content: the values of that step, or of another step after a rollback.
 struct save_of {
   std::int64_t step;
   std::int64_t content;
@@ -49,13 +49,13 @@ sw::saver_options options_with(std::shared_ptr<sw::io::file_system> files, int m
   return {.max_to_keep = max_to_keep, .shards = shards, .file_system = std::move(files)};
 }
 
-/// Returns when older ones past keeping are gone, too.
+/// Saves `taken`. Returns after the retention has also removed old checkpoints.
 void save_and_settle(sw::saver& saver, sw::snapshot taken) {
   saver.save_and_wait(std::move(taken));
   saver.drain();
 }
 
-/// Saves these steps, one after another, until done or dead; true if all were saved.
+/// Saves these steps in order until a failure. Returns true if all were saved.
 bool try_to_save(const std::string& directory, const std::shared_ptr<sw::io::file_system>& files, int max_to_keep,
                  const std::vector<save_of>& saves, int shards = 1) {
   try {
@@ -65,7 +65,8 @@ bool try_to_save(const std::string& directory, const std::shared_ptr<sw::io::fil
   } catch (const sw::error&) { return false; }
 }
 
-/// What stands between two runs: whole, listed and swept.
+/// Checks a restart: the newest checkpoint is complete and acceptable, all views agree, temporary files are removed,
+/// and later saves and retention work.
 void check_after_restart(const std::string& directory, const std::set<std::int64_t>& acceptable, int max_to_keep, std::int64_t next) {
   sw::saver saver(directory, options_with(sw::test::fast_faulty_files(), max_to_keep));
   const auto newest = saver.restore_newest();
@@ -75,20 +76,20 @@ void check_after_restart(const std::string& directory, const std::set<std::int64
   CHECK(sw::latest_checkpoint(directory) == (newest ? std::optional(newest->prefix()) : std::nullopt));  // all views agree
   CHECK(names_in(directory).find(".tmp-") == std::string::npos);
   for (int i = 0; i <= max_to_keep; ++i) { save_and_settle(saver, toy_snapshot(next + i)); }
-  std::string kept = newest ? std::to_string(*newest->step()) : "";  // restored from, so never deleted
+  std::string kept = newest ? std::to_string(*newest->step()) : "";  // the restored checkpoint is never deleted
   for (int i = 1; i <= max_to_keep; ++i) { kept += (kept.empty() ? "" : " ") + std::to_string(next + i); }
-  CHECK(steps_in(directory) == kept);  // nothing has been forgotten on disk
+  CHECK(steps_in(directory) == kept);  // the retention knows every checkpoint on disk
 }
 
 struct scenario {
-  std::vector<save_of> before;     // saved in peace
-  std::vector<save_of> under_way;  // saved until the end
+  std::vector<save_of> before;     // saved without a fault
+  std::vector<save_of> under_way;  // saved until the fault
   int max_to_keep;
-  std::set<std::int64_t> acceptable;  // what may be restored afterwards; -1: nothing
+  std::set<std::int64_t> acceptable;  // steps that a restore may return; -1: no checkpoint
   int shards = 1;
 };
 
-/// Runs a scenario with the end at every operation; the number of operations it takes.
+/// Runs the scenario once with the fault at each operation. Returns the number of operations.
 std::uint64_t sweep(const scenario& play, end how) {
   for (std::uint64_t number = 1;; ++number) {
     CAPTURE(number);
@@ -110,7 +111,7 @@ std::string flipped(std::string bytes, std::size_t bit) {
   return bytes;
 }
 
-/// Steps 1 and 2 saved; what restores, or -1 for data loss.
+/// A directory with saved steps 1 and 2. Its restore returns the step, or -1 for data loss.
 struct pair_of_checkpoints {
   temporary_directory directory;
   std::string data = directory / "model.ckpt-2.data-00000-of-00001";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// crafted_files COUNT [SEED [FIRST]]: makes COUNT run directories in which one file is crafted, and reads each with everything
-// that reads such files, in a child process with at most 1 GB of address space. A case fails that crashes, takes more than 10 s of
-// processor time, throws what is no stepwell::error, shows control bytes, does not find the checkpoint that is good, or takes more
-// memory than 64 MiB and four times the size of the index and the model's variables. The seed is printed; one case is repeated by
-// its number: crafted_files 1 SEED NUMBER.
+// crafted_files COUNT [SEED [FIRST]]: makes COUNT run directories with one crafted file each, and reads each directory
+// with all readers of such files in a child process with at most 1 GB of address space. A case fails if it crashes,
+// takes more than 10 s of processor time, throws an exception that is not a stepwell::error, prints control bytes, does
+// not find the good checkpoint, or takes more memory than 64 MiB plus four times the size of the largest index plus the
+// size of the model's variables. The program prints the seed. This command repeats one case: crafted_files 1 SEED
+// NUMBER.
 #include "fault/crafted/cases.hpp"
 #include "fault/crafted/counted_memory.hpp"
 #include "fault/crafted/good_run.hpp"
@@ -30,18 +31,18 @@ namespace fs = std::filesystem;
 namespace test = stepwell::test;
 using file_map = std::map<std::string, std::string>;
 
-constexpr std::uint64_t batch = 100;       // cases of one child
-constexpr double most_seconds = 10;        // of processor time, so that a machine with other work does not count
-constexpr int most_blocked_seconds = 300;  // of time on the clock: a busy machine gives a case a few percent of it
+constexpr std::uint64_t batch = 100;       // cases per child process
+constexpr double most_seconds = 10;        // processor time, so that other work on the machine does not count
+constexpr int most_blocked_seconds = 300;  // wall-clock time: on a busy machine a case gets a few percent of it
 constexpr ::rlim_t most_address_space = ::rlim_t{1} << 30;
 constexpr std::size_t base_memory = std::size_t{64} << 20;
 
-/// What a child reports of one case, as one line in a pipe.
+/// A child's report on one case, one line in a pipe.
 struct report {
   std::uint64_t number = 0;
   double elapsed = 0;
-  std::size_t memory = 0;  ///< above what the rule allows besides the 64 MiB
-  bool is_done = false;    ///< false: the case begins
+  std::size_t memory = 0;  ///< bytes above the limit without its constant 64 MiB
+  bool is_done = false;    ///< false: the case has begun
 };
 
 std::uintmax_t index_bytes(const std::string& directory) {
@@ -59,7 +60,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-/// Runs one case. Returns what it did wrong, and fills in the report.
+/// Runs one case and fills in the report. Returns a description of its failure.
 std::string run_case(const std::string& directory, const file_map& good, std::uint64_t seed, report& of) {
   fs::create_directory(directory);
   const auto what = test::write_crafted_case(directory, good, seed, of.number);
@@ -100,7 +101,7 @@ struct totals {
   std::size_t most_memory = 0;
 };
 
-/// Reads a child's reports until it ends or is too slow. Returns the number of the case after the last that was begun.
+/// Reads a child's reports until the child ends or exceeds its time. Returns the number after the last case that began.
 std::uint64_t watch(int from, ::pid_t child, std::uint64_t first, totals& sums) {
   report last{.number = first, .is_done = true};
   std::uint64_t next = first;
@@ -141,7 +142,7 @@ std::uint64_t run_batch(const std::string& directory, const file_map& good, std:
   return std::max(next, first + 1);
 }
 
-/// In a process of its own: the threads of the library's pool do not survive a fork.
+/// Runs in a separate process, because the threads of the library's pool do not survive a fork.
 file_map make_good_run(const std::string& directory) {
   fs::create_directory(directory);
   const auto child = ::fork();

@@ -26,7 +26,7 @@ bool refuses_later = false;
 
 std::atomic<std::uint64_t>& count_of(resource which) { return counts[static_cast<std::size_t>(which)]; }
 
-/// Counts one request for `which`; true if it must fail.
+/// Counts one request for `which`. Returns true if the request must fail.
 bool must_fail(resource which) {
   if (!is_counting) { return false; }
   const auto number = ++count_of(which);
@@ -36,13 +36,13 @@ bool must_fail(resource which) {
   return true;
 }
 
-/// The function `name` of the C library.
+/// Returns the function `name` of the C library.
 template<class Function>
 Function* next(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-/// Calls the C library's function `name`, unless the descriptor that it returns is to be refused.
+/// Calls the function `name` of the C library, or fails with EMFILE if this descriptor must be refused.
 template<class Result, class... Args>
 Result descriptor_from(const char* name, Result none, Args... args) {
   if (must_fail(resource::descriptors)) {
@@ -93,7 +93,7 @@ using stepwell::test::resource;
 
 extern "C" {
 
-// The sanitizers' own version of pthread_create, where there is one: they must know all threads.
+// The sanitizers' version of pthread_create, if there is one. Sanitizers must see all threads.
 int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) __attribute__((weak));
 
 int pthread_create(pthread_t* made, const pthread_attr_t* how, void* (*run)(void*), void* with) {
@@ -137,7 +137,7 @@ int epoll_create1(int flags) noexcept { return descriptor_from("epoll_create1", 
 int timerfd_create(int which, int flags) noexcept { return descriptor_from("timerfd_create", -1, which, flags); }
 int socket(int domain, int type, int protocol) noexcept { return descriptor_from("socket", -1, domain, type, protocol); }
 
-// No fault sweep cuts the power, so the disk is not waited for.
+// No fault sweep simulates a power loss, so these functions do not wait for the disk.
 int fsync(int /*descriptor*/) { return 0; }
 int fdatasync(int /*descriptor*/) { return 0; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the system refuse threads, descriptors or memory on request. Linked only into programs that a fault sweep starts: it
-// replaces the functions of the C library that make them, and the operators new.
+// Makes requests for threads, descriptors or memory fail on demand. Linked only into programs that a fault sweep
+// starts, because it replaces functions of the C library and the operators new.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stepwell::test {
 
-/// A resource that can be counted and refused.
+/// A resource whose requests can be counted and made to fail.
 enum class resource {
   threads,      ///< `pthread_create`
   descriptors,  ///< `open` and the other functions that return a new descriptor
@@ -17,11 +17,11 @@ enum class resource {
 };
 inline constexpr std::uint64_t large_allocation = std::uint64_t{1} << 20;
 
-/// Counts the requests for each resource from here on and refuses the request number `first` (from 1) for `which`; with
-/// `and_all_later` also each request after it. A `first` of 0 refuses nothing.
+/// Counts the requests for each resource from now on. Makes request number `first` (from 1) for `which` fail; with
+/// `and_all_later` also every later one. If `first` is 0, no request fails.
 void refuse(resource which, std::uint64_t first, bool and_all_later);
 
-/// Stops counting and refusing; returns true if a request was refused.
+/// Ends the counting and the failures. Returns true if a request has failed.
 bool refuse_no_more();
 
 /// Returns the number of requests for `which` since `refuse` was called.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that a session calls fails once, in each of four ways, in sessions that recover and in sessions that do not,
-// in single runs and in loops. What happens next is one table, here and in docs/how_to/when-things-fail.md.
+// Makes every function that a session calls fail once, in each of four ways, in sessions with and without recovery, in
+// single runs and in loops. One table, here and in docs/how_to/when-things-fail.md, lists the expected result.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
@@ -62,17 +62,17 @@ const std::vector<row> matrix = {
     {"closing the raw session", close_, logged, logged, logged, logged},
 };
 
-/// One cell: what fails, how, where.
+/// One cell of the table: the function, the failure and the circumstances.
 struct cell {
   row what;
   std::exception_ptr failure;
   std::string expected;
   bool recovers;
   bool is_loop;
-  bool in_recovery;  // what makes a session fails when it is made anew
+  bool in_recovery;  // the creation fails in a recovery instead of at the start
 };
 
-/// Throws once it is armed, at its place, once.
+/// A trap that throws once at its place after it has been armed.
 struct trap {
   std::string place;
   std::exception_ptr failure;
@@ -161,9 +161,9 @@ struct matrix_creator {
 constexpr std::int64_t saved_step = 3;
 constexpr std::int64_t steps_to_do = 4;
 
-/// What became of one session.
+/// The result of one session.
 struct ending {
-  std::string out_of;  // which call threw; empty: none
+  std::string out_of;  // the call that threw; empty if none
   std::exception_ptr failure;
   bool is_done = false;
   sw::stop_reason why;
@@ -177,7 +177,7 @@ public:
     trap_.place = given.what.what;
     trap_.failure = given.failure;
     trap_.is_armed = given.what.out_of == ctor && !given.in_recovery;
-    // Something has to fail first, so that on_error is told, or a recovery makes a session or moves a source.
+    // A first failure calls on_error, or starts a recovery that creates a session or moves a source.
     const bool fails_first = given.in_recovery || trap_.place == "a hook's `on_error`" || trap_.place == "a source's `seek` in a recovery";
     model_.before = [this, times = fails_first ? 1 : 0, number = 0](std::int64_t) mutable {
       if (++number == 2) { trap_.is_armed = true; }
@@ -246,7 +246,8 @@ private:
   }
 
   void end(const std::string& call) {
-    // One failure comes out once; but without recovery a thread's ends its loop, too, before `close` throws it (SING-4).
+    // A failure is thrown once. Without recovery, a thread's failure also ends its loop before `close` throws it.
+    // (contract SING-4)
     CHECK((ending_.out_of.empty() || (trap_.place == "a thread of the session" && ending_.failure == std::current_exception())));
     ending_.out_of = call;
     ending_.failure = std::current_exception();
@@ -278,7 +279,7 @@ private:
   ending ending_;
 };
 
-/// A directory with one checkpoint to find.
+/// Returns a directory that contains one checkpoint.
 std::string directory_with_checkpoint(const temporary_directory& directory) {
   adding_model model;
   matrix_hook hook{nullptr};
@@ -316,11 +317,11 @@ void check(const cell& given, const std::string& found_in) {
     CHECK(seen.failure != given.failure);
     CHECK(seen.is_done == (given.recovers || given.what.out_of == close_));
   }
-  // What began a recovery is not lost either, whatever came of it.
+  // The failure that started a recovery is logged, independent of the result of the recovery.
   if (needs_first) { CHECK(log.contains(sw::log_level::warning, experiment::first_failure)); }
 }
 
-/// The lines of the table on the page.
+/// Returns the lines of the table on the page.
 std::vector<row> table_of(const std::string& page) {
   std::vector<row> found;
   std::stringstream text(page);
@@ -354,7 +355,7 @@ TEST_CASE("REC-3 CLOSE-2 CLOSE-5 D-18 whatever fails, in whatever way: what happ
                          {std::make_exception_ptr(sw::out_of_range_error("the fault")), what.end_of_data, what.end_of_data},
                          {std::make_exception_ptr(sw::unknown_error("the fault")), what.other, what.other}}) {
     for (const bool is_loop : {false, true}) {
-      if (is_of_source && !is_loop) { continue; }  // runs know no source
+      if (is_of_source && !is_loop) { continue; }  // single runs have no source
       for (const bool recovers : {true, false}) {
         if (!recovers && (only_anew || what.what.ends_with("in a recovery"))) { continue; }
         if (!only_anew) { check({what, failure, recovers ? recovered : unrecovered, recovers, is_loop, false}, found_in); }

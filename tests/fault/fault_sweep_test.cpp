@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every request for a thread, a descriptor and a large allocation is refused once, in a process of its own.
+// Refuses each request for a thread, a descriptor and a large allocation once, in separate processes.
 #include "support/catch.hpp"
 #include "support/child_process.hpp"
 #include "support/temporary_directory.hpp"
@@ -16,15 +16,15 @@ using stepwell::test::temporary_directory;
 
 namespace {
 
-/// What `live_under_faults` said.
+/// The output of `live_under_faults`.
 struct report {
   std::string how;
   std::uint64_t threads = 0;
   std::uint64_t descriptors = 0;
   std::uint64_t memory = 0;
-  std::uint64_t open = 0;  // descriptors at the end
+  std::uint64_t open = 0;  // descriptors open at the end
   std::string text;
-  int status = 0;  // as of waitpid
+  int status = 0;  // of waitpid
 };
 
 report live(const std::string& scenario, const std::string& resource, std::uint64_t first, bool and_all_later) {
@@ -44,7 +44,7 @@ std::uint64_t requests_in(const report& said, const std::string& resource) {
   return resource == "descriptors" ? said.descriptors : said.memory;
 }
 
-/// A scenario without faults, once for each test.
+/// Runs a scenario without faults, once for each test.
 report undisturbed(const std::string& scenario) {
   const auto said = live(scenario, "threads", 0, false);
   INFO(scenario << ": " << said.how << said.text);
@@ -53,8 +53,8 @@ report undisturbed(const std::string& scenario) {
   return said;
 }
 
-/// Refuses each request for `resource`, or every `stride`th: that one alone, and that one with all later ones. Returns how many
-/// runs ended with an error.
+/// Refuses each `stride`th request for `resource`: once that request alone, once with all later ones. Returns the
+/// number of runs that ended with an error.
 int sweep(const std::string& scenario, const std::string& resource, const report& expected, std::uint64_t stride = 1) {
   int errors = 0;
   for (std::uint64_t number = 1; number <= requests_in(expected, resource); number += stride) {
@@ -62,10 +62,10 @@ int sweep(const std::string& scenario, const std::string& resource, const report
       const auto said = live(scenario, resource, number, and_all_later);
       INFO(scenario << " " << resource << " " << number << (and_all_later ? " always" : " once"));
       INFO("status " << said.status << ", said: " << said.how << said.text);
-      CHECK(WIFEXITED(said.status));  // else a crash, or SIGALRM: a hang
-      CHECK((said.status == 0));      // else another exception, no next start, or a leak
+      CHECK(WIFEXITED(said.status));  // otherwise a crash, or SIGALRM after a hang
+      CHECK((said.status == 0));      // otherwise another exception, a failed next start, or a leak
       CHECK((said.how == "done" || said.how == "error"));
-      CHECK(said.open == expected.open);  // no descriptor is left open
+      CHECK(said.open == expected.open);  // no descriptor has leaked
       errors += said.how == "error" ? 1 : 0;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hold_directory DIRECTORY: a process that trains in a directory, says so, and goes on until its input ends.
-// Ends with 3 and the reason on its output where the directory is refused.
+// hold_directory DIRECTORY: trains in a directory, prints "holding", and keeps the directory until its input ends. If
+// another process holds the directory, it prints the reason and exits with code 3.
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>

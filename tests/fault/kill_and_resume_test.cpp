@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main job, killed and started again until it ends, must end as one that was never disturbed.
+// Kills and restarts examples/digits until it ends. The result must be the same as without kills.
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using stepwell::test::temporary_directory;
 
-/// One start of the digits program; without `data` it makes its own in the run directory.
+/// One run of the digits program. Without `data`, it renders its data into the run directory.
 class digits_process {
 public:
   digits_process(const std::string& data, const std::string& run_dir) : output_(run_dir + ".out") {
@@ -52,7 +52,7 @@ public:
 
   void kill() const { ::kill(id_, SIGKILL); }
 
-  /// The last line, if it ended by itself and well; nothing if it was killed.
+  /// Returns the last line of a successful run, or nothing if the process was killed.
   std::optional<std::string> wait() const {
     int how = 0;
     REQUIRE(waitpid(id_, &how, 0) == id_);
@@ -94,7 +94,8 @@ std::string undisturbed(const std::string& run_dir) {
   return *line;
 }
 
-/// Blocks until `count` files have been made or renamed in `directory`; false if nothing happened for five seconds.
+/// Blocks until `count` files have been created or renamed in `directory`. Returns false after five seconds without
+/// such an event.
 bool wait_for_file_events(int watch, int count) {
   std::array<char, 4096> buffer;
   while (count > 0) {
@@ -123,7 +124,7 @@ TEST_CASE("killed at twenty random instants and started again, training ends as 
   const auto expected = undisturbed(directory / "whole");
   const auto length = std::chrono::steady_clock::now() - begun;
   std::mt19937_64 random(seed_of_this_run());
-  std::uniform_int_distribution<std::int64_t> instant(1, length.count() / 8);  // a run lives to be killed many times
+  std::uniform_int_distribution<std::int64_t> instant(1, length.count() / 8);  // a run is long enough to be killed many times
   int kills = 0;
   int finished = 0;
   for (int run = 0; kills < 20; ++run) {

@@ -2,14 +2,14 @@
 //
 // live_under_faults SCENARIO RESOURCE FIRST once|always DIRECTORY
 //
-// Runs SCENARIO while request number FIRST for RESOURCE (threads, descriptors or memory) is refused, or that one and all later
-// ones. Then runs it again without faults, in the same process and directory. Prints one line:
+// Runs SCENARIO while request number FIRST for RESOURCE (threads, descriptors or memory) is refused, alone or with all
+// later requests. Then runs it again without faults, in the same process and directory. Prints one line:
 //
 //   done|error THREADS DESCRIPTORS MEMORY OPEN TEXT
 //
-// the requests of the first run, the descriptors that are open at the end, and the message of the error. A FIRST of 0 refuses
-// nothing. Exit code 0; 3 if the first run ended with an exception that is no stepwell::error, 4 if the second one failed. A
-// scenario that hangs is ended by SIGALRM.
+// The numbers are the requests of the first run and the descriptors that are open at the end; TEXT is the error
+// message. If FIRST is 0, no request is refused. Exit code 0; 3 if the first run ended with an exception that is not a
+// stepwell::error, 4 if the second one failed. SIGALRM ends a scenario that hangs.
 #include "fault/exhausted_resources.hpp"
 #include "fault/scenarios.hpp"
 

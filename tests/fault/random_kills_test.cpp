@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small training program is killed at random instants. After each kill it is started once more; then every view of the
-// directory must name the same newest checkpoint, and no event at or below its step may be missing.
+// Kills a small training program at random moments. After each kill the program is started again. Then every view of
+// the directory must name the same newest checkpoint, and all events at or below its step must exist.
 //
-// STEPWELL_KILLS says how many kills, STEPWELL_KILL_SEED which ones.
+// STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them.
 #include "support/bundle_oracle.hpp"
 #include "support/catch.hpp"
 #include "support/event_oracle.hpp"
@@ -49,15 +49,15 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
   return said != nullptr ? std::strtoull(said, nullptr, 10) : otherwise;
 }
 
-/// The moment at which a process is killed, and its speed until then.
+/// The moment of a kill, and the speed of the process until then.
 struct kill_plan {
-  int operation = 0;  ///< It kills itself before this operation of its file system on a path that contains `word`. Zero: never.
+  int operation = 0;  ///< The process kills itself before this operation of its file system on a path that contains `word`. Zero: never.
   std::string word = {};
-  int microseconds = 0;  ///< It is killed after this time. Zero: never.
-  int slow_events = 0;   ///< Microseconds that each operation on an event file takes more.
+  int microseconds = 0;  ///< The process is killed after this time. Zero: never.
+  int slow_events = 0;   ///< Additional microseconds for each operation on an event file.
 };
 
-/// Runs train_and_be_killed; returns true if it was killed. It must not fail otherwise.
+/// Runs train_and_be_killed. Returns true if it was killed. Any other failure fails the test.
 bool run(const std::string& directory, std::int64_t last_step, const kill_plan& plan) {
   std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED,   directory, std::to_string(last_step),
                                     std::to_string(plan.operation), plan.word, std::to_string(plan.slow_events)};
@@ -94,14 +94,14 @@ std::int64_t number_in(const std::map<std::string, oracle_tensor>& tensors, cons
   return value;
 }
 
-/// One complete checkpoint, as a reader that is not ours sees it.
+/// One complete checkpoint, seen by an independent reader.
 struct seen_checkpoint {
   std::string name;
   std::int64_t step = 0;
   std::int64_t save_number = 0;
 };
 
-/// All checkpoints of a directory by rising save number. Every index must be that of a whole one.
+/// Returns all checkpoints of a directory, sorted by save number. Every index must belong to a complete checkpoint.
 std::vector<seen_checkpoint> checkpoints_with_oracle(const std::string& directory) {
   std::vector<seen_checkpoint> seen;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -114,7 +114,7 @@ std::vector<seen_checkpoint> checkpoints_with_oracle(const std::string& director
   return seen;
 }
 
-/// The newest checkpoint in the state file, as text.
+/// Returns the newest checkpoint of the state file, which is read as text.
 std::string named_by_state_file(const std::string& directory) {
   const auto text = file_text(directory + "/checkpoint");
   std::smatch found;
@@ -131,7 +131,7 @@ std::string said_by_tool(std::vector<std::string> arguments) {
   return out.str();
 }
 
-/// The steps whose metrics are in the file beside the checkpoints.
+/// Returns the steps in the metrics file next to the checkpoints.
 std::set<std::int64_t> steps_with_metrics(const std::string& directory) {
   std::set<std::int64_t> steps;
   if (!fs::exists(directory + "/model.ckpt.metrics")) { return steps; }
@@ -147,7 +147,7 @@ class killed_training {
 public:
   explicit killed_training(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Returns true if the process was killed; it may have ended before.
+  /// Returns true if the process was killed, or false if it ended before.
   bool train_and_kill(std::mt19937_64& random) {
     const auto at_random = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
     const auto last_step = newest_step_ + at_random(1, 24);
@@ -165,7 +165,7 @@ public:
 
   void start_once_more(std::mt19937_64& random) {
     note_best();
-    const auto more = std::uniform_int_distribution(-3, 3)(random);  // most often it has nothing to do
+    const auto more = std::uniform_int_distribution(-3, 3)(random);  // usually there is nothing to do
     REQUIRE_FALSE(run(directory_, std::max<std::int64_t>(newest_step_ + more, 1), {}));
   }
 
@@ -185,10 +185,10 @@ public:
   }
 
 private:
-  /// A complete checkpoint with the best metric in the file must be kept from now on.
+  /// Updates the saved step with the best metric in the file. Its complete checkpoint must be kept from now on.
   void note_best() {
     for (const auto step : steps_with_metrics(directory_)) {
-      if (!fs::exists(directory_ + "/model.ckpt-" + std::to_string(step) + ".index")) { continue; }  // killed before it was saved
+      if (!fs::exists(directory_ + "/model.ckpt-" + std::to_string(step) + ".index")) { continue; }  // killed before this save
       if (best_ == 0 || killed_run::metric_of(step) < killed_run::metric_of(best_)) { best_ = step; }
     }
   }
@@ -208,7 +208,7 @@ private:
 
   std::string directory_;
   std::int64_t newest_step_ = 0;
-  std::int64_t best_ = 0;  // the saved step with the best durable metric so far
+  std::int64_t best_ = 0;  // the saved step with the best durable metric
 };
 
 }  // namespace
@@ -217,7 +217,7 @@ TEST_CASE("after each random kill and one more start, all views name the same ch
   const auto wanted = number_from("STEPWELL_KILLS", 60);
   const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
   std::cout << "STEPWELL_KILL_SEED=" << seed << " STEPWELL_KILLS=" << wanted << std::endl;
-  constexpr std::uint64_t kills_in_one = 20;  // of each directory, so that its event files stay few
+  constexpr std::uint64_t kills_in_one = 20;  // kills per directory, so that each has few event files
   std::mt19937_64 random(seed);
   std::uint64_t kills = 0;
   std::uint64_t directories = 0;

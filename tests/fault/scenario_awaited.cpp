@@ -11,14 +11,14 @@
 #include <exception>
 #include <optional>
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // g++ 12 does not see that those of Asio's frames belong together
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // false warning of g++ 12 about the frames of Asio
 
 namespace stepwell::test {
 namespace {
 
 namespace asio = boost::asio;
 
-/// An executor of the user's, made before anything is refused.
+/// The user's executor, created before any request is refused.
 asio::thread_pool compute(1);
 
 asio::awaitable<void> train(const training_options<large_model>& options, endless_queue& batches,
@@ -44,7 +44,8 @@ asio::awaitable<void> train(const training_options<large_model>& options, endles
   check_last_checkpoint(options.checkpoint_dir, last);
 }
 
-/// A session whose start failed may release its directory, and let go of its metric files, only after its end.
+/// A session whose start failed may release its directory and its metric files only after the session has been
+/// destroyed.
 asio::awaitable<void> train_until_released(std::string directory) {
   endless_queue batches;
   const auto options = options_in(directory, batches);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sessions of a fault sweep are made of.
+// The parts of the sessions in a fault sweep.
 #pragma once
 
 #include "fault/exhausted_resources.hpp"
@@ -22,7 +22,7 @@ namespace stepwell::test {
 
 inline constexpr std::int64_t steps_of_a_session = 7;
 
-/// A model whose snapshots, records and blocks of a checkpoint are larger than `large_allocation`.
+/// A model whose snapshots, records and checkpoint blocks are larger than `large_allocation`.
 struct large_model {
   struct result {
     float loss;
@@ -39,11 +39,12 @@ struct large_model {
   variable_list variables() { return stepwell::variables({{"weights", weights}, {"sum", sum}}); }
 };
 
-/// What the user of a session allocates, before anything is refused: the model of all sessions, and a text for event files.
+/// The user's allocations, made before any request is refused: the model of all sessions, and a text for event files.
 inline large_model the_model;
 inline const std::string long_text(9 * large_allocation / 4, 'x');
 
-/// Sends the process SIGTERM at a multiple of `steps_of_a_session`, and waits until the session knows. Has a looper thread.
+/// A hook that sends SIGTERM to the process at a multiple of `steps_of_a_session` and waits until the session has
+/// noticed it. It also runs a looper thread.
 class sigterm_hook {
 public:
   void after_create_session(auto& session, coordinator& threads) {
@@ -61,7 +62,7 @@ private:
   std::shared_ptr<looper_thread> looper_;
 };
 
-/// Batches of two producers, without an end.
+/// A queue of batches from two producers without end.
 struct endless_queue {
   data::fifo_queue<std::int64_t> queue{{.capacity = 4}};
 
@@ -71,8 +72,8 @@ struct endless_queue {
   }
 };
 
-/// Saves every third step, writes summaries with a record of more than half the capacity of its queue, reports metrics, ends
-/// with SIGTERM.
+/// Returns options that save every third step, write summaries with a record larger than half of the queue, report
+/// metrics, and stop at SIGTERM.
 inline training_options<large_model> options_in(const std::string& directory, endless_queue& batches) {
   training_options<large_model> options;
   options.checkpoint_dir = directory;
@@ -92,8 +93,8 @@ inline training_options<large_model> options_in(const std::string& directory, en
   return options;
 }
 
-/// Throws `std::logic_error` unless the newest checkpoint in `directory` is that of the last step of a session. Does not check its
-/// bytes: where memory for that is refused, an older one would be the newest.
+/// Throws `std::logic_error` unless the newest checkpoint in `directory` belongs to the last step of a session. Does
+/// not read the checkpoint: if the memory for that were refused, an older checkpoint would count as the newest.
 inline void check_last_checkpoint(const std::string& directory, std::int64_t step) {
   if (latest_checkpoint(directory) != directory + "/model.ckpt-" + std::to_string(step) || step % steps_of_a_session != 0) {
     throw std::logic_error("the newest checkpoint is not the one of step " + std::to_string(step));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of the library that make threads, each on its own.
+// Scenarios for the parts of the library that create threads, one for each part.
 #include "fault/scenarios.hpp"
 
 #include <stepwell/base/clock.hpp>
@@ -29,7 +29,7 @@ void pools(const std::string& /*directory*/) {
   if (runs != 10) { throw std::logic_error("a job was not run"); }
 }
 
-/// The last reference to the pool is dropped by one of its own jobs.
+/// Destroys the last reference to the pool inside one of the pool's own jobs.
 void pool_dropped_inside(const std::string& /*directory*/) {
   auto threads = std::make_shared<io::pool>(2);
   std::promise<void> is_alone;
@@ -64,7 +64,7 @@ void offloaded_calls(const std::string& /*directory*/) {
   std::promise<void> first;
   std::promise<void> second;
   std::promise<void> apart;
-  // All results are waited for, also after an error: the jobs refer to them.
+  // Waits for all results, also after an error, because the jobs refer to them.
   std::vector<std::future<void>> begun;
   std::exception_ptr failure;
   const auto begin = [&](std::promise<void>& done, auto post) {

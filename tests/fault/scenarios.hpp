@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a fault sweep runs: parts of the library that make threads, and whole sessions.
+// The scenarios of a fault sweep: parts of the library that create threads, and complete sessions.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,19 @@
 
 namespace stepwell::test {
 
-/// Runs to its end in a directory, or throws. May be called again in the same directory, also after it threw.
+/// A scenario. It runs to its end in a directory, or throws. It may be called again in the same directory, also after
+/// an exception.
 using scenario = std::function<void(const std::string& directory)>;
 
-/// The scenario of that name; empty if there is none.
+/// Returns the scenario with that name, or an empty function if there is none.
 [[nodiscard]] scenario scenario_called(std::string_view name);
 
-/// Two sessions, one after the other: the second one resumes the first. Checkpoints, event files, metrics, a signal, a queue
-/// with two producers, a looper thread, a timeline, an evaluation at each checkpoint.
+/// Runs two sessions, of which the second one resumes the first. They use checkpoints, event files, metrics, a signal,
+/// a queue with two producers, a looper thread, a timeline, and an evaluation at each checkpoint.
 void blocking_sessions(const std::string& directory);
 
-/// The same awaited, with steps on an executor, a save and a snapshot on request, and an evaluation beside the training.
+/// Like blocking_sessions(), but asynchronous: with steps on an executor, a save and a snapshot on request, and an
+/// evaluation during the training.
 void awaited_sessions(const std::string& directory);
 
 }  // namespace stepwell::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One process at a time trains in a directory; the other one is told who it is.
+// Tests that only one process at a time can train in a directory, and that the error names the other process.
 #include "support/catch.hpp"
 #include "support/child_process.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine stops at every single operation of a run; the run that follows must end as one that was never disturbed.
+// Stops the machine at every single operation of a run. The next run must give the same result as an undisturbed run.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t last_step = 5;
 
-/// Saves at 0, 2, 4 and 5 and deletes on the way; whatever comes of it. The steps done, durable and told of as such.
+/// Runs a session that saves at 0, 2, 4 and 5 and deletes old checkpoints; failures are ignored. Returns the newest
+/// step reported to a listener as saved.
 std::int64_t run_and_see(session_rig& rig) {
   struct listener final : sw::checkpoint_saver_listener {
     std::int64_t newest = -1;
@@ -60,10 +61,10 @@ TEST_CASE("stopped at any operation, a run goes on and ends as one never disturb
     loses_power ? rig.files->lose_power_at(number) : rig.files->crash_at(number);
     const auto durable = run_and_see(rig);
     if (!rig.files->has_crashed()) { break; }
-    adding_model later{.sum = 77};  // what it holds before does not matter where there is a checkpoint
+    adding_model later{.sum = 77};  // a checkpoint replaces this value
     if (durable < 0) { later = {}; }
     const auto start = sw::test::finish_on_sound_files(later, rig.directory.path(), last_step);
-    CHECK(start >= durable);  // what was told as durable is not lost
+    CHECK(start >= durable);  // no step reported as durable is lost
     CHECK(same_bits(later, whole.model));
     CHECK(sw::test::names_in(rig.directory.path()).find(".tmp-") == std::string::npos);
     const auto newest = sw::test::newest_in(rig.directory.path());

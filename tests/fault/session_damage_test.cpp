@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a training session does with damaged checkpoints: it goes on from an older one and says so, or stops and touches
-// nothing. That every bit is looked at, checkpoint_fault_test.cpp shows.
+// Tests of a training session with damaged checkpoints: it continues from an older one with a warning, or it stops
+// without changing any file. checkpoint_fault_test.cpp shows that damage in every bit is found.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 struct damage {
   std::string name;
-  std::function<void(const std::string&)> inflict;  // on a prefix
+  std::function<void(const std::string&)> inflict;  // argument: the prefix of the checkpoint
 };
 
 std::function<void(const std::string&)> flip(std::string ending, double where, int bit = 3) {
@@ -69,7 +69,7 @@ std::vector<damage> all_kinds() {
           {"the second shard missing", lose(second)}};
 }
 
-/// Checkpoints of steps 0, 2 and 4 in two shards each.
+/// Writes checkpoints of steps 0, 2 and 4 with two shards each.
 void make_run(const std::string& directory) {
   adding_model model;
   REQUIRE(sw::test::finish_on_sound_files(model, directory, 4, 2) == -1);
@@ -92,7 +92,7 @@ TEST_CASE("when the newest is damaged, training goes on from the one before and 
     const auto newest = sw::test::newest_in(directory.path());
     CHECK(newest.step == 6);
     CHECK(same(newest.model, sw::test::model_after(6)));
-    const sw::checkpoint_reader mended(directory / "model.ckpt-4");  // saved anew on the way
+    const sw::checkpoint_reader mended(directory / "model.ckpt-4");  // saved again by the session
     mended.verify();
   }
 }

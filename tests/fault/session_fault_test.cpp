@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training session on a disk that is full, read-only, or gone: a clear error at the next boundary, and what was saved
-// before is as it was.
+// Tests of a training session on a full, read-only or missing disk: the next boundary throws a clear error, and earlier
+// checkpoints are unchanged.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
@@ -27,7 +27,7 @@ using sw::test::wait_for_saves;
 
 namespace {
 
-/// What a boundary (or anything else) throws of type `Error`; empty if nothing.
+/// Returns the message of the `Error` that `action` throws, or an empty text.
 template<class Error, class Action>
 std::string text_of(Action&& action) {
   try {
@@ -45,7 +45,8 @@ void check_clear(const std::string& text, const std::string& place, const std::s
 
 bool has_temporary_files(const std::string& directory) { return sw::test::names_in(directory).find(".tmp-") != std::string::npos; }
 
-/// Makes a directory unwritable for us while it lives: by its mode, and for the superuser by being somebody else.
+/// A guard that makes a directory unwritable for this process. For the superuser, which modes do not restrict, it
+/// changes the effective user.
 class unwritable {
 public:
   explicit unwritable(std::string directory) : directory_(std::move(directory)) {
@@ -64,7 +65,7 @@ private:
   bool was_root_ = ::geteuid() == 0;
 };
 
-/// Operations on the directory of the checkpoints so far.
+/// Returns the number of operations on the checkpoint directory so far.
 std::uint64_t operations_in(const session_rig& rig) {
   std::uint64_t count = 0;
   for (const auto& entry : rig.files->history()) { count += entry.path.find(rig.directory.path()) != std::string::npos ? 1U : 0U; }
@@ -79,7 +80,7 @@ TEST_CASE("a disk full at any operation of a save is told at the next boundary, 
   for (std::uint64_t number = 1;; ++number) {
     CAPTURE(number);
     session_rig rig;
-    const sw::test::temporary_directory events;  // so that every operation beside them is one of the save
+    const sw::test::temporary_directory events;  // separate, so that every operation on the checkpoint directory belongs to the save
     auto options = rig.options();
     options.summary_dir = events.path();
     {
@@ -88,11 +89,11 @@ TEST_CASE("a disk full at any operation of a save is told at the next boundary, 
       session.run(std::int64_t{1});
       const auto before = operations_in(rig);
       rig.files->inject({.path_contains = rig.directory.path(), .nth = number, .errno_value = ENOSPC, .bytes_written = 7});
-      session.run(std::int64_t{2});  // saves, without waiting for the disk
+      session.run(std::int64_t{2});  // saves without waiting for the disk
       wait_for_saves(session);
       if (operations_in(rig) - before < number) { break; }
       const auto text = text_of<sw::resource_exhausted_error>([&] { session.run(std::int64_t{3}); });
-      CHECK(session.global_step() == 3);  // the step itself is done
+      CHECK(session.global_step() == 3);  // the step itself is complete
       if (!text.empty()) {
         ++failed_saves;
         check_clear(text, rig.directory / "model.ckpt-2", "make room on the disk");
@@ -100,7 +101,7 @@ TEST_CASE("a disk full at any operation of a save is told at the next boundary, 
       const auto found = newest_in(rig.directory.path());
       CHECK((found.step == 2 || (found.step == 0 && !text.empty())));
       CHECK(same(found.model, sw::test::model_after(found.step)));
-      run_until(session, 4);  // the failure is told once; the disk has room again
+      run_until(session, 4);  // the failure is thrown only once; the disk has space again
       session.close();
       CHECK(newest_in(rig.directory.path()).step == 4);
     }
@@ -139,7 +140,7 @@ TEST_CASE("a disk full at the last save only is told by close", "[fault][session
   run_until(session, 1);
   rig.files->inject({.kind = operation::sync, .path_contains = ".index", .errno_value = ENOSPC});
   check_clear(text_of<sw::resource_exhausted_error>([&] { session.close(); }), rig.directory / "model.ckpt-1", "make room");
-  session.close();  // the second time does nothing
+  session.close();  // a second close does nothing
 }
 
 TEST_CASE("a failure told by close does not prevent the last save", "[fault][session]") {
@@ -149,7 +150,7 @@ TEST_CASE("a failure told by close does not prevent the last save", "[fault][ses
   rig.files->inject({.kind = operation::write, .path_contains = "model.ckpt-2.data", .errno_value = EIO});
   run_until(session, 2);
   wait_for_saves(session);
-  CHECK_THROWS_AS(session.close(), sw::data_loss_error);  // of the save at step 2, which is then made again
+  CHECK_THROWS_AS(session.close(), sw::data_loss_error);  // failure of the save at step 2, which is then repeated
   CHECK(rig.steps() == "0 2");
 }
 
@@ -282,7 +283,7 @@ TEST_CASE("an event file that cannot be written is told once, at the next bounda
   rig.files->inject({.kind = operation::write, .path_contains = "tfevents", .errno_value = ENOSPC, .bytes_written = 5});
   rig.clock->advance(121s);
   const auto text = text_of<sw::resource_exhausted_error>([&] {
-    for (std::int64_t i = 0; i < 3; ++i) {  // the first event that is due flushes, on the background thread
+    for (std::int64_t i = 0; i < 3; ++i) {  // the first due event flushes on the background thread
       session.run(session.global_step() + 1);
       rig.settle();
     }
@@ -291,7 +292,7 @@ TEST_CASE("an event file that cannot be written is told once, at the next bounda
   CHECK(text.find("tfevents") != std::string::npos);
   CHECK(text.find("make room") != std::string::npos);
   run_until(session, 6);
-  session.close();  // nothing is told twice; what came later was dropped with a warning
+  session.close();  // no failure is thrown twice; later events were dropped with a warning
   CHECK(log.contains(sw::log_level::warning, "after a failed write"));
   CHECK(newest_in(rig.directory.path()).step == 6);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training process that is told to end by SIGTERM.
+// Tests of training processes that SIGTERM ends.
 #include "support/catch.hpp"
 #include "support/child_process.hpp"
 #include "support/temporary_directory.hpp"

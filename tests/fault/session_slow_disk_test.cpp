@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves slower than the cadence, and a disk that does not answer at all while the session closes. A gate holds the disk
-// up; time is moved by the test. Nothing sleeps.
+// Tests of saves slower than the cadence, and of a disk that never answers while the session closes. A gate blocks the
+// disk, and the test moves the clock. No test sleeps.
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
@@ -31,7 +31,7 @@ using sw::test::wait_for_saves;
 
 namespace {
 
-/// Writes to paths with `what` in them wait at the gate.
+/// A rig that blocks operations of one kind (default: writes) on paths that contain `what` while the gate is closed.
 struct slow_rig : session_rig {
   std::shared_ptr<sw::test::gate> gate = std::make_shared<sw::test::gate>();
 
@@ -78,7 +78,7 @@ TEST_CASE("when_busy wait: the step waits for the disk, and every save happens",
   std::atomic<bool> has_waited = false;
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
-  run_until(session, 1);  // 0 is being written, 1 waits: both buffers are taken
+  run_until(session, 1);  // step 0 is being written and step 1 is waiting: both buffers are in use
   {
     const once_somebody_waits opener(rig.clock, [&] {
       has_waited = true;
@@ -99,11 +99,11 @@ TEST_CASE("when_busy skip: what finds no room is not saved, with a warning, and 
   auto options = rig.slow_options(sw::when_busy::skip);
   options.checkpoint_listeners = {heard};
   rig.gate->close();
-  auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, which waits at the gate
+  auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, whose write waits at the gate
   run_until(session, 4);
   CHECK(log.contains(sw::log_level::warning, "step 2 is not saved"));
   CHECK(log.contains(sw::log_level::warning, "step 4 is not saved"));
-  CHECK(heard->before == steps{0, 1});  // nobody is told of a save that does not happen
+  CHECK(heard->before == steps{0, 1});  // listeners are not notified of a skipped save
   {
     const once_somebody_waits opener(rig.clock, [&] { rig.gate->open(); });
     session.close();
@@ -121,7 +121,8 @@ TEST_CASE("when_busy skip: a buffer that has just come free has room for a save"
   auto session = sw::monitored_training_session(rig.model, options);
   auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
   wait_for_saves(session);
-  // Told of a finished save, whose buffer is free, but which is not quite over: the next must not be skipped for it.
+  // The listener is notified of a finished save whose buffer is free, but the save is not quite over. The next save
+  // must not be skipped.
   sw::test::gate told;
   told.close();
   saver.on_saved([&](const sw::saved_checkpoint&) { told.pass(); });
@@ -130,7 +131,7 @@ TEST_CASE("when_busy skip: a buffer that has just come free has room for a save"
   session.run(std::int64_t{3});
   told.open();
   wait_for_saves(session);
-  CHECK(rig.steps() == "0 1 2 3");  // before the end, which would save it in any case
+  CHECK(rig.steps() == "0 1 2 3");  // checked before close, which would save step 3 in any case
   session.close();
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("when_busy coalesce: the newest takes the place of the one that waits"
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);
   rig.gate->wait_for_somebody();
-  run_until(session, 4);  // 1 waits; 2, 3 and 4 take its place in turn; no step waits
+  run_until(session, 4);  // 1 waits; 2, 3 and 4 replace it in turn; no step blocks
   rig.gate->open();
   wait_for_saves(session);
   CHECK(rig.steps() == "0 4");
@@ -155,18 +156,18 @@ TEST_CASE("close waits no longer than its grace period for a stuck save, and nei
           "[fault][session][slow]") {
   sw::test::log_capture log;
   slow_rig rig;
-  const int saves_under_way = GENERATE(1, 2);  // of two buffers: the last save finds one, or none
+  const int saves_under_way = GENERATE(1, 2);  // the last save finds one free buffer, or none
   {
     rig.gate->close();
     auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
     run_until(session, saves_under_way - 1);
     rig.gate->wait_for_somebody();
-    session.raw_session().run(std::tuple{}, session.global_step() + 1);  // a state that no save has yet
+    session.raw_session().run(std::tuple{}, session.global_step() + 1);  // changes the state after the last save
     const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(31s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
   CHECK(log.contains(sw::log_level::error, "left to itself"));
-  CHECK_THROWS_AS(rig.start(), sw::failed_precondition_error);  // the directory is still in use
+  CHECK_THROWS_AS(rig.start(), sw::failed_precondition_error);  // the directory is still locked
   rig.gate->open();
   rig.settle();
   rig.settle();
@@ -182,10 +183,10 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
   slow_rig rig("tfevents");
   {
     auto options = rig.slow_options(sw::when_busy::wait);
-    options.saver.pool = std::make_shared<sw::io::pool>(2);  // saves do not wait behind events
+    options.saver.pool = std::make_shared<sw::io::pool>(2);  // a second thread, so that saves do not wait for events
     auto session = sw::monitored_training_session(rig.model, options);
     run_until(session, 2);
-    wait_for_saves(session);  // the deadline below is for the event file alone
+    wait_for_saves(session);  // the deadline below applies to the event file only
     rig.gate->close();
     const once_somebody_waits mover(rig.clock, [&] {
       rig.gate->wait_for_somebody();
@@ -199,7 +200,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
 
 namespace {
 
-/// A session that writes a scalar at each step. Saves and events have a thread each.
+/// A session that writes a scalar at each step. Saves and events each have a thread.
 struct recording_rig : slow_rig {
   recording_rig() : slow_rig("tfevents", operation::sync) { pool = std::make_shared<sw::io::pool>(2); }
 
@@ -212,7 +213,8 @@ struct recording_rig : slow_rig {
   bool has_checkpoint(std::int64_t step) const {
     return std::filesystem::exists(directory / ("model.ckpt-" + std::to_string(step) + ".index"));
   }
-  /// From now on syncs of events wait at the gate. The data of the next checkpoint gets its name once one waits there.
+  /// Blocks syncs of event files at the gate from now on. The data file of the next checkpoint is renamed only after a
+  /// sync waits there.
   void hold_events() const {
     gate->close();
     files->before_each([gate = gate, is_next = std::make_shared<std::atomic<bool>>(true)](const sw::test::event& asked) {
@@ -250,7 +252,7 @@ TEST_CASE("the last checkpoint is committed after the event records, too", "[fau
   std::atomic<bool> is_early = false;
   {
     const std::jthread opener([&, alarms = rig.clock->pending()] {
-      static_cast<void>(rig.clock->wait_for_pending(alarms + 2));  // close waits, and the saver
+      static_cast<void>(rig.clock->wait_for_pending(alarms + 2));  // close and the saver wait
       is_early = rig.has_checkpoint(3);
       rig.gate->open();
     });
@@ -302,7 +304,7 @@ TEST_CASE("a try again that is due too late for close happens at the end of the 
     rig.files->inject({.kind = operation::sync, .path_contains = "model.ckpt-1", .errno_value = EIO});
     const auto alarms = rig.clock->pending();
     run_until(session, 1);
-    REQUIRE(rig.clock->wait_for_pending(alarms + 1));  // it will be tried again in ten minutes
+    REQUIRE(rig.clock->wait_for_pending(alarms + 1));  // the saver will retry in ten minutes
     const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(31s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }

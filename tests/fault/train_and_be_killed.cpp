@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_and_be_killed DIRECTORY LAST_STEP OPERATION WORD DELAY: trains up to a step, saves every third step, writes a summary
-// of each, and reports a metric of each saved one. The process kills itself before that OPERATION of its file system on a path
-// that contains WORD, if it is not zero. Each operation on an event file takes DELAY microseconds more.
+// train_and_be_killed DIRECTORY LAST_STEP OPERATION WORD DELAY: trains up to a step, saves every third step, writes a
+// summary of each step, and reports a metric of each saved step. If OPERATION is not zero, the process kills itself
+// before that operation of its file system on a path that contains WORD. Each operation on an event file takes DELAY
+// microseconds more.
 #include "support/checkpoint_files.hpp"
 #include "support/killed_run.hpp"
 #include "support/toy_model.hpp"

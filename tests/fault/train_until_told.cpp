@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_until_told DIRECTORY [hang]: trains until SIGTERM, then says which step was the last. With `hang` it does not come so
-// far: a hook's end waits for the end of the input.
+// train_until_told DIRECTORY [hang]: trains until SIGTERM, then prints the last step. With `hang`, it does not reach
+// the end: a hook's `end` waits for the end of the input.
 #include "support/toy_model.hpp"
 
 #include <stepwell/hook/stop.hpp>
@@ -38,7 +38,7 @@ int main(int count, char** words) {
   if (count < 2) { return 2; }
   sw::test::counting_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = words[1], .stop_on = {SIGTERM}}, hanging_hook{count > 2});
-  session.hook<sw::checkpoint_saver_hook>().saver().drain();  // there is a checkpoint from here on
+  session.hook<sw::checkpoint_saver_hook>().saver().drain();  // there is a checkpoint from now on
   std::int64_t last = 0;
   for (const auto& step : session.steps()) {
     if (last == 0) { say("training"); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A directory of checkpoints with a made-up state file and made-up metrics: the newest is looked for, and `prune` and `verify` say
-// what is there.
+// Fuzzes a checkpoint directory with a random state file and random metrics: the search for the newest checkpoint,
+// `prune` and `verify`.
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/latest_checkpoint.hpp>
@@ -14,7 +14,7 @@ namespace tool = stepwell::tool;
 
 namespace {
 
-/// The index of a checkpoint without tensors.
+/// Returns the index of a checkpoint without tensors.
 std::string empty_index() {
   stepwell::format::table_writer table;
   static_cast<void>(table.add("", encode(stepwell::format::bundle_header{.bad_consumers = {}})));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `events`, `plot` and `stats` of made-up event files. By the first byte the bytes are the file itself, or the contents of
-// records whose checksums are right.
+// Fuzzes `events`, `plot` and `stats` with random event files. The first byte selects if the bytes are the file itself
+// or the contents of records with correct checksums.
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/format/events/record.hpp>

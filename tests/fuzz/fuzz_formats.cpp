@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decoders of `format`, each by itself, chosen by the first byte: what they take they encode to something they take again.
+// Fuzzes the decoders of `format` separately; the first byte selects one. A decoder must accept the encoding of each
+// input that it accepts.
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/format/checkpoint/bundle.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `inspect` and `verify` of made-up checkpoints. A table's checksums stop most made-up bytes at the door, so by the first
-// byte they are the index itself, or the keys and values of one that is well made.
+// Fuzzes `inspect` and `verify` with random checkpoints. The checksums of a table reject most random bytes. The first
+// byte therefore selects if the bytes are the index itself or the keys and values of a valid index.
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/format/checkpoint/bundle.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reader of a made-up checkpoint: every tensor is verified and read, whole and in pieces. The entries' offsets, sizes and
-// checksums are made up or right by their first byte, so that readers come past the checks.
+// Fuzzes a reader with random checkpoints: every tensor is verified and read, whole and in pieces. Types, shapes and
+// offsets of the entries are random. Their checksums are correct, and the sizes of numbers match the shapes, so that
+// readers get past the checks.
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
@@ -50,7 +51,7 @@ std::string index_of(stepwell::test::fuzz_bytes& bytes, std::string_view data) {
   return table.finish();
 }
 
-/// Runs `act`, which may throw our errors.
+/// Runs `act`, which may throw `stepwell::error`.
 template<class Act>
 void attempt(const Act& act) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the fuzz targets share: bytes taken apart, and commands run on files in memory.
+// Functions of the fuzz targets: splitting the input, and running commands on files in memory.
 #pragma once
 
 #include "support/memory_files.hpp"
@@ -21,14 +21,14 @@
 
 namespace stepwell::test {
 
-/// Takes pieces off the front of the bytes a fuzzer made up.
+/// The fuzzer's input, which is split from the front.
 class fuzz_bytes {
 public:
   fuzz_bytes(const std::uint8_t* data, std::size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
 
   [[nodiscard]] bool empty() const noexcept { return rest_.empty(); }
   [[nodiscard]] unsigned byte() { return rest_.empty() ? 0 : static_cast<unsigned char>(take(1).front()); }
-  /// A piece with its length in two bytes before it; what there is, if that is less.
+  /// Returns a piece, preceded by its length in two bytes. Returns the remaining bytes if there are fewer.
   [[nodiscard]] std::string_view piece() {
     const std::size_t low = byte();
     return take(low + 256 * byte());
@@ -44,7 +44,7 @@ private:
   std::string_view rest_;
 };
 
-/// Returns true if `text` has a control character other than a line feed.
+/// Returns true if `text` contains a control character other than a line feed.
 inline bool steers_terminal(std::string_view text) {
   unsigned char before = 0;
   for (const char letter : text) {
@@ -57,10 +57,10 @@ inline bool steers_terminal(std::string_view text) {
 
 using command = std::function<tool::outcome(tool::console&)>;
 
-/// Runs the commands on files in memory; they may throw our errors. Stops the program if one of them fails without a word, or
-/// shows what a terminal would obey.
+/// Runs the commands on files in memory; they may throw `stepwell::error`. Aborts the program if a command fails
+/// without a message or prints terminal control codes.
 inline void run_all(const std::shared_ptr<memory_files>& files, const std::vector<command>& commands) {
-  set_log_level(log_level::error);  // thousands of warnings are no news
+  set_log_level(log_level::error);  // thousands of warnings are expected
   for (const auto& run : commands) {
     std::ostringstream out;
     std::ostringstream err;
@@ -69,7 +69,7 @@ inline void run_all(const std::shared_ptr<memory_files>& files, const std::vecto
       const auto how = run(to);
       if (how != tool::outcome::good && how != tool::outcome::differs && err.view().empty()) { std::abort(); }
     } catch (const error&) {
-      continue;  // said by the command line
+      continue;  // the command line prints this error
     }
     if (steers_terminal(out.view()) || steers_terminal(err.view())) { std::abort(); }
   }

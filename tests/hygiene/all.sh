@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# all.sh [ROOT]: every check of this folder; what they say goes on to the last, and the exit code is 0 if all are content.
+# all.sh [ROOT]: runs every check of this folder, also after a check has failed. The exit code is 0 if all checks pass.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 code=0

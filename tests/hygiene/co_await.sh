@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# No co_await in a controlling expression: g++ 12 miscompiles it. An initialiser (`if (auto x = co_await f(); x)`, the range
-# of a range-for) is fine.
+# Forbids co_await in a controlling expression, because g++ 12 miscompiles it. An initialiser (`if (auto x = co_await
+# f(); x)`, the range of a range-for) is allowed.
 source "$(dirname "$0")/common.sh"
 
 files src tests examples -- .hpp .cpp | xargs -r -n 1 awk '
   { text = text $0 "\n" }
   END {
-    # Comments and literals become blanks of as many lines.
+    # Comments and literals are replaced by the line breaks they contain.
     plain = ""
     while (match(text, /\/\/[^\n]*|\/\*|"([^"\\\n]|\\.)*"|\047([^\047\\\n]|\\.)+\047/)) {
       plain = plain substr(text, 1, RSTART - 1)

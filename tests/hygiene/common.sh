@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the checks share. Each is called as NAME.sh [ROOT], says every mistake it finds, and then exits 1. Sourced, not run.
+# Functions of all checks. A check is called as NAME.sh [ROOT]; it prints every mistake and then exits with code 1.
+# Sourced, not run.
 set -euo pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -9,10 +10,11 @@ cd "$root"
 mistakes=$(mktemp)
 trap 'rm -f "$mistakes"' EXIT
 
-# mistake TEXT...
+# mistake TEXT...: records a mistake, which finish prints.
 mistake() { printf '%s\n' "$*" >>"$mistakes"; }
 
-# files DIRECTORY... -- ENDING...: the files below these directories with these endings, build trees left out.
+# files DIRECTORY... -- ENDING...: prints the files below these directories with these endings, except those in build
+# trees.
 files() {
   local -a directories=() names=()
   while [ "$1" != -- ]; do [ ! -e "$1" ] || directories+=("$1"); shift; done
@@ -22,7 +24,7 @@ files() {
   find "${directories[@]}" \( -name build -o -name .git -o -name .cache \) -prune -o -type f \( "${names[@]:1}" \) -print | sort
 }
 
-# Ends the check: quiet if nothing was found.
+# Ends the check: prints the mistakes and exits with code 1, or prints that there are none.
 finish() {
   if [ -s "$mistakes" ]; then
     sort -u "$mistakes"

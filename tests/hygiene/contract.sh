@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every rule of the contract has a row in docs/design/contract-coverage.md, and every row is true. contract.txt says which
-# rules there are. The last column of "| RULE-1 | what it says | ... |" begins with
-#   test            and a test's name carries the rule as a whole word;
-#   D-5: SOME WORDS and the name of a test that carries D-5 has these words;
-# anything else there is the reason why there is no test. A name that carries a rule the page does not have is a mistake.
+# Checks that every rule of the contract has a row in docs/design/contract-coverage.md, and that every row is true.
+# contract.txt lists the rules. The last column of "| RULE-1 | meaning of the rule | ... |" begins with one of these:
+#   test            the name of a test contains the rule as a whole word;
+#   D-5: SOME WORDS  the name of a test that contains D-5 also contains these words;
+#   otherwise       the cell is the reason why the rule has no test.
+# A test name with a rule that the page does not list is a mistake.
 source "$(dirname "$0")/common.sh"
 page=docs/design/contract-coverage.md
 rules=tests/hygiene/contract.txt
 
-# names: of all tests, each on a line behind its file. One literal, or several in a row, also over several lines.
+# names: prints the names of all tests, each on a line after its file. A name may consist of several adjacent literals
+# on several lines.
 names() {
   files tests -- .cpp | xargs -r -n 1 awk '
     !/^[ \t]*\/\// { text = text $0 "\n" }
@@ -38,7 +40,7 @@ if [ -f "$rules" ] && [ -f "$page" ]; then
   awk -v page="$page" -v rules="$rules" -v names="$all_names" '
     function complain(text) { print text }
     function trimmed(text) { gsub(/^[ \t]+|[ \t]+$/, "", text); return text }
-    # Whole words like HOOK-LOG-1 whose beginning is that of a family.
+    # Records whole words like HOOK-LOG-1 whose first part is the first part of a family.
     function remember(file, name,    count, words, i, head) {
       count = split(name, words, /[^A-Za-z0-9-]+/)
       for (i = 1; i <= count; ++i) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Only these folders include other libraries: Asio: coro, io, and headers that declare an async_ function or are part of
-# one (async_*.hpp); xtensor and xsimd: kernel; protobuf: the .cpp files of format;
+# Checks which folders include other libraries. Asio: coro, io, the async_*.hpp headers of session and training, and
+# files that declare an async_ function. xtensor and xsimd: kernel. Protobuf: the .cpp files of format and tensorflow.
 # Eigen and LibTorch: their own adapters.
 source "$(dirname "$0")/common.sh"
 
-# including PATTERN: the files whose #include lines match it.
+# including PATTERN: prints the files with an #include line that matches the pattern.
 including() { files src/stepwell -- .hpp .cpp | xargs -r grep -lE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($1)" || true; }
 
 for file in $(including 'boost/asio'); do

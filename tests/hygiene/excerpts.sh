@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a page of the documentation shows of a program stands in that program: each line of its ```cpp blocks is part of a
-# line of the last program it links to, comments and white space aside. A page that links to none is not looked at, nor are
-# blocks with a `main`, which are compiled.
+# Checks the excerpts of programs in the documentation: each line of a page's ```cpp blocks must be part of a line of
+# the last program that the page links to, apart from comments and white space. Pages without such a link are skipped.
+# Blocks with a `main` are skipped too, because tests/docs compiles them.
 source "$(dirname "$0")/common.sh"
 
-# Code lines without comments, spaces folded, nothing that is punctuation alone.
+# bare: removes comments, folds white space, and drops lines that are only punctuation.
 bare() { sed 's#//.*##; s/[[:space:]]\{1,\}/ /g; s/^ //; s/[ ;{]*$//' | grep '[[:alpha:]]' || true; }
-# excerpts PAGE: its ```cpp blocks, those with a `main` left out.
+# excerpts PAGE: prints the ```cpp blocks of the page without those that contain a `main`.
 excerpts() {
   awk '/^```cpp/ { inside = 1; block = ""; next }
        /^```/ && inside { inside = 0; if (block !~ /(^|\n)int main\(/) printf "%s", block; next }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks the include graph of src/stepwell: a folder includes itself and lower layers (layers.txt), never a neighbour or a higher
-# layer, and hooks not session. No folder includes the tool (src/tool). Examples and pages include public headers only, none of a detail/ folder.
+# Checks the include graph of src/stepwell. A folder includes only itself and lower layers (layers.txt), and hooks does
+# not include session. No folder includes the tool (src/tool). Examples and pages do not include headers of a detail/
+# folder.
 source "$(dirname "$0")/common.sh"
 
 files src/stepwell -- .hpp .cpp | xargs -r awk -v table="$here/layers.txt" '

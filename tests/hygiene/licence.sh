@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every source file names its licence in its first line (scripts: in the second; compile-fail tests promise first).
+# Checks that every source file names its licence in its first line. Scripts name it in the second line; compile-fail
+# tests begin with the expected diagnostic.
 source "$(dirname "$0")/common.sh"
 
 for file in $(files src tests examples cmake modules docs conan -- .hpp .cpp .cppm .cmake .sh .proto .py CMakeLists.txt) \

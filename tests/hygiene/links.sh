@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# A link of the documentation to a file of this tree leads somewhere.
+# Checks that every link of the documentation to a file of this tree has an existing target.
 source "$(dirname "$0")/common.sh"
 
 for page in $(files . -- .md); do

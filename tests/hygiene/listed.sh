@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every source file of the library is listed in src/CMakeLists.txt, every header in src/headers.cmake, and every file of the
-# tool and of a test in its folder's CMakeLists.txt: what is not listed is not built, not installed, or never run.
+# Checks that every source file of the library is listed in src/CMakeLists.txt, every header in src/headers.cmake, and
+# every .cpp file of the tool and of the tests in the CMakeLists.txt of its folder. An unlisted file is not built, not
+# installed, or not run.
 source "$(dirname "$0")/common.sh"
 
-# is_listed PATH LIST: PATH stands in LIST as a whole word. (No grep -q: it hangs up on those before it in the pipe.)
+# is_listed PATH LIST: succeeds if LIST contains PATH as a whole word. (grep -q would end early and break the pipe of
+# the commands before it.)
 is_listed() { [ -f "$2" ] && grep -v '^[[:space:]]*#' "$2" | tr -s ' ()\t' '\n' | grep -xF -- "$1" >/dev/null; }
 
 for file in $(files src/stepwell -- .cpp .proto); do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Text that lost a quotation mark or a space: a literal that holds an operator meant to stand outside of it (`" + name + "`),
-# and adjacent literals that are joined without a space between two words.
+# Finds text that lost a quotation mark or a space: a literal that contains an operator meant to be outside of it (`" +
+# name + "`), and adjacent literals that join two words without a space.
 source "$(dirname "$0")/common.sh"
 
 files src tests examples -- .hpp .cpp .cppm | xargs -r -n 1 awk '

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# modules/stepwell.cppm exports every name that a public header declares for users, each once, and nothing else; and it includes
-# every public header.
+# Checks that modules/stepwell.cppm exports exactly the names that the public headers declare for users, each once, and
+# that it includes every public header.
 source "$(dirname "$0")/common.sh"
 unit=modules/stepwell.cppm
 

@@ -1,36 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the pages name exists: the words with an underscore in `code`, long options, variables STEPWELL_..., files of the tree,
-# presets, and what `tests/run` and `stepwell` can be asked for. named.txt lists words that are other people's or made up.
-# C++ in the pages is compiled, or compared with what is (excerpts.sh).
+# Checks that the things that the pages name exist: the words with an underscore in `code`, long options, variables
+# STEPWELL_..., files of the tree, presets, and the subcommands of `tests/run` and `stepwell`. named.txt lists words of
+# other projects and invented words. C++ code in the pages is compiled, or compared with compiled code (excerpts.sh).
 source "$(dirname "$0")/common.sh"
 
 pages() {
-  files README.md CONTRIBUTING.md docs -- .md | grep -v 'coming-from-tensorflow.md$' || true  # tensorflow.sh has an eye on that
+  files README.md CONTRIBUTING.md docs -- .md | grep -v 'coming-from-tensorflow.md$' || true  # tensorflow.sh checks this page
 }
-# inline_code PAGE: what stands between backticks in running text.
+# inline_code PAGE: prints the text between backticks outside of code blocks.
 inline_code() {
   awk '/^```/ { fenced = !fenced; next }
     !fenced { while (match($0, /`[^`]+`/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$1"
 }
-# shell PAGE: its blocks of shell.
+# shell PAGE: prints its shell blocks.
 shell() { awk '/^```(sh|bash|console)$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1"; }
 commands() { inline_code "$1" && shell "$1"; }
-# own_words PAGE: those of its C++.
+# own_words PAGE: prints the words of its C++ blocks.
 own_words() { awk '/^```cpp$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" | grep -oE '[A-Za-z_][A-Za-z0-9_]*' || true; }
-# everything: all of the tree that is not prose.
+# everything: prints all files of the tree except prose.
 everything() {
   files src examples tests cmake modules conan CMakeLists.txt CMakePresets.json -- .hpp .cpp .cppm .txt .cmake .in .sh .py .proto .json |
     grep -v '^tests/hygiene/self_test/' | xargs -r cat
   cat tests/run examples/run .ci/run 2>/dev/null || true
 }
-# complain PAGE WHAT: a mistake for each line of the input.
+# complain PAGE WHAT: records a mistake for each line of the input.
 complain() {
   local one
   while IFS= read -r one; do mistake "$1: $2 $one"; done
 }
-# missing_from LIST: the lines of the input that are neither in LIST nor in named.txt.
+# missing_from LIST: prints the lines of the input that are neither in LIST nor in named.txt.
 missing_from() { sort -u | comm -23 - <({ printf '%s\n' "$1"; printf '%s\n' "$foreign"; } | sort -u); }
 
 foreign=$(grep -v '^#' tests/hygiene/named.txt 2>/dev/null || true)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The names that headers declare for users, one a line, as `stepwell::data::take`. Counts on our layout: what a namespace
-# declares begins in the first column.
+# Prints the names that headers declare for users, one a line, such as `stepwell::data::take`. Relies on the layout of
+# this tree: the declarations of a namespace begin in the first column.
 function add(name) { if (name !~ /^operator/) print space "::" name }
 FNR == 1 { depth = 0; space = "" }
 /^namespace [a-z_:]+ \{$/ { opened[++depth] = space; space = space == "" ? $2 : space "::" $2; next }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# self_test.sh CHECK: shows that CHECK.sh passes a clean tree (self_test/clean.txt) and complains about every tree of
-# self_test/CHECK.txt, which adds to the clean one. There, "#! TEXT" begins a tree and is the complaint expected ("nothing"
-# for none), "== FILE" begins a file, and @@ stands for nothing, so that this folder does not itself make the mistake.
+# self_test.sh CHECK: shows that CHECK.sh accepts a clean tree (self_test/clean.txt) and complains about every tree of
+# self_test/CHECK.txt, which adds files to the clean tree. In these files "#! TEXT" begins a tree and gives the expected
+# complaint ("nothing" for none), and "== FILE" begins a file. @@ is removed; it keeps this folder free of the mistakes
+# themselves.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 check=$1
@@ -11,7 +12,7 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 failures=0 cases=0 file='' expected=''
 
-# put LINE: what a line of a tree's description says.
+# put LINE: adds a line of a tree's description to the tree.
 put() {
   case $1 in
     "== "*)
@@ -30,7 +31,7 @@ plant_clean_tree() {
   while IFS= read -r line; do put "$line"; done <"$here/self_test/clean.txt"
 }
 
-# judge: runs the check on the tree as it stands.
+# judge: runs the check on the current tree and compares its output with the expected complaint.
 judge() {
   local said code=0
   said=$(bash "$here/$check.sh" "$tree" 2>&1) || code=$?

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs/how_to/coming-from-tensorflow.md has a row for each name of TensorFlow's in tensorflow.txt, and no other; and what it
-# calls ours, in `code` of the second column, stands as a word in a header. It links to every decision.
+# Checks that docs/how_to/coming-from-tensorflow.md has a row for each TensorFlow name in tensorflow.txt and no other
+# row, that each stepwell name in `code` of the second column is a word in a header, and that the page links to every
+# decision.
 source "$(dirname "$0")/common.sh"
 page=docs/how_to/coming-from-tensorflow.md
 names=tests/hygiene/tensorflow.txt
 
-# rows: "CLASS<tab>NAME" for each `NAME` in the first cell of a row, below the heading with `CLASS`.
+# rows: prints "CLASS<tab>NAME" for each `NAME` in the first cell of a row below the heading with `CLASS`.
 rows() {
   awk -F'|' '/^## / { class = ""; if (match($0, /`[^`]+`/)) { class = substr($0, RSTART + 1, RLENGTH - 2) } }
     /^\|/ && class != "" {
@@ -18,9 +19,9 @@ rows() {
       }
     }' "$page"
 }
-# listed: the same of tensorflow.txt, where a line is "CLASS: NAME NAME".
+# listed: prints the same for tensorflow.txt, where a line is "CLASS: NAME NAME".
 listed() { awk -F': *' '!/^#/ && NF == 2 && $1 != "coming" { count = split($2, name, " "); for (i = 1; i <= count; ++i) print $1 "\t" name[i] }' "$names"; }
-# ours: the words of `code` in second cells, string literals aside.
+# ours: prints the words of `code` in second cells, without string literals.
 ours() {
   awk -F'|' '/^## / { inside = /`/ }
     inside && /^\|/ { cell = $3; while (match(cell, /`[^`]+`/)) { print substr(cell, RSTART + 1, RLENGTH - 2); cell = substr(cell, RSTART + RLENGTH) } }' "$page" |

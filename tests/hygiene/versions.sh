@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Names that compile with Debian 12's libraries only by luck: Catch2 3 has renamed them, or newer standard headers no longer
-# bring them along.
+# Forbids names that compile only with the libraries of Debian 12: Catch2 3 renamed them, or newer standard headers no
+# longer include them.
 source "$(dirname "$0")/common.sh"
 
-# forbid PATTERN WHY FILE...
+# forbid PATTERN WHY FILE...: records a mistake for each line of the files that matches the pattern.
 forbid() {
   local pattern=$1 why=$2
   shift 2

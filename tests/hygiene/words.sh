@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What must not be committed: paths of somebody's machine, notes to oneself, marks of an unfinished merge.
+# Finds text that must not be committed: paths of one machine, notes to oneself, marks of an unfinished merge.
 source "$(dirname "$0")/common.sh"
 
-# forbid PATTERN WHY. The patterns are broken up so that this file does not find itself.
+# forbid PATTERN WHY. The patterns are split so that this file does not match them.
 forbid() {
   grep -rnIE --exclude-dir=build --exclude-dir=.git --exclude-dir=.cache --exclude-dir=run --exclude=.git -- "$1" . |
     sed "s|^\./\([^:]*:[0-9]*\):.*|\1: $2|" >>"$mistakes" || true

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thousand runs, to be counted instruction by instruction: `absent_points alone|beside|busy`.
-// One hook that works in every run: alone, beside six that have no point inside a run, or beside six that count runs.
+// A thousand runs for counting instructions: `absent_points alone|beside|busy`. One hook works in every run: alone,
+// with six hooks that have no point inside a run, or with six hooks that count runs.
 #include "support/idle_hooks.hpp"
 
 #include <stepwell/model/model_session.hpp>
@@ -12,7 +12,7 @@ namespace sw = stepwell;
 
 namespace {
 
-/// A hook that has only a point outside the run.
+/// A hook whose only point is outside of a run.
 template<int Number>
 struct begins_only {
   int begun = 0;

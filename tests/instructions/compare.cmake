@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DVALGRIND=... -DPROGRAM=... -P compare.cmake
-# Counts the instructions of a thousand runs with one hook: alone, beside six that lack the points of a run (not one
-# more), and beside six that have one (more, or this test sees nothing).
+# Counts the instructions of a thousand runs with one hook: alone, with six hooks that lack the points of a run (which
+# must add no instruction), and with six hooks that have one (which must add some, otherwise the test measures nothing).
 function(count_instructions argument result)
   execute_process(COMMAND ${VALGRIND} --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=*measured_runs*
     ${PROGRAM} ${argument} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)

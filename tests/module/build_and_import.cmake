@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DSOURCE=... -DWORK=... -DGENERATOR=... -P build_and_import.cmake
-# Builds library, module and importers with clang 19 or newer, and runs the importers. Another compiler must be refused.
+# Builds the library, the module and the importers with clang 19 or newer, and runs the importers. Configuring with
+# another compiler must fail.
 cmake_minimum_required(VERSION 3.25)
 
 find_program(CLANG NAMES clang++-21 clang++-20 clang++-19)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DSOURCE=... -DWORK=... -DGENERATOR=... -P install_and_import.cmake
-# The module as a file set of CMake 3.28 or newer: built and installed, then found by a project of its own, which imports it.
-# STEPWELL_NEWER_CMAKE in the environment names such a CMake, where `cmake` is an older one.
+# Builds and installs the module as a file set of CMake 3.28 or newer, and imports it in a separate project that finds
+# it. If `cmake` is older, the environment variable STEPWELL_NEWER_CMAKE names such a CMake.
 cmake_minimum_required(VERSION 3.25)
 
 find_program(CLANG NAMES clang++-21 clang++-20 clang++-19)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bash tests/run bare: README's and docs/how_to/build-with-it.md's commands, as they stand there, in a bare Debian 12 that is made
-# for it. Sourced after chroot.sh.
+# bash tests/run bare: runs the unchanged commands of README and docs/how_to/build-with-it.md in a new, bare Debian 12.
+# Sourced after chroot.sh.
 
-# blocks PAGE: a script that writes each block below "<!-- file PATH -->" to that file, and runs each below "<!-- run -->".
+# blocks PAGE: prints a script that writes each block below "<!-- file PATH -->" to that file and runs each block below
+# "<!-- run -->".
 blocks() {
   echo 'set -euxo pipefail'
   awk '

@@ -2,10 +2,11 @@
 #
 # The kinds of runs that tests/run offers. Sourced after prepare.sh.
 #
-# ctest labels choose what runs where: `long` and `ci` are left to `tests/run ci`; `unsanitized` marks what says nothing
-# under a sanitizer (other compilers' runs, scripts, measurements), `single` what has no threads for the thread sanitizer.
+# ctest labels select the tests of a run. `long` and `ci` run only in `tests/run ci`. `unsanitized` marks tests that are
+# useless under a sanitizer (other compilers' runs, scripts, measurements). `single` marks tests without threads, which
+# the thread sanitizer skips.
 
-# check PRESET [CTEST OPTION...]: runs ctest; its closing lines are kept for the summary.
+# check PRESET [CTEST OPTION...]: runs ctest and keeps its closing lines for the summary.
 check() {
   local preset=$1 code=0
   shift
@@ -16,7 +17,8 @@ check() {
   return "$code"
 }
 
-# say_skipped LOG: what tests left out, and how often. ctest itself is silent about those that pass.
+# say_skipped LOG: prints the parts that tests skipped, with counts. ctest prints nothing about skips inside tests that
+# pass.
 say_skipped() {
   local reasons
   reasons=$(sed -n 's/^ *skipped: *//Ip' "$1" | sort | uniq -c)
@@ -30,7 +32,8 @@ run_tests() {
   check dev -LE '^(long|ci)$'
 }
 
-# run_with COMPILER: the tests, built with another compiler, without optimisation: the shortest way to see that all of it builds.
+# run_with COMPILER: builds the tests with another compiler, without optimisation, and runs them. This is the fastest
+# way to see that everything compiles.
 run_with() {
   local compiler=${1:-} tree
   [ -n "$compiler" ] || die "with: say which compiler, such as: bash tests/run with clang++"
@@ -47,7 +50,7 @@ run_with() {
 
 run_packages() { packages "$@"; }
 
-# All presets, all targets. Their tests run with other kinds.
+# Builds all targets of all presets. Other kinds of runs execute their tests.
 run_presets() {
   have build examples tool tests clang sanitizers
   local preset
@@ -76,7 +79,7 @@ run_bench() {
   done
 }
 
-# run_fuzz [SECONDS]: each fuzz target for so long, from what earlier runs found.
+# run_fuzz [SECONDS]: runs each fuzz target for this time, starting from the inputs that earlier runs found.
 run_fuzz() {
   have build tool clang sanitizers
   local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader"
@@ -91,7 +94,7 @@ run_fuzz() {
   done
 }
 
-# run_kills [COUNT]: a small training program is killed so often; after each kill every view of its directory must agree.
+# run_kills [COUNT]: kills a small training program COUNT times. After each kill, all views of its directory must agree.
 run_kills() {
   have build tool tests
   configure dev
@@ -100,7 +103,7 @@ run_kills() {
   STEPWELL_KILLS=${1:-2000} "$root/build/dev/tests/fault/fault_random_kills"
 }
 
-# run_crafted [COUNT [SEED [FIRST]]]: so many crafted files, each read by everything that reads such files.
+# run_crafted [COUNT [SEED [FIRST]]]: makes COUNT crafted files and reads each with every reader of such files.
 run_crafted() {
   have build tool tests
   configure dev
@@ -108,7 +111,8 @@ run_crafted() {
   "$root/build/dev/tests/fault/crafted_files" "${@:-10000}"
 }
 
-# LibTorch is large, and what includes it compiles for half a minute: it has a build and a kind of its own.
+# LibTorch is large, and a file that includes it compiles for 30 s. The adapter therefore has its own build and its own
+# kind of run.
 run_torch() {
   have build tests torch
   say "building with LibTorch"
@@ -117,11 +121,12 @@ run_torch() {
   check torch -R '^(unit_torch|example_convnet.*)$'
 }
 
-# sources: all C++ here.
+# sources: prints all C++ files of the tree.
 sources() { find "$root"/{src,tests,examples,modules,conan} \( -name '*.[ch]pp' -o -name '*.cppm' \) -not -path '*/build/*' -print0; }
 layout() { sources | xargs -0 clang-format-19 --dry-run -Werror; }
 spelling() { (cd "$root" && codespell); }
-# The library, every public header with it, and the examples. Headers out of .proto files must be there to be included.
+# Runs clang-tidy on the library, its public headers, and the examples. The headers generated from .proto files must
+# exist first.
 tidy() {
   configure dev && build dev stepwell &&
     (cd "$root" && run-clang-tidy-19 -quiet -p build/dev -j "$jobs" '/(src|examples)/[^.]*\.cpp$')
@@ -131,7 +136,7 @@ run_docs() {
   have build docs
   say "reference"
   mkdir -p "$root/build/docs"
-  # Doxygen 1.9 does not follow specialisations of other people's templates; every other complaint counts.
+  # Doxygen 1.9 does not follow specialisations of templates of other libraries; every other complaint is an error.
   (cd "$root/docs" && doxygen Doxyfile 2>&1) | tee "$root/build/docs/log"
   if grep -E '(warning|error):' "$root/build/docs/log" | grep -vE "class std::|symbol '[^']*ranges::"; then
     die "the comments of the headers need mending"
@@ -139,7 +144,8 @@ run_docs() {
   echo "build/docs/html/index.html"
 }
 
-# programs_of PRESET [CTEST OPTION...]: the test programs among the tests so chosen; others need not be built.
+# programs_of PRESET [CTEST OPTION...]: prints the test programs among the selected tests; other programs need not be
+# built.
 programs_of() {
   local preset=$1
   shift
@@ -147,7 +153,7 @@ programs_of() {
     sed -n 's/^ *Test *#[0-9]*: //p' | sed -n 's/^docs\//docs_/; s/^example_//; /^[A-Za-z0-9_]*$/p'
 }
 
-# sanitized PRESET [CTEST OPTION...]: builds and runs the test programs under a sanitizer.
+# sanitized PRESET [CTEST OPTION...]: builds and runs the selected test programs under a sanitizer.
 sanitized() {
   local preset=$1
   shift
@@ -160,10 +166,10 @@ sanitized() {
 
 long_kinds() { configure dev && build dev && check dev -L '^(long|ci)$'; }
 address_and_undefined() { sanitized asan -LE '^(ci|unsanitized|long)$'; }
-awaited_with_gcc() { sanitized asan-gcc -L '^awaited$' -LE '^ci$'; }  # the compiler that needs care around coroutines
+awaited_with_gcc() { sanitized asan-gcc -L '^awaited$' -LE '^ci$'; }  # g++ 12 miscompiles some coroutines
 threads() { sanitized tsan -LE '^(ci|unsanitized|single|long)$'; }
 
-# step NAME: runs the function NAME (whose commands are chained by &&), notes how it ended and how long it took.
+# step NAME: runs the function NAME (whose commands are chained by &&), and records its outcome and its duration.
 step() {
   local name=$1 begun=$SECONDS outcome=passed closing=
   rm -f "$root"/build/{dev,asan,tsan,asan-gcc}/ctest.log
@@ -173,7 +179,7 @@ step() {
   [ "$outcome" = passed ] || failed=1
 }
 
-# steps NAME...: each of them, and what became of all.
+# steps NAME...: runs each step and prints a summary of all outcomes.
 steps() {
   summary= failed=0
   have build examples tool tests clang sanitizers
@@ -189,6 +195,6 @@ run_long() { steps long_kinds; }
 run_address() { steps address_and_undefined; }
 run_threads() { steps threads; }
 
-# The thread sanitizer of g++ 12 cannot place its shadow where the kernel spreads addresses over 32 bits.
+# The thread sanitizer of g++ 12 cannot place its shadow memory if the kernel randomises addresses over 32 bits.
 without_aslr=
 if setarch "$(uname -m)" -R true 2>/dev/null; then without_aslr="setarch $(uname -m) -R"; fi

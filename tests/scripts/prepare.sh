@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What examples/run and tests/run share: finding and installing packages, configuring, building. Sourced, not run.
+# Functions of examples/run and tests/run: finding and installing packages, configuring, building. Sourced, not run.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 jobs=$(nproc 2>/dev/null || echo 2)
-installed=  # what `have` installed
+installed=  # the packages that `have` installed
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# The package manager of this system; `none` where it is one that is not known here.
+# The package manager of this system; `none` if it is not one of these.
 manager=none
 for candidate in apt-get dnf pacman; do
   if command -v "$candidate" >/dev/null; then manager=$candidate && break; fi
 done
 
-# entries GROUP...: the lines of tests/packages.txt for these groups and this package manager, a word each.
+# entries GROUP...: prints the packages of tests/packages.txt for these groups and this package manager, one a line.
 entries() {
   local group ending=
   case $manager in dnf | pacman) ending=@$manager ;; esac
@@ -40,7 +40,7 @@ is_offered() {
   esac
 }
 
-# choose TEST ENTRY: the first of the entry's alternatives that passes the test; fails if none does.
+# choose TEST ENTRY: prints the first alternative of the entry that passes the test; fails if no alternative passes.
 choose() {
   local name
   for name in ${2//|/ }; do
@@ -49,7 +49,7 @@ choose() {
   return 1
 }
 
-# packages GROUP...: the names of these groups on this system.
+# packages GROUP...: prints the names of the packages of these groups on this system.
 packages() {
   local entry
   for entry in $(entries "$@"); do
@@ -57,7 +57,7 @@ packages() {
   done
 }
 
-# missing ENTRY...: those of which no alternative is installed.
+# missing ENTRY...: prints the entries without an installed alternative.
 missing() {
   local entry
   for entry in "$@"; do choose is_installed "$entry" >/dev/null || echo "$entry"; done
@@ -67,7 +67,7 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# update_lists, install_packages PACKAGE...: with the package manager of this system.
+# update_lists, install_packages PACKAGE...: run the package manager of this system.
 update_lists() {
   case $manager in
     apt-get) as_root apt-get update -q ;;
@@ -83,7 +83,8 @@ install_packages() {
   esac
 }
 
-# have GROUP...: installs what is missing of these groups; says which packages, and fails if any stays missing.
+# have GROUP...: installs the missing packages of these groups and prints their names; fails if a package is still
+# missing afterwards.
 have() {
   local absent
   if [ "$manager" = none ]; then
@@ -104,7 +105,8 @@ have() {
   [ -z "$absent" ] || die "could not install:" $absent "(tests/packages.txt names them for this system)"
 }
 
-# configure PRESET [CMAKE OPTION...]: once, and again if packages were installed; Ninja repeats it when a CMake file changes.
+# configure PRESET [CMAKE OPTION...]: configures on the first call, after packages were installed, and if an option
+# differs from the cache. Ninja configures again when a CMake file changes.
 configure() {
   local preset=$1 option
   shift
@@ -122,7 +124,7 @@ configure() {
   (cd "$root" && cmake --preset "$preset" "$@")
 }
 
-# build PRESET [TARGET...]
+# build PRESET [TARGET...]: builds the targets, or all targets if none is named.
 build() {
   local preset=$1
   shift

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# bash tests/run suite NAME [COMPILER...]: builds the library, the tool, the examples and the tests with the packages of a Debian
-# suite (bookworm, trixie, testing; experimental: unstable with the newest packages of experimental) in a root directory made for
-# it, and runs the tests; with g++ and with clang++, unless compilers are named. Sourced after chroot.sh.
-# STEPWELL_ROOTS=DIRECTORY keeps the root directory there, with ccache, so that the next run takes less time.
+# bash tests/run suite NAME [COMPILER...]: makes a root directory with the packages of a Debian suite, and builds the
+# library, the tool, the examples and the tests in it, then runs the tests. Suites: bookworm, trixie, testing,
+# experimental (unstable with the newest packages of experimental). Compilers: g++ and clang++, unless others are named.
+# Sourced after chroot.sh.
+# STEPWELL_ROOTS=DIRECTORY keeps the root directory there, with ccache, which shortens the next run.
 
 run_suite() {
   local suite=${1:-} compiler outcome

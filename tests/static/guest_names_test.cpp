@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model, hook, fetch, source or raw session may stand in any namespace: what is called there like something of ours is
-// never called instead. Compiling is passing: all these functions take anything, and none may be called.
+// Tests that a model, hook, fetch, source or raw session may be in any namespace: a function there with the same name
+// as one of the library is never called instead. Compiling is passing. All these functions accept any arguments and are
+// deleted.
 #include <stepwell/async.hpp>
 #include <stepwell/stepwell.hpp>
 
@@ -17,7 +18,7 @@ namespace asio = boost::asio;
 
 namespace guest {
 
-// clang-format off: as many to a line as it takes
+// clang-format off: several on one line
 #define GREEDY(name) \
   template<class... T> void name(T&&...) = delete; \
   template<class Said, class... T> void name(T&&...) = delete; \

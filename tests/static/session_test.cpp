@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What hooks and sessions are, said in types: compiling is passing.
+// Tests of the concepts for hooks and sessions. Compiling is passing.
 #include "support/toy_model.hpp"
 
 #include <stepwell/hooks/early_stopping_hook.hpp>
@@ -141,7 +141,7 @@ static_assert(!sw::fetch_of<int, raw> && !sw::fetch_of<std::string std::pair<std
 
 // sessions ------------------------------------------------------------------------------------------------------------
 
-/// The least that a loop written once for every session may rely on.
+/// A session with only the members that a generic loop may use.
 struct session_archetype {
   using result_type = int;
   using step_type = sw::step_result<int>;
@@ -163,7 +163,7 @@ struct cannot_say_why : session_archetype {
 };
 static_assert(!sw::training_session<cannot_say_why> && !sw::training_session<model> && !sw::training_session<int>);
 
-/// It uses nothing but what the concepts promise.
+/// Uses only the members that the concepts require.
 template<sw::training_session Session, class Source>
   requires sw::steps_from<Session, Source>
 std::int64_t fit(Session& session, Source& source) {

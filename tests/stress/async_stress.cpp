@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thousand small sessions in one event loop, each with checkpoints of its own: all of them come to their end, abandon at
-// any moment, or are cancelled, and what they leave on the disk can be gone on from.
+// A thousand small sessions in one event loop, each with its own checkpoints. All of them end normally, are abandoned
+// at any moment, or are cancelled, and training can continue from the checkpoints on disk.
 #include "stress/rounds.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
@@ -113,7 +113,7 @@ int main() {
   sw::set_log_sink([](sw::log_level, std::string_view) {});
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;  // a session holds two
+  files.rlim_cur = files.rlim_max;  // each session holds two descriptors
   setrlimit(RLIMIT_NOFILE, &files);
   return sw::test::run_rounds(run_round);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chief and seven workers over one model, on the machine's own clock, under failures, restores and stops at any moment.
+// A chief and seven workers over one model, on the real clock, with failures, restores and stops at any moment.
 //
-// STEPWELL_STRESS_SEED repeats a run's choices (the machine's scheduling is its own), STEPWELL_STRESS_SECONDS sets its
-// length. Ends with 0 if all rounds kept their promises; a round that hangs ends the program with a message.
+// STEPWELL_STRESS_SEED repeats the choices of a run, but not the scheduling of the machine. STEPWELL_STRESS_SECONDS
+// sets the duration. The exit code is 0 if all rounds kept their promises. A round that hangs ends the program with a
+// message.
 #include "stress/rounds.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -34,7 +35,7 @@ namespace {
 constexpr int worker_count = 7;
 const std::string master = "local:stress";
 
-/// The first promise that was broken.
+/// The first broken promise.
 class broken_promises {
 public:
   void note(const std::string& what) {
@@ -54,7 +55,7 @@ private:
   std::string first_;
 };
 
-/// Draws for one thread.
+/// Random choices for one thread.
 class dice {
 public:
   dice(std::uint64_t seed, std::uint64_t round, std::uint64_t who) : numbers_(mixed(seed, round, who)) {}
@@ -73,7 +74,7 @@ private:
   std::mt19937_64 numbers_;
 };
 
-/// Counts its steps in plain numbers: one step at a time, or it shows.
+/// A model that counts its steps in plain integers. Concurrent steps make the counts differ.
 struct serial_model {
   broken_promises* broken;
   std::int64_t count = 0;
@@ -95,7 +96,7 @@ struct serial_model {
   sw::variable_list variables() { return sw::variables({{"count", count}, {"copies", copies}}); }
 };
 
-/// Its steps may meet each other, but not a restore.
+/// A model that allows concurrent steps, but no step during a restore.
 struct crowd_model {
   static constexpr bool concurrent_steps = true;
   broken_promises* broken;
@@ -120,7 +121,7 @@ struct crowd_model {
   sw::variable_list variables() { return sw::variables({}); }
 };
 
-/// Fails at any point, in a way that a recovery overcomes.
+/// A hook that throws transient failures at random points.
 struct failing_hook {
   dice chance;
   std::uint64_t rarity;
@@ -135,7 +136,8 @@ private:
   }
 };
 
-/// What the step returned is what the model holds, and the step that all count, as long as nobody else may step.
+/// A hook that compares the result of the step with the model and with the shared step. They are equal as long as no
+/// other session steps.
 struct looking_hook {
   broken_promises* broken;
   auto before_run(auto&) { return sw::fetch(whole_result{}, &serial_model::count); }
@@ -157,7 +159,7 @@ struct blind_hook {
 template<class Model>
 using watching_hook = std::conditional_t<std::is_same_v<Model, serial_model>, looking_hook, blind_hook>;
 
-/// All of one round.
+/// The sessions and the state of one round.
 template<class Model>
 class rounds {
 public:
@@ -205,7 +207,7 @@ private:
     }
   }
 
-  /// One chief after another; each makes the model anew.
+  /// Runs one chief after another. Each chief initialises the model.
   void lead() {
     const std::uint64_t who = worker_count;
     dice chance(seed_, round_, who);
@@ -222,7 +224,7 @@ private:
     }
   }
 
-  /// Some steps; then the session is closed, left, or abandoned by an error.
+  /// Runs some steps. Then the session is closed, destroyed, or ended by an error.
   void step(auto& session, dice& chance) {
     auto left = chance.below(300);
     for ([[maybe_unused]] const auto& done : session.steps()) {
@@ -243,7 +245,7 @@ private:
     } catch (const std::domain_error&) {
     } catch (const sw::cancelled_error& ended) {
       if (!stops_[who].stop_requested()) { broken_.note(ended.what()); }
-    } catch (const sw::aborted_error& ended) {  // there is no recovery after a stop
+    } catch (const sw::aborted_error& ended) {  // a session does not recover after a stop
       if (!stops_[who].stop_requested()) { broken_.note(ended.what()); }
     } catch (const sw::unavailable_error& ended) {
       if (!stops_[who].stop_requested()) { broken_.note(ended.what()); }
@@ -268,7 +270,7 @@ std::int64_t run_round(std::uint64_t seed, std::uint64_t round) {
 }  // namespace
 
 int main() {
-  sw::set_log_sink([](sw::log_level, std::string_view) {});  // of planned failures there are many
+  sw::set_log_sink([](sw::log_level, std::string_view) {});  // there are many planned failures
   std::int64_t steps = 0;
   const int code = sw::test::run_rounds([&](std::uint64_t seed, std::uint64_t round) {
     steps += round % 4 == 3 ? run_round<crowd_model>(seed, round) : run_round<serial_model>(seed, round);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queues, their runner and a coordinator on the machine's own clock, under eight producers and stops at any moment.
+// Queues, their runner and a coordinator on the real clock, with eight producers and stops at any moment.
 //
-// STEPWELL_STRESS_SEED repeats a run's choices (the machine's scheduling is its own), STEPWELL_STRESS_SECONDS sets its
-// length. Ends with 0 if all rounds kept their promises; a round that hangs ends the program with a message.
+// STEPWELL_STRESS_SEED repeats the choices of a run, but not the scheduling of the machine. STEPWELL_STRESS_SECONDS
+// sets the duration. The exit code is 0 if all rounds kept their promises. A round that hangs ends the program with a
+// message.
 #include "stress/rounds.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -35,10 +36,10 @@ namespace {
 
 constexpr std::uint64_t producer_count = 8;
 
-/// How a round is to end.
+/// The end of a round.
 enum class ending { at_the_end_of_input, by_a_stop, by_a_failure, by_a_cancellation };
 
-/// What one round is like: a pure function of seed and round.
+/// The parameters of one round: a pure function of seed and round.
 struct plan {
   plan(std::uint64_t seed, std::uint64_t round) : random(seed, round) {}
 
@@ -47,12 +48,12 @@ struct plan {
   sw::random_stream random;
   std::uint64_t capacity = 1 + below(8);
   std::uint64_t consumers = 1 + below(4);
-  std::uint64_t each = 50 + below(400);  // elements a producer has
+  std::uint64_t each = 50 + below(400);  // elements per producer
   std::uint64_t fails_at = below(each);
   std::uint64_t failing = below(producer_count);
   bool shuffles = below(2) == 0;
   bool consumers_are_late = below(4) == 0;
-  bool recovers = below(2) == 0;  // goes on after a stop
+  bool recovers = below(2) == 0;  // continues after a stop
   ending how = static_cast<ending>(below(4));
   std::uint64_t stop_after_us = below(3'000);
 };
@@ -62,10 +63,10 @@ void promise(bool kept, const char* what) {
   if (!kept) { complain(what); }
 }
 
-/// One producer's elements, and what became of them. Written by its own thread, or between two runs.
+/// A producer's elements and progress. Written by the producer's thread, or between two runs.
 struct producer {
   std::uint64_t number;
-  std::uint64_t next = 0;  // all before have been put in
+  std::uint64_t next = 0;  // all elements before this one have been enqueued
 };
 
 template<class Queue>
@@ -108,11 +109,11 @@ private:
     }
     try {
       for (;;) { taken.push_back(queue_.dequeue()); }
-    } catch (const sw::out_of_range_error&) {  // the end
+    } catch (const sw::out_of_range_error&) {  // the end of the queue
     }
   }
 
-  /// From the creation of the threads until all are joined.
+  /// Runs one round, from the creation of the threads until all are joined.
   void once(sw::queue_runner& runner) {
     auto made = runner.create_threads(this, &threads_);
     promise(made.size() == producer_count + 1, "a session without threads gets some");
@@ -127,7 +128,7 @@ private:
       if (plan_.how == ending::by_a_cancellation) { queue_.close(true); }
       threads_.request_stop();
     }
-    if (is_late) {  // nobody makes room: the stop alone sends the producers home
+    if (is_late) {  // no consumer makes space, so only the stop ends the producers
       for (const auto& thread : made) { thread.join(); }
       promise(queue_.size() <= queue_.capacity(), "a cancelled enqueue puts nothing in");
       consumers = start_consumers();
@@ -153,7 +154,7 @@ private:
       threads_.join({.stop_grace_period = std::chrono::hours(1)});
     } catch (const std::runtime_error& failure) {
       has_failed = true;
-      // A cancelled queue fails a producer that meets it before the stop.
+      // A producer that finds the cancelled queue before the stop fails.
       const bool is_cancelled = std::string(failure.what()).find("closed") != std::string::npos;
       promise(plan_.how == ending::by_a_cancellation ? is_cancelled : std::string(failure.what()) == "planned", failure.what());
     }
@@ -165,7 +166,8 @@ private:
     promise(queue_.peek() == nullptr, "the end stays the end");
   }
 
-  /// Every element that was put in was taken out once, and in its producer's order by each consumer of a first-in queue.
+  /// Checks that every enqueued element was dequeued once, and that each consumer of a FIFO queue received the elements
+  /// of a producer in order.
   void check_taken(bool all) {
     std::vector<int> times(producer_count * plan_.each, 0);
     for (const auto& mine : taken_) {
@@ -190,7 +192,7 @@ private:
   Queue& queue_;
   plan& plan_;
   std::array<producer, producer_count> producers_{};
-  std::vector<std::vector<std::uint64_t>> taken_;  // by each consumer
+  std::vector<std::vector<std::uint64_t>> taken_;  // by consumer
   sw::coordinator threads_{sw::system_clock(), {}};
 };
 
@@ -208,6 +210,6 @@ void run_round(plan what) {
 }  // namespace
 
 int main() {
-  sw::set_log_level(sw::log_level::warning);  // planned failures are told at info
+  sw::set_log_level(sw::log_level::warning);  // planned failures are logged at level info
   return sw::test::run_rounds([](std::uint64_t seed, std::uint64_t round) { run_round(plan(seed, round)); });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every stress program does: rounds from one printed seed until the time is up, watched for one that hangs.
+// The main loop of every stress program: rounds from one printed seed until the time is up, with a watchdog for rounds
+// that hang.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,7 @@
 
 namespace stepwell::test {
 
-/// Ends the program, with the core dump that shows where it hangs.
+/// A watchdog that aborts the program if a round hangs. The core dump shows the place.
 class watchdog {
 public:
   explicit watchdog(std::uint64_t seed) : seed_(seed), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
@@ -27,7 +28,7 @@ public:
 
 private:
   using steady = std::chrono::steady_clock;
-  static constexpr auto round_limit = std::chrono::seconds(120);  // a round takes milliseconds; the machine may be busy
+  static constexpr auto round_limit = std::chrono::seconds(120);  // a round takes milliseconds, but the machine may be busy
 
   void watch(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
@@ -52,7 +53,8 @@ inline std::uint64_t stress_setting(const char* name, std::uint64_t otherwise) {
   return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);
 }
 
-/// Calls `run_round(seed, round)` until the time is up; it throws where a promise was broken. The program's exit code.
+/// Calls `run_round(seed, round)`, which throws for a broken promise, until the time is up. Returns the exit code of
+/// the program.
 template<class RunRound>
 int run_rounds(RunRound&& run_round) {
   using steady = std::chrono::steady_clock;

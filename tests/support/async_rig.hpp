@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Awaited sessions of one type, so that the compiler makes it once for each file of tests, and an event loop to await in.
+// Asynchronous sessions of one type, so that each test file instantiates the session once, and an event loop that runs
+// them.
 #pragma once
 
 #include "support/recovery_rig.hpp"
@@ -28,7 +29,7 @@
 namespace stepwell::test {
 namespace asio = boost::asio;
 
-/// Writes down every call, with the step it saw, and then does what it is told.
+/// A hook that records every call with its step, then calls `act` (and `after` in `after_run`).
 struct scripted_hook {
   using context_type = run_context<model_session<adding_model>>;
 
@@ -57,7 +58,7 @@ using async_test_session = async_monitored_session<model_session<adding_model>, 
 using blocking_test_session = monitored_session<model_session<adding_model>, checkpoint_saver_hook, scripted_hook>;
 using test_step = async_test_session::step_type;
 
-/// A source that ends, and can seek.
+/// A seekable source that ends.
 struct ending_source {
   std::int64_t last = 5;
   std::int64_t next = 1;
@@ -71,7 +72,7 @@ struct ending_source {
 struct async_rig : recovery_rig {
   asio::io_context io;
 
-  /// Saves nothing where `every_steps` is 0.
+  /// Returns a session. It saves nothing if `every_steps` is 0.
   template<class Session>
   [[nodiscard]] Session make(std::int64_t every_steps, scripted_hook hook = {}, auto... how) {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
@@ -85,7 +86,8 @@ struct async_rig : recovery_rig {
     return make<async_test_session>(every_steps, std::move(hook), std::move(how)...);
   }
 
-  /// What `make` gives, as soon as nobody holds the directory: one who was left does until what it was writing is finished.
+  /// Returns the result of `make`, which is retried (at most 100 times) until the checkpoint directory is unlocked. A
+  /// session that was destroyed without close holds the directory until its background writes have finished.
   template<class Make>
   auto when_free(Make make) const {
     for (int tries = 0;; ++tries) {
@@ -98,7 +100,7 @@ struct async_rig : recovery_rig {
     }
   }
 
-  /// Awaits `work` in the loop and runs that until nothing is left to do. What `work` gives.
+  /// Runs `work` in the event loop until the loop has no more work, and returns the result of `work`.
   template<class T>
   T await(asio::awaitable<T> work) {
     auto done = asio::co_spawn(io, std::move(work), asio::use_future);
@@ -108,7 +110,7 @@ struct async_rig : recovery_rig {
   }
 };
 
-/// Steps to the end of the data or a stop; all that came.
+/// Runs steps until the data ends or the session stops. Returns the global steps.
 inline asio::awaitable<std::vector<std::int64_t>> all_steps(async_test_session& session, auto& source) {
   std::vector<std::int64_t> seen;
   for (;;) {
@@ -118,7 +120,7 @@ inline asio::awaitable<std::vector<std::int64_t>> all_steps(async_test_session& 
   }
   co_return seen;
 }
-/// From the start to the close.
+/// Starts the session, runs all steps and closes it.
 inline asio::awaitable<std::vector<std::int64_t>> whole_life(async_test_session& session, auto& source) {
   co_await session.async_start();
   auto seen = co_await all_steps(session, source);
@@ -126,18 +128,18 @@ inline asio::awaitable<std::vector<std::int64_t>> whole_life(async_test_session&
   co_return seen;
 }
 
-/// Runs so many handlers, unless it ends before.
+/// Runs at most `count` handlers; stops early if `has_ended` becomes true.
 inline void run_handlers(asio::io_context& loop, int count, const bool& has_ended) {
   for (int i = 0; i < count && !has_ended; ++i) { loop.run_one(); }
 }
 
-/// How work ended that was cancelled, unless it had ended before.
+/// The end of cancelled work. `had_ended` is true if the work ended before the cancellation.
 struct cancelled_work {
   bool had_ended = false;
   bool is_done = false;
   std::exception_ptr failure;
 };
-/// Runs `work` for so many handlers, cancels it, and runs the loop until nothing is left to do.
+/// Runs `work` for `handlers` handlers, cancels it, and runs the loop until it has no more work.
 inline cancelled_work cancel_after(asio::io_context& loop, int handlers, asio::awaitable<void> work,
                                    asio::cancellation_type kind = asio::cancellation_type::total) {
   asio::cancellation_signal cancel;
@@ -153,7 +155,7 @@ inline cancelled_work cancel_after(asio::io_context& loop, int handlers, asio::a
   return end;
 }
 
-/// Whether `action` ends as what is cancelled does.
+/// Returns true if `action` throws `operation_aborted`, as cancelled work does.
 template<class Action>
 bool is_aborted(Action&& action) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model whose step is awaited and a hook whose points are, in sessions of one type.
+// A model with an asynchronous step and a hook with asynchronous points, in sessions of one type.
 #pragma once
 
 #include "support/async_rig.hpp"
@@ -18,15 +18,15 @@
 
 namespace stepwell::test {
 
-/// Lets the event loop do something else first.
+/// Returns to the event loop once, so that other handlers can run.
 inline asio::awaitable<void> a_turn() { co_await asio::post(asio::use_awaitable); }
-/// Waits for what never comes, but a cancellation.
+/// Waits until it is cancelled.
 inline asio::awaitable<void> for_ever() {
   asio::steady_timer never(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
   co_await never.async_wait(asio::use_awaitable);
 }
 
-/// `adding_model`, whose step takes a turn of the event loop.
+/// An `adding_model` with an asynchronous step, which returns to the event loop once.
 struct awaiting_model : adding_model {
   std::function<asio::awaitable<void>()> wait = a_turn;
 
@@ -36,14 +36,14 @@ struct awaiting_model : adding_model {
   }
 };
 
-/// As `scripted_hook`, with all points awaited but `on_error`.
+/// Like `scripted_hook`, but all points except `on_error` are asynchronous.
 struct awaited_hook {
   static constexpr auto phase = hook_phase::user;
   using act_type = std::function<asio::awaitable<void>(const std::string& point)>;
 
   std::vector<std::string>* story = nullptr;
   act_type act = nullptr;
-  std::function<bool(std::int64_t)> wanted = nullptr;  // by the step that the session stands at
+  std::function<bool(std::int64_t)> wanted = nullptr;  // argument: the global step of the session
 
   asio::awaitable<void> begin() { return tell("begin", -1); }
   asio::awaitable<void> after_create_session(auto& session, auto&) { return tell("create", session.global_step()); }
@@ -64,7 +64,7 @@ private:
   }
 };
 
-/// Writes down on which of two threads it is called.
+/// A hook with synchronous points. It records its calls with their steps.
 struct placed_hook {
   std::vector<std::string>* story = nullptr;
   void before_run(auto& context) { tell("plain before", context.global_step()); }
@@ -93,7 +93,7 @@ struct awaited_rig : async_rig {
     }
     return awaited_session_over<Model>(std::move(how), std::move(with), stepped, std::move(saver), std::move(plain), std::move(hook));
   }
-  /// Over the model that is awaited.
+  /// Returns a session over the model with the asynchronous step.
   [[nodiscard]] awaited_session awaited(std::int64_t every_steps, awaited_hook hook = {}, async_options how = {}) {
     return over(awaiting, every_steps, std::move(hook), {}, std::move(how));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a checkpoint without the library under test: LevelDB for the table, protobuf's classes for the entries, and a
-// bitwise CRC-32C.
+// Reads a checkpoint independently of the library under test: LevelDB reads the table, protobuf's classes read the
+// entries, and a bitwise CRC-32C verifies the checksums.
 #pragma once
 
 #include "support/file_text.hpp"
@@ -23,9 +23,9 @@ namespace stepwell::test {
 struct oracle_tensor {
   int dtype = 0;
   std::vector<std::int64_t> shape;
-  std::string bytes;  ///< As stored.
+  std::string bytes;  ///< As stored in the file.
   int slices = 0;
-  std::int64_t offset = 0;  ///< In its data file.
+  std::int64_t offset = 0;  ///< Position in its data file.
 };
 
 inline std::uint32_t slow_crc32c(std::string_view bytes, std::uint32_t crc = 0) {
@@ -39,7 +39,7 @@ inline std::uint32_t slow_crc32c(std::string_view bytes, std::uint32_t crc = 0) 
 
 inline std::uint32_t slow_masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
 
-/// Every entry of the index but the header, slice keys included; checksums of numbers are verified.
+/// Returns every entry of the index except the header, including slice keys. Verifies the checksums of numbers.
 inline std::map<std::string, oracle_tensor> read_with_oracle(const std::string& prefix) {
   const auto index = file_text(prefix + ".index");
   const auto entries = read_with_leveldb(index);

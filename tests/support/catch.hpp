@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Catch2 3, or Catch2 2 as in Debian 12. Tests include this header and use only names that it makes work with both:
-// `Approx`, and `ContainsSubstring`, which Catch2 2 calls `Contains`.
+// Includes Catch2 3, or Catch2 2 as in Debian 12. Tests include this header and use only names that exist with both
+// versions: `Approx`, and `ContainsSubstring`, which Catch2 2 calls `Contains`.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a directory of checkpoints looks like from outside, and a file system for savers under test.
+// Listings of a checkpoint directory, and a file system for savers under test.
 #pragma once
 
 #include "support/fault_file_system.hpp"
@@ -17,7 +17,7 @@
 
 namespace stepwell::test {
 
-/// Names in a directory, sorted, joined by blanks; without the lock file.
+/// Returns the sorted names in a directory, joined by spaces, without the lock file.
 inline std::string names_in(const std::string& directory) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) { names.push_back(entry.path().filename().string()); }
@@ -29,7 +29,7 @@ inline std::string names_in(const std::string& directory) {
   return joined;
 }
 
-/// The index files' steps only: "1 2".
+/// Returns only the steps of the index files, such as "1 2".
 inline std::string steps_in(const std::string& directory, const std::string& basename = "model.ckpt") {
   std::vector<long> steps;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -42,7 +42,7 @@ inline std::string steps_in(const std::string& directory, const std::string& bas
   return joined;
 }
 
-/// Goes wrong on demand, counts syncs, but never waits for a disk.
+/// Returns a file system that fails on demand and counts syncs, but never waits for a disk.
 inline std::shared_ptr<fault_file_system> fast_faulty_files() {
   return std::make_shared<fault_file_system>(std::make_shared<stepwell::detail::unsynced_file_system>(io::posix_file_system()));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another process, which says lines and ends when its input does.
+// A child process that prints lines and ends when its input is closed.
 #pragma once
 
 #include "support/catch.hpp"
@@ -20,7 +20,7 @@ namespace stepwell::test {
 
 class child_process {
 public:
-  /// `words`: the program, and what it is told.
+  /// Starts the program with its arguments. `words` holds the program, then the arguments.
   explicit child_process(std::vector<std::string> words) {
     std::array<int, 2> to{};
     std::array<int, 2> from{};
@@ -51,7 +51,7 @@ public:
 
   void send(int signal) const { ::kill(id_, signal); }
 
-  /// The next line it says; waits for it.
+  /// Blocks until the process prints a line, and returns the line.
   [[nodiscard]] std::string line() const {
     std::string said;
     char one = 0;
@@ -59,7 +59,7 @@ public:
     return said;
   }
 
-  /// How it ended by itself, its input still open.
+  /// Blocks until the process ends, with its input still open. Returns the wait status.
   [[nodiscard]] int wait() {
     int how = 0;
     ::waitpid(id_, &how, 0);
@@ -68,7 +68,8 @@ public:
     return how;
   }
 
-  /// Lets it end (0), or kills it; how it ended.
+  /// Sends `signal` unless it is 0, and closes the input of the process. Blocks until the process ends and returns the
+  /// wait status.
   int end(int signal) {
     if (signal != 0) { send(signal); }
     ::close(input_);

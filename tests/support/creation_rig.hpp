@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session lends to those who create raw sessions, without the session.
+// The arguments that a session passes to a session creator, available without a session.
 #pragma once
 
 #include <stepwell/creation/session_creation.hpp>
@@ -27,7 +27,7 @@ private:
   }
 };
 
-/// What `action` throws, if it is an `Error`; else it goes on. "none" where nothing is thrown.
+/// Returns the message of the `Error` that `action` throws, or "none" if it throws nothing. Other exceptions propagate.
 template<class Error, class Action>
 std::string message_of(Action&& action) {
   try {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads event files without the library under test: records by hand, events by protobuf's classes.
+// Reads event files independently of the library under test: this code parses the records, protobuf's classes parse the
+// events.
 #pragma once
 
 #include "support/bundle_oracle.hpp"
@@ -20,7 +21,7 @@
 
 namespace stepwell::test {
 
-/// All events of a file, up to a record that is cut off at its end. Throws for a wrong checksum.
+/// Returns all events of a file, up to a record that is cut off at the end of the file. Throws if a checksum is wrong.
 inline std::vector<::tensorflow::Event> events_with_oracle(const std::string& path) {
   constexpr std::size_t head = 12;
   const auto text = file_text(path);
@@ -45,13 +46,14 @@ inline std::vector<::tensorflow::Event> events_with_oracle(const std::string& pa
   return events;
 }
 
-/// The steps at which `tag` has a value, as viewers show them: a START drops what was written at its step and above before.
+/// Returns the steps at which `tag` has a value, as viewers show them: a START event removes earlier values at its step
+/// and above.
 inline std::set<std::int64_t> steps_with_oracle(const std::string& directory, const std::string& tag) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) { paths.push_back(entry.path().string()); }
   }
-  std::ranges::sort(paths);  // in the order of time, by decision D-9
+  std::ranges::sort(paths);  // the names sort by time (decision D-9)
   std::set<std::int64_t> steps;
   for (const auto& path : paths) {
     for (const auto& event : events_with_oracle(path)) {

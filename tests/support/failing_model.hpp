@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that fails once when it is told to, in a way that may pass, and needs nothing to be put back.
+// A model that throws a transient error once on demand, and a creator that restores nothing.
 #pragma once
 
 #include <stepwell/base/error.hpp>
@@ -14,7 +14,8 @@
 
 namespace stepwell::test {
 
-/// Owns its global step, so that a creator which puts nothing back lets each recovery come a step later than the one before.
+/// A model that owns its global step. With a creator that restores nothing, each recovery therefore continues one step
+/// later than the previous one.
 struct failing_model {
   using result = std::int64_t;
 
@@ -32,13 +33,13 @@ struct failing_model {
   variable_list variables() { return stepwell::variables({{"weights", weights}}); }
 };
 
-/// The model as it is, every time.
+/// A creator that returns a session over the unchanged model, every time.
 struct keeping_creator {
   failing_model* model;
   model_session<failing_model> create_session() { return model_session<failing_model>(*model); }
 };
 
-/// Counts up for ever and can seek.
+/// An endless, seekable source of increasing numbers.
 struct recovering_source {
   std::int64_t next = 0;
 

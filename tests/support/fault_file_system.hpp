@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file system that goes wrong on demand: it counts what is asked of it, and fails, cuts, delays or crashes where a
-// test says. Everything else is passed on to a real one.
+// A file system that fails on demand. It counts operations, and fails, cuts, delays or crashes at an operation that the
+// test selects. It passes all other operations on to a real file system.
 //
 //   fault_file_system files;
 //   files.inject({.kind = operation::sync, .path_contains = ".index", .errno_value = EIO});  // the next such sync fails
@@ -45,24 +45,25 @@ enum class operation {
   lock  // names
 };
 
-/// One thing asked for: the how-manieth of all (from 1), what, on what.
+/// One operation: its number among all operations (from 1), its kind, its path.
 struct event {
   std::uint64_t number;
   operation kind;
   std::string path;
 };
 
-/// What is to go wrong: the `nth` (from 1, counted from the injection) operation of this kind on such a path.
+/// An injected failure of the `nth` operation of this kind on such a path, counted from 1 since the injection.
 struct fault {
-  std::optional<operation> kind = std::nullopt;  ///< any, if not said
+  std::optional<operation> kind = std::nullopt;  ///< any kind, if empty
   std::string path_contains = {};                ///< any path, if empty
   std::uint64_t nth = 1;
   int errno_value = EIO;
-  std::optional<std::size_t> bytes_written = std::nullopt;  ///< a write that fails writes so many bytes first
-  bool from_then_on = false;                                ///< that one and all like it after it
+  std::optional<std::size_t> bytes_written = std::nullopt;  ///< a failing write writes this many bytes first
+  bool from_then_on = false;                                ///< fails the nth operation and all later ones that match
 };
 
-/// @threads Any, as with the one it wraps.
+/// A wrapper of a file system that adds the failures.
+/// @threads Any, like the wrapped file system.
 class fault_file_system final : public io::file_system {
 public:
   explicit fault_file_system(std::shared_ptr<io::file_system> base = io::posix_file_system())
@@ -74,12 +75,13 @@ public:
     const std::lock_guard lock(state_->mutex);
     state_->faults.push_back({std::move(what), 0});
   }
-  /// The machine stops within operation `number` (from 1, of all): a write is done by half, anything else not at all;
-  /// all later operations fail. Nothing is tidied up: what is on the disk is what the next process finds.
+  /// Stops the machine within operation `number` (from 1, over all operations). A write writes half of its bytes, any
+  /// other operation does nothing, and all later operations fail. No cleanup runs: the next process finds the current
+  /// content of the disk.
   void crash_at(std::uint64_t number) { set_crash(number, false); }
-  /// The same, and bytes written but not synced are gone: such files are cut to what they had at their last sync.
+  /// Like crash_at(), but unsynced bytes are lost: each file with unsynced writes is cut to its size at its last sync.
   void lose_power_at(std::uint64_t number) { set_crash(number, true); }
-  /// Called before each operation, outside all locks: may block.
+  /// Calls `watcher` before each operation, without holding a lock. `watcher` may block.
   void before_each(std::function<void(const event&)> watcher) {
     const std::lock_guard lock(state_->mutex);
     state_->watcher = std::move(watcher);
@@ -89,7 +91,7 @@ public:
     const std::lock_guard lock(state_->mutex);
     return state_->has_crashed;
   }
-  /// Operations asked for so far.
+  /// Returns the number of operations so far.
   [[nodiscard]] std::uint64_t operations() const { return history().size(); }
   [[nodiscard]] std::uint64_t operations(operation kind) const {
     std::uint64_t count = 0;
@@ -146,14 +148,14 @@ public:
   }
 
 private:
-  /// What is known to be safe of one file.
+  /// The part of a file that is known to be durable.
   struct durability {
     std::string path;
     std::uint64_t synced_size = 0;
     bool is_dirty = false;
   };
 
-  /// An operation that must not happen: why, and for a write what part of it happens first.
+  /// An operation that must fail: the reason, and for a write the number of bytes written first.
   struct refusal {
     status reason;
     std::size_t bytes_written = 0;
@@ -270,7 +272,7 @@ private:
       set_dirty(true);
       return base_->truncate(size);
     }
-    /// An injected failure closes all the same, as the system does.
+    /// Closes the file even if a failure is injected, as the operating system does.
     result<void> close() override {
       if (std::exchange(is_closed_, true)) { return {}; }
       const auto bad = state_->meet(operation::close, path());

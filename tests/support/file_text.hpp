@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole files in and out of strings, past the library under test.
+// Reads and writes whole files without the library under test.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +17,8 @@ inline std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// As a new file: some file systems wait for the disk when one is emptied and written again.
+/// Writes a new file. It removes an existing file first, because some file systems wait for the disk when a file is
+/// truncated and rewritten.
 inline void write_file_text(const std::string& path, const std::string& text) {
   std::remove(path.c_str());
   std::ofstream out(path, std::ios::binary | std::ios::trunc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Holds threads up until a test lets them go: a slow disk without sleeping.
+// A gate that blocks threads until a test opens it. It simulates a slow disk without sleeping.
 #pragma once
 
 #include <condition_variable>
@@ -8,6 +8,7 @@
 
 namespace stepwell::test {
 
+/// A gate that blocks threads in pass() while it is closed.
 /// @threads Any.
 class gate {
 public:
@@ -22,7 +23,7 @@ public:
     }
     changed_.notify_all();
   }
-  /// Waits while it is closed.
+  /// Blocks while the gate is closed.
   void pass() {
     std::unique_lock lock(mutex_);
     ++waiting_;
@@ -30,7 +31,7 @@ public:
     changed_.wait(lock, [this] { return is_open_; });
     --waiting_;
   }
-  /// Waits until somebody waits.
+  /// Blocks until a thread waits in pass().
   void wait_for_somebody() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return waiting_ > 0; });

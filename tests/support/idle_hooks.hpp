@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model of about a nanosecond a step, and six hooks that are never due: what the cost of a run is measured with.
+// A model whose step takes about one nanosecond, and six hooks that never do work. They measure the cost of a run.
 #pragma once
 
 #include <stepwell/base/cadence.hpp>
@@ -22,13 +22,13 @@ struct tiny_model {
 
   result step(const float& batch) {
     x = x * 0.999f + batch;
-    asm volatile("" : "+m"(x));  // the step really happens, with and without a session around it
+    asm volatile("" : "+m"(x));  // keeps the compiler from removing the step, with and without a session
     return {x};
   }
   variable_list variables() { return stepwell::variables({{"x", x}}); }
 };
 
-/// Watches a cadence that never comes; `Number` makes types of their own.
+/// A hook with a cadence that is never due. `Number` makes distinct types.
 template<int Number>
 struct idle_hook {
   cadence period;
@@ -46,7 +46,7 @@ struct idle_hook {
 
 inline constexpr std::int64_t far_away = std::int64_t{1} << 60;
 
-/// Stop, NaN guard, three cadences in steps and one in seconds.
+/// Returns a session with a stop hook, a NaN guard, three cadences in steps and one in seconds.
 inline auto session_with_six_idle_hooks(tiny_model& model) {
   return monitored_session(model, stop_at_step_hook{{.last_step = far_away}},
                            nan_tensor_hook{tag("a name that does not fit into a short string", &tiny_model::result::loss)},
@@ -54,7 +54,7 @@ inline auto session_with_six_idle_hooks(tiny_model& model) {
                            idle_hook<3>{{.every_steps = far_away}}, idle_hook<4>{{.every_secs = std::chrono::hours(24)}});
 }
 
-/// The same batch for ever.
+/// An endless source of the same batch.
 struct repeating_source {
   float batch = 0.5f;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A clock whose time passes only by waiting, while waiting takes none: whole hours in one thread, and no race.
+// A clock whose time advances only by waits, and whose waits return at once. Hours pass in one thread without a race.
 #pragma once
 
 #include <stepwell/base/clock.hpp>
@@ -15,12 +15,13 @@
 
 namespace stepwell::test {
 
-/// @threads One. Alarms never come.
+/// A clock for one thread. Alarms never fire.
+/// @threads One.
 class leaping_clock final : public clock {
 public:
   time_point time{std::chrono::hours(1)};
-  std::vector<duration> waits;  ///< How long each of them was.
-  /// Called within each wait, with its number from 1: what others do meanwhile.
+  std::vector<duration> waits;  ///< The length of each wait.
+  /// Called within each wait, with its number (from 1). It stands for the work of others during the wait.
   std::function<void(std::size_t)> meanwhile = nullptr;
 
   [[nodiscard]] time_point now() const override { return time; }

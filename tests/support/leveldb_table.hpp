@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables by Google's LevelDB library: a reader and a writer that are not ours.
+// A table reader and writer built on Google's LevelDB library, independent of the library under test.
 #pragma once
 
 #include <leveldb/env.h>
@@ -48,7 +48,7 @@ public:
   std::string bytes;
 };
 
-/// Every entry, all checksums verified; throws what LevelDB complains of.
+/// Returns every entry and verifies all checksums. Throws LevelDB's error message.
 inline std::vector<key_value> read_with_leveldb(std::string_view bytes) {
   leveldb_bytes file(bytes);
   leveldb::Options options;
@@ -63,7 +63,7 @@ inline std::vector<key_value> read_with_leveldb(std::string_view bytes) {
   std::vector<key_value> entries;
   for (at->SeekToFirst(); at->Valid(); at->Next()) { entries.emplace_back(at->key().ToString(), at->value().ToString()); }
   if (!at->status().ok()) { throw std::runtime_error(at->status().ToString()); }
-  for (const auto& [key, value] : entries) {  // point look-ups use the index keys and the restart array
+  for (const auto& [key, value] : entries) {  // point look-ups read the index keys and the restart array
     at->Seek(key);
     if (!at->Valid() || at->key() != key || at->value() != value) { throw std::runtime_error("seek misses a key"); }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Catches what is logged while it lives, from debug up, instead of letting it out.
+// Captures log messages from level debug up during its lifetime, instead of printing them.
 #pragma once
 
 #include <stepwell/base/log.hpp>
@@ -20,7 +20,7 @@ struct logged_message {
   std::string text;
 };
 
-/// @threads Messages may come from any thread.
+/// @threads Any thread may log.
 class log_capture {
 public:
   log_capture() : threshold_(set_log_level(log_level::debug)) {
@@ -40,12 +40,12 @@ public:
     const std::lock_guard lock(mutex_);
     return messages_;
   }
-  /// Messages of exactly this level.
+  /// Returns the number of messages of exactly this level.
   [[nodiscard]] std::size_t count(log_level level) const {
     const auto all = messages();
     return static_cast<std::size_t>(std::ranges::count(all, level, &logged_message::level));
   }
-  /// True if a message of exactly this level has `text` in it.
+  /// Returns true if a message of exactly this level contains `text`.
   [[nodiscard]] bool contains(log_level level, std::string_view text) const {
     const auto all = messages();
     return std::ranges::any_of(all,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files in memory, to be read only: thousands of damaged ones take no time. Directories are what names have before a '/'.
+// A read-only file system in memory, which makes thousands of damaged files cheap. The part of a name before a '/' is a
+// directory.
 #pragma once
 
 #include <stepwell/io/file_system.hpp>
@@ -16,10 +17,12 @@
 
 namespace stepwell::test {
 
-/// @lifetime It must outlive the files opened in it.
+/// A file system over the map `content`.
+/// @lifetime Must outlive the files opened in it.
 class memory_files final : public io::file_system {
 public:
-  /// By path. May be changed at any time; an open file shows what is there now, nothing once it is gone.
+  /// File contents by path. A test may change it at any time. An open file shows the current content, or no content
+  /// after its entry is removed.
   std::map<std::string, std::string> content;
 
   memory_files() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Does something as soon as a thread waits on a held clock: how a test moves time, or opens a gate, while the session waits.
+// Runs an action as soon as a thread waits on a manual clock. A test uses it to move time or to open a gate while the
+// session waits.
 #pragma once
 
 #include <stepwell/base/clock.hpp>
@@ -10,7 +11,7 @@
 
 namespace stepwell::test {
 
-/// Does `action` on a thread of its own once somebody waits on the clock besides those who did before.
+/// A thread that runs `action` once the clock has one more waiter than at construction, at the latest after 60 s.
 class once_somebody_waits {
 public:
   template<class Action>

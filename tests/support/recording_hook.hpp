@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that show what a session does: one writes down every call, one knows the threads, one counts tries.
+// Hooks that make a session observable: one records every call, one keeps the coordinator, one records attempts and
+// failures.
 #pragma once
 
 #include <stepwell/threads/coordinator.hpp>
@@ -12,7 +13,7 @@
 
 namespace stepwell::test {
 
-/// Writes down every call, with the step it saw.
+/// A hook that records every call with its step.
 struct recording_hook {
   std::vector<std::string>* story;
   std::string name = "";
@@ -29,7 +30,7 @@ private:
   void tell(const std::string& what, std::int64_t step) { story->push_back(name + what + " " + std::to_string(step)); }
 };
 
-/// Knows the coordinator of the session, to report in place of a thread.
+/// A hook that keeps a pointer to the session's coordinator, so that a test can report failures as a thread would.
 struct coordinator_hook {
   coordinator* threads = nullptr;
   int creations = 0;
@@ -40,7 +41,7 @@ struct coordinator_hook {
   }
 };
 
-/// The attempts of the runs it saw, and the failures it was told of.
+/// A hook that records the attempt number of each run and the failures passed to `on_error`.
 struct attempts_hook {
   std::vector<int> attempts = {};
   std::vector<std::exception_ptr> failures = {};

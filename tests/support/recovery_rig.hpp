@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session that fails where a test says, and goes back to its checkpoints at once: time stands still.
+// A session that fails when a test says so and recovers from its checkpoints without delay, because its clock stands
+// still.
 #pragma once
 
 #include "support/session_rig.hpp"
@@ -21,10 +22,10 @@
 
 namespace stepwell::test {
 
-/// Recovers without waiting, on a clock that stands still.
+/// Returns settings for recovery without backoff on a clock that stands still.
 inline session_settings at_once() { return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<held_clock>()}; }
 
-/// Throws an `Error` the first `times` it is called.
+/// Returns a callable that throws an `Error` in its first `times` calls.
 template<class Error>
 auto failing(int times, std::string why = "a bad day") {
   return [times, why](auto&&...) mutable {
@@ -32,7 +33,7 @@ auto failing(int times, std::string why = "a bad day") {
   };
 }
 
-/// Throws an `aborted_error` once for each of `batches`; writes down all.
+/// A callable that throws an `aborted_error` once for each of `batches`. It records all batches in `seen`.
 struct failing_batches {
   std::multiset<std::int64_t> batches;
   std::vector<std::int64_t>* seen = nullptr;
@@ -46,7 +47,7 @@ struct failing_batches {
   }
 };
 
-/// With a checkpoint directory: what a recovery goes back to.
+/// A session rig with a checkpoint directory to recover from.
 struct recovery_rig : session_rig {
   session_settings settings = {.retry = {.initial_backoff = 0}, .restores_what_it_saves = true, .clock = clock};
 
@@ -65,7 +66,7 @@ struct recovery_rig : session_rig {
   }
 };
 
-/// A raw session that has something to close.
+/// A raw session with a `close` function.
 struct closing_raw : model_session<adding_model> {
   using model_session<adding_model>::model_session;
   std::vector<std::string>* story = nullptr;

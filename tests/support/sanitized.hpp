@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the program stands under a sanitizer, whose allocator ends it where others have no memory to give.
+// Tells whether the program runs under a sanitizer, whose allocator ends the program when memory is exhausted.
 #pragma once
 
 namespace stepwell::test {

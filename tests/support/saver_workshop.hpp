@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where savers are tested: a directory, files that can go wrong, a clock that stands still.
+// The setup for saver tests: a directory, a file system that fails on demand, a clock that stands still.
 #pragma once
 
 #include "support/checkpoint_files.hpp"
@@ -30,14 +30,14 @@ struct workshop {
   [[nodiscard]] std::string steps() const { return steps_in(directory.path()); }
 };
 
-/// Returns when older ones past keeping are gone, too.
+/// Saves `taken`. Returns after the retention has also removed old checkpoints.
 inline saved_checkpoint save_and_settle(saver& saver, snapshot taken) {
   auto saved = saver.save_and_wait(std::move(taken));
   saver.drain();
   return saved;
 }
 
-/// While closed, writing of data stands still.
+/// Blocks writes to data files while the gate is closed.
 inline void hold_data(workshop& shop, gate& gate) {
   shop.files->before_each([&](const event& event) {
     if (event.kind == operation::write && event.path.find(".data-") != std::string::npos) { gate.pass(); }

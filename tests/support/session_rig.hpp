@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small training session on a disk that goes wrong on demand, with time that stands still and one background thread,
-// so that a test knows what has happened and what has not.
+// A small training session on a disk that fails on demand, with a clock that stands still and one background thread, so
+// that the order of events is known to the test.
 #pragma once
 
 #include "support/checkpoint_files.hpp"
@@ -24,7 +24,7 @@
 
 namespace stepwell::test {
 
-/// Counts up for ever and can seek.
+/// An endless, seekable source of increasing numbers.
 struct counting_source {
   std::int64_t next = 1;
 
@@ -43,7 +43,7 @@ struct session_rig {
   std::shared_ptr<io::pool> pool = std::make_shared<io::pool>(1);
   adding_model model;
 
-  /// Saves every second step, keeps all, writes no summaries.
+  /// Returns options that save every second step, keep all checkpoints and write no summaries.
   [[nodiscard]] adding_options options() const {
     return {.checkpoint_dir = directory.path(),
             .save_checkpoint_steps = 2,
@@ -55,7 +55,7 @@ struct session_rig {
   }
   [[nodiscard]] auto start() { return monitored_training_session(model, options()); }
 
-  /// Waits until the background thread has done all that was posted before.
+  /// Blocks until the background thread has finished everything posted earlier.
   void settle() const {
     std::promise<void> reached;
     pool->post([&] { reached.set_value(); });
@@ -64,7 +64,7 @@ struct session_rig {
   [[nodiscard]] std::string steps() const { return steps_in(directory.path()); }
 };
 
-/// Waits until nothing is being saved, and takes no failure away.
+/// Blocks until no save is in progress. Does not consume the saver's failure.
 template<class Session>
 void wait_for_saves(Session& session) {
   std::promise<void> idle;
@@ -72,13 +72,13 @@ void wait_for_saves(Session& session) {
   idle.get_future().wait();
 }
 
-/// Runs single steps, each with its own number as the batch, until `last_step`.
+/// Runs single steps until `last_step`. Each step's batch is its own number.
 template<class Session>
 void run_until(Session& session, std::int64_t last_step) {
   while (session.global_step() < last_step) { session.run(session.global_step() + 1); }
 }
 
-/// What the newest whole checkpoint holds; step -1 if there is none.
+/// The content of the newest complete checkpoint; step -1 if there is none.
 struct restored {
   std::int64_t step = -1;
   adding_model model;
@@ -92,7 +92,7 @@ inline restored newest_in(const std::string& directory) {
   return found;
 }
 
-/// The model as it is after `steps` steps.
+/// Returns the model after `steps` steps.
 inline adding_model model_after(std::int64_t steps) {
   adding_model made;
   for (std::int64_t batch = 1; batch <= steps; ++batch) { made.step(batch); }
@@ -100,7 +100,8 @@ inline adding_model model_after(std::int64_t steps) {
 }
 inline bool same(const adding_model& a, const adding_model& b) { return a.sum == b.sum && a.weights == b.weights; }
 
-/// A new session on sound files goes on until `last_step`; where it started from, -1 for afresh.
+/// Trains with a new session on a file system without faults until `last_step`. Returns the step where the session
+/// started, or -1 without a checkpoint.
 inline std::int64_t finish_on_sound_files(adding_model& model, const std::string& directory, std::int64_t last_step, int shards = 1) {
   const auto sound = std::make_shared<stepwell::detail::unsynced_file_system>(io::posix_file_system());
   auto session = monitored_training_session(
@@ -114,7 +115,7 @@ inline std::int64_t finish_on_sound_files(adding_model& model, const std::string
   return start;
 }
 
-/// All files with their contents.
+/// Returns all files below the directory with their contents.
 inline std::map<std::string, std::string> contents_of(const std::string& directory) {
   std::map<std::string, std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 (FIPS 180-4), to compare with the digests that stand in expected files.
+// SHA-256 (FIPS 180-4), for the digests in expected files.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ inline void sha256_block(std::array<std::uint32_t, 8>& state, const unsigned cha
 
 }  // namespace detail
 
-/// The digest in lower-case hexadecimal.
+/// Returns the digest in lower-case hexadecimal.
 inline std::string sha256_hex(std::string_view bytes) {
   std::vector<unsigned char> padded(bytes.begin(), bytes.end());
   padded.push_back(0x80);

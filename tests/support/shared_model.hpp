@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that several sessions step, and that notices when two of them do so at once; their chief and workers.
+// A model that several sessions step and that detects concurrent steps, with creators for chief and workers.
 #pragma once
 
 #include <stepwell/creation/session_creator.hpp>
@@ -21,7 +21,7 @@ struct shared_model {
   };
 
   std::int64_t count = 0;
-  std::vector<std::int64_t> copies = std::vector<std::int64_t>(100);  // all the same, but in the middle of a step
+  std::vector<std::int64_t> copies = std::vector<std::int64_t>(100);  // all equal, except in the middle of a step
   std::function<void(std::int64_t)> before = nullptr;
   std::atomic<int> inside = 0;
   std::atomic<bool> was_disturbed = false;
@@ -44,7 +44,8 @@ struct shared_model {
   variable_list variables() { return stepwell::variables({{"count", count}, {"copies", copies}}); }
 };
 
-/// Looks at the model after each step, where nobody else may be in the middle of one.
+/// A hook that compares the parts of the model after each step. They differ if another session is in the middle of a
+/// step.
 struct looking_hook {
   bool saw_a_mess = false;
   auto before_run(auto&) { return fetch(&shared_model::result::count, &shared_model::count, &shared_model::copies); }
@@ -54,7 +55,7 @@ struct looking_hook {
   }
 };
 
-/// A clock of its own, no waiting before a recovery.
+/// Returns settings with this clock and without backoff before a recovery.
 inline session_settings settings_on(std::shared_ptr<clock> time) { return {.retry = {.initial_backoff = 0}, .clock = std::move(time)}; }
 
 template<class Model>

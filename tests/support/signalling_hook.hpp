@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that has the process sent a signal.
+// A hook that sends a signal to its own process.
 #pragma once
 
 #include <stepwell/base/clock.hpp>
@@ -12,7 +12,7 @@
 
 namespace stepwell::test {
 
-/// Sends the signal in the run of a step, and waits until its session knows.
+/// A hook that raises the signal in the run of step `at`, then blocks until the session has noticed it.
 struct signalling_hook {
   std::int64_t at;
   int signal = SIGURG;

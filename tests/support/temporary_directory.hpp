@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A directory of a test's own, gone with it.
+// A temporary directory, removed with its object.
 #pragma once
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ public:
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-  /// The path of `name` inside.
+  /// Returns the path of `name` inside the directory.
   [[nodiscard]] std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
 
 private:

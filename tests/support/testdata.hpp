@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The folder of real TensorFlow files, for tests that read them. It is not shipped: without it such a test says so, loudly.
+// The folder of real TensorFlow files. The folder is not part of the project; without it a test prints a warning and is
+// skipped.
 #pragma once
 
 #include "support/catch.hpp"
@@ -11,7 +12,8 @@
 
 namespace stepwell::test {
 
-/// The path of `name` in the folder; empty, after a warning, where there is no such folder: return from the test then.
+/// Returns the path of `name` in the folder. If the folder does not exist, prints a warning and returns an empty path;
+/// the test must return then.
 inline std::string testdata(std::string_view name) {
   const auto path = std::filesystem::path(STEPWELL_TESTDATA) / name;
   if (std::filesystem::exists(std::filesystem::path(STEPWELL_TESTDATA) / "manifest.json")) { return path.string(); }

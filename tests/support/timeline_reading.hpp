@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timelines as their reader sees them: JSON in files `timeline-STEP.json`.
+// Reads timelines as a viewer reads them: JSON in files `timeline-STEP.json`.
 #pragma once
 
 #include "support/file_text.hpp"
@@ -20,7 +20,7 @@
 
 namespace stepwell::test {
 
-/// The steps that have a timeline in a directory.
+/// Returns the steps that have a timeline in a directory.
 inline std::vector<std::int64_t> timelines_in(const std::string& directory) {
   std::vector<std::int64_t> found;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -31,7 +31,7 @@ inline std::vector<std::int64_t> timelines_in(const std::string& directory) {
   return found;
 }
 
-/// Times in microseconds.
+/// One span of a timeline. Times are in microseconds.
 struct shown_span {
   std::string name;
   std::string thread;
@@ -39,7 +39,7 @@ struct shown_span {
   double micros;
 };
 
-/// What a viewer shows of a step, in the order of the file.
+/// Returns the spans that a viewer shows for a step, in the order of the file.
 inline std::vector<shown_span> shown_in(const std::string& directory, std::int64_t step) {
   const auto timeline = nlohmann::json::parse(file_text(directory + "/timeline-" + std::to_string(step) + ".json"));
   std::map<int, std::string> threads;
@@ -64,13 +64,13 @@ inline bool has(const std::vector<shown_span>& shown, std::string_view name, std
   return std::ranges::any_of(shown, [&](const auto& span) { return span.name == name && span.thread == thread; });
 }
 
-/// The name of the span of a point of a hook.
+/// Returns the name of the span for one point of a hook.
 template<class Hook>
 std::string point_of(std::string_view which) {
   return "hook " + std::string(type_name<Hook>()) + " " + std::string(which);
 }
 
-/// Gives the thread of a test a name, until the end of the test.
+/// A guard that names the thread of a test.
 class named_thread {
 public:
   explicit named_thread(std::string_view name) { set_thread_name(name); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest models: enough to watch a session at work.
+// The smallest models with which the behaviour of a session can be observed.
 #pragma once
 
 #include <stepwell/base/error.hpp>
@@ -13,7 +13,7 @@
 
 namespace stepwell::test {
 
-/// Adds each batch to a sum; the loss is the sum.
+/// A model that adds each batch to a sum; the loss is the sum.
 struct adding_model {
   struct result {
     float loss;
@@ -22,7 +22,7 @@ struct adding_model {
 
   float sum = 0;
   std::vector<float> weights = {1, 2, 3};
-  /// Called with the batch before anything changes; may throw.
+  /// Called with the batch before the model changes. May throw.
   std::function<void(std::int64_t)> before = nullptr;
 
   result step(const std::int64_t& batch) {
@@ -34,7 +34,7 @@ struct adding_model {
   variable_list variables() { return stepwell::variables({{"sum", sum}, {"weights", weights}}); }
 };
 
-/// Needs no data: counts its own steps.
+/// A model that needs no data: it counts its own steps.
 struct counting_model {
   using result = int;
 

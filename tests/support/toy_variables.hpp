@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small model's worth of variables whose values follow from the step, so that a test knows what it restored.
+// The variables of a small model. Their values follow from the step, so that a test knows the values to expect after a
+// restore.
 #pragma once
 
 #include <stepwell/base/variable.hpp>
@@ -38,7 +39,7 @@ struct toy_variables {
   return made;
 }
 
-/// A snapshot in a buffer of its own.
+/// Returns a snapshot in its own buffer.
 [[nodiscard]] inline snapshot toy_snapshot(std::int64_t step) {
   auto toy = toy_at(step);
   const auto list = toy.list();
@@ -46,7 +47,7 @@ struct toy_variables {
   return snapshot::capture(pool.acquire(), list, step);
 }
 
-/// What a checkpoint holds.
+/// Returns the content of a checkpoint.
 [[nodiscard]] inline toy_variables toy_in(const checkpoint_reader& reader) {
   toy_variables toy;
   restore(toy.list(), reader);

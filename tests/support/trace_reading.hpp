@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks into what a recorder has collected.
+// Functions that read the spans a recorder has collected.
 #pragma once
 
 #include <stepwell/base/trace.hpp>
@@ -15,20 +15,20 @@
 
 namespace stepwell::test {
 
-/// A recorder on a clock that stands still until a test moves it.
+/// A recorder on a clock that only the test moves.
 struct traced {
   std::shared_ptr<held_clock> time = std::make_shared<held_clock>();
   std::shared_ptr<trace_recorder> recorder = std::make_shared<trace_recorder>(time);
 };
 
-/// In the order in which they ended.
+/// Returns the names of the spans in the order in which the spans ended.
 inline std::vector<std::string> names_of(const run_metadata& observed) {
   std::vector<std::string> names;
   for (const auto& span : observed.spans) { names.push_back(span.name); }
   return names;
 }
 
-/// Each once.
+/// Returns each name once.
 inline std::set<std::string> kinds_of(const run_metadata& observed) {
   const auto names = names_of(observed);
   return {names.begin(), names.end()};
@@ -40,7 +40,7 @@ inline std::vector<trace_event> spans_named(const run_metadata& observed, std::s
   return found;
 }
 
-/// The text of an argument, or nothing.
+/// Returns the text of an argument, or an empty string.
 inline std::string argument_of(const trace_event& span, std::string_view key) {
   const auto found = std::ranges::find(span.arguments, key, &trace_argument::key);
   return found == span.arguments.end() ? "" : found->text;

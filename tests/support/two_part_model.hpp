@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model with one variable that a checkpoint holds and one that is local; both begin uninitialised, which is NaN.
+// A model with one variable that checkpoints hold and one local variable. Both start uninitialised (NaN).
 #pragma once
 
 #include <stepwell/base/variable.hpp>
@@ -44,7 +44,7 @@ private:
   }
 };
 
-/// A checkpoint of that model, as a session would make it.
+/// Writes a checkpoint of the model like a session does, and returns its prefix.
 inline std::string write_two_part_checkpoint(const std::string& prefix, float my_var, std::int64_t step) {
   checkpoint_writer writer(prefix);
   writer.add("global_step", view_of(step));

@@ -7,7 +7,7 @@
 namespace stepwell {
 namespace {
 
-/// A hundred years: what is further away never comes, and would not fit into the clock's ticks.
+/// 100 years. A longer wait never ends in practice, and its end would overflow the clock's ticks.
 constexpr std::chrono::duration<double> far = std::chrono::hours(24 * 365 * 100);
 
 std::int64_t saturated_sum(std::int64_t step, std::int64_t period) noexcept {

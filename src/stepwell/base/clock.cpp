@@ -10,13 +10,13 @@
 namespace stepwell {
 namespace {
 
-/// Marks this thread, so that an alarm that cancels itself does not wait for itself.
+/// Identifies this thread by its address, so that an alarm can cancel itself without a deadlock.
 thread_local char this_thread_mark = 0;
 
-/// Where a held clock's monotonic time starts: not at zero, so that a time before it can be named.
+/// Start of the monotonic time of a `held_clock`. It is not zero, so that earlier times can be represented.
 constexpr clock::time_point held_origin{std::chrono::hours(1)};
 
-/// Runs the first alarm without the lock. `running` names it meanwhile, so that who cancels it can wait for its end.
+/// Runs the first alarm with `lock` released. Sets `running` to its id during the call, so that `cancel` can wait for its end.
 template<class Alarms>
 void run_first_alarm(std::unique_lock<std::mutex>& lock, Alarms& alarms, clock::alarm_id& running, std::condition_variable& changed) {
   auto first = std::move(alarms.begin()->second);
@@ -143,7 +143,7 @@ void held_clock::cancel(alarm_id id) {
 }
 
 bool held_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) {
-  // The alarm takes the waiter's mutex before it notifies, so it cannot slip in before the wait begins.
+  // The alarm takes the waiter's mutex before it notifies, so it cannot notify before the wait begins.
   auto* const mutex = lock.mutex();
   auto wake = [mutex, &condition] {
     { const std::lock_guard held(*mutex); }
@@ -151,13 +151,13 @@ bool held_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_v
   };
   alarm_id id = 0;
   {
-    // In one go: an alarm set after time has passed it would wake nobody.
+    // Check and set under one lock: an alarm set after its time has passed would not wake this thread.
     const std::lock_guard held(mutex_);
     if (now_locked() >= when) { return false; }
     id = call_at_locked(when, wake);
   }
   condition.wait(lock);
-  lock.unlock();  // the alarm may be waiting for this mutex while `cancel` waits for the alarm
+  lock.unlock();  // avoids a deadlock: the alarm may wait for this mutex while `cancel` waits for the alarm
   cancel(id);
   lock.lock();
   return now() < when;

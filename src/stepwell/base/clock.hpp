@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time, and the only place that waits for it. Everything above reads and waits through a `clock`, so that a held
-// clock can drive threads, cadences and Asio timers alike.
+// Clocks. All other code reads the time and waits for it only through a `clock`. A `held_clock` can therefore drive threads, cadences
+// and Asio timers in tests.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace stepwell {
 
-/// A source of time that can also wait for it.
+/// A source of time, of alarms, and of waits with a deadline.
 /// @threads All functions may be called from any thread.
 class clock {
 public:
@@ -30,24 +30,26 @@ public:
   clock& operator=(const clock&) = delete;
   virtual ~clock() = default;
 
-  /// Monotonic time, for intervals.
+  /// Returns the monotonic time, for intervals.
   [[nodiscard]] virtual time_point now() const = 0;
-  /// Time of day, for event files.
+  /// Returns the time of day, for event files.
   [[nodiscard]] virtual wall_time wall_now() const = 0;
 
-  /// Calls `action` once `when` has come, on a thread of the clock's (a held clock: on the one that advances it),
-  /// never from within this call. `action` must be short and must not throw.
-  /// @errors `resource_exhausted_error` if the clock needs a thread and the system has no more.
+  /// Calls `action` once, at `when` or later. Returns the id of the alarm. The call never comes from within this function.
+  /// `action` must be short and must not throw.
+  /// @threads `action` runs on a thread of the clock; that of a `held_clock`, on the thread that advances it.
+  /// @errors `resource_exhausted_error` if the clock needs a thread and the system cannot start one.
   virtual alarm_id call_at(time_point when, std::function<void()> action) = 0;
-  /// Forgets an alarm. When it returns, the action is not running and will not run, unless it is the action that calls.
-  /// @pre The caller holds no lock that the action takes: it may have to wait for the action.
+  /// Cancels an alarm, and waits until its action has ended if it is running. The action is not called after the return.
+  /// An action that cancels its own alarm does not wait, and runs to its end.
+  /// @pre The caller holds no lock that the action takes, because this function may wait for the action.
   virtual void cancel(alarm_id id) = 0;
 
-  /// Waits on `condition` until notified or until `when`; false if `when` has come. May wake for no reason.
+  /// Waits on `condition` until notified or until `when`. Returns false if `when` has come. Spurious wakeups are possible.
   /// @pre `lock` is held.
   virtual bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) = 0;
 
-  /// Waits until `done()` or until `when`; what `done()` says at the end.
+  /// Waits until `done()` returns true or until `when`. Returns the last value of `done()`.
   template<class Predicate>
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when, Predicate done) {
     while (!done()) {
@@ -56,15 +58,15 @@ public:
     return true;
   }
 
-  /// Waits until `when`.
+  /// Blocks the calling thread until `when`.
   void sleep_until(time_point when);
   void sleep_for(duration length) { sleep_until(now() + length); }
 };
 
-/// The clock of the machine. Alarms run on one thread, started with the first of them.
+/// Returns the clock of the machine. Its alarms run on one thread, which is started with the first alarm.
 [[nodiscard]] std::shared_ptr<clock> system_clock();
 
-/// An alarm that is forgotten with its owner.
+/// An alarm of a clock that its destructor cancels.
 class alarm {
 public:
   alarm() = default;
@@ -90,10 +92,10 @@ private:
   clock::alarm_id id_ = 0;
 };
 
-/// A clock that stands still until told to move: the twin of the system clock for tests and simulations.
+/// A manual clock for tests and simulations. Its time changes only by `advance`.
 class held_clock final : public clock {
 public:
-  /// Starts at `wall`; monotonic time starts at an arbitrary fixed point.
+  /// Starts the time of day at `wall`. The monotonic time starts at an arbitrary fixed point.
   explicit held_clock(wall_time wall = wall_time(std::chrono::seconds(1'700'000'000)));
 
   [[nodiscard]] time_point now() const override;
@@ -103,13 +105,13 @@ public:
   using clock::wait_until;
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override;
 
-  /// Moves time forward, running the alarms that come due, in order of time, on this thread; those of equal time in
-  /// the order in which they were set. A second thread that advances meanwhile waits its turn.
-  /// @pre `length` is not negative; not called by an alarm, nor with a lock held that an alarm or a waiter takes.
+  /// Moves time forward by `length`. Runs the alarms that become due on this thread, in order of time. Alarms of equal time run in the
+  /// order in which they were set. Concurrent calls run one after the other.
+  /// @pre `length` is at least zero. The caller is not the action of an alarm. No lock is held that an alarm or a waiting thread takes.
   void advance(duration length);
-  /// Alarms not yet due, those of waiting threads included: how a test knows that somebody waits.
+  /// Returns the number of alarms that are not yet due. Each waiting thread counts as one alarm, so a test can see that a thread waits.
   [[nodiscard]] std::size_t pending() const;
-  /// Blocks (in real time, at most ten seconds) until at least `count` alarms are pending; false if it never came.
+  /// Blocks until at least `count` alarms are pending, for at most 10 s of real time. Returns false on timeout.
   [[nodiscard]] bool wait_for_pending(std::size_t count) const;
 
 private:
@@ -127,8 +129,8 @@ private:
   duration elapsed_{};
   wall_time start_;
   alarm_id next_id_ = 1;
-  alarm_id running_ = 0;    // whose action runs now
-  void* runner_ = nullptr;  // the mark of the thread that advances
+  alarm_id running_ = 0;    // the alarm whose action runs now; 0 if none
+  void* runner_ = nullptr;  // address of the mark of the thread that advances the clock
   std::multimap<time_point, entry> alarms_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types, with TensorFlow's DataType numbers (formats, "Messages").
+// Element types of tensors, with the numbers of TensorFlow's DataType.
 #pragma once
 
 #include <complex>
@@ -14,7 +14,7 @@
 
 namespace stepwell {
 
-/// The type of a tensor's elements. Values are TensorFlow's and stand in files.
+/// The type of a tensor's elements. The values are those of TensorFlow's DataType and are stored in files.
 enum class dtype : std::int32_t {
   invalid = 0,
   float32 = 1,
@@ -52,8 +52,8 @@ enum class dtype : std::int32_t {
   float4_e2m1fn = 33,
 };
 
-/// Bytes of one element in memory and in files; 0 where elements have no fixed size (string, variant, resource).
-/// Elements of 2 and 4 bits take a byte each, as TensorFlow stores them.
+/// Returns the size of one element in bytes, in memory and in files. Returns 0 if elements have no fixed size (string, variant,
+/// resource) and for unknown types. Elements of 2 and 4 bits take one byte each, as in TensorFlow.
 [[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept {
   switch (type) {
     case dtype::uint8:
@@ -90,7 +90,7 @@ enum class dtype : std::int32_t {
   }
 }
 
-/// TensorFlow's name of the type, e.g. `DT_FLOAT`; `DT_INVALID` for numbers nobody knows.
+/// Returns TensorFlow's name of the type, for example `DT_FLOAT`. Returns `DT_INVALID` for unknown numbers.
 [[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept {
   constexpr std::string_view names[] = {"DT_INVALID",
                                         "DT_FLOAT",
@@ -139,7 +139,7 @@ template<class T>
 constexpr dtype dtype_of_element() {
   if constexpr (character<T>) {
     return dtype::invalid;
-  }  // text is no list of numbers
+  }  // characters are text, not numbers
   else if constexpr (std::same_as<T, bool>) {
     return dtype::boolean;
   } else if constexpr (std::same_as<T, float>) {
@@ -166,7 +166,7 @@ constexpr dtype dtype_of_element() {
 }
 }  // namespace detail
 
-/// The dtype of a C++ element type; `invalid` where there is none.
+/// The dtype of a C++ element type, or `invalid` if there is none.
 template<class T>
 inline constexpr dtype dtype_of = detail::dtype_of_element<std::remove_cv_t<T>>();
 

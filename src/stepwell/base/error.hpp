@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exceptions of `checkpoint` and above, one type a kind, and the one place that makes them of a status.
+// Exceptions thrown by `checkpoint` and higher layers, one type for each `errc`, and the conversion from a status to an exception.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -13,7 +13,8 @@
 
 namespace stepwell {
 
-/// Base of all our exceptions. `what()` is `status::to_string()` with control characters escaped; `code()` is an `errc`.
+/// The base class of all exceptions of stepwell. `what()` returns `status::to_string()` with control characters escaped. `code()` holds
+/// an `errc`.
 class error : public std::system_error {
 public:
   explicit error(status cause);
@@ -27,12 +28,12 @@ private:
   std::string text_;
 };
 
-/// The exception type of one kind of failure.
+/// The exception type for failures with the code `Code`.
 template<errc Code>
 class error_of final : public error {
 public:
   explicit error_of(std::string message, std::string place = {}) : error(status(Code, std::move(message), std::move(place))) {}
-  /// `cause` as this kind, whatever its own code.
+  /// Takes message and place from `cause`, and ignores its code.
   explicit error_of(status cause) : error(status(Code, std::move(cause.message), std::move(cause.place))) {}
 };
 
@@ -54,10 +55,10 @@ using data_loss_error = error_of<errc::data_loss>;
 using nan_loss_error = error_of<errc::nan_loss>;
 using stop_iteration = error_of<errc::stop_iteration>;
 
-/// Throws the exception type of `cause.code`; `truncated` is thrown as `data_loss_error`.
+/// Throws the exception type of `cause.code`. Throws `data_loss_error` for `truncated`.
 [[noreturn]] void throw_status(status cause);
 
-/// The value, or the exception of why there is none.
+/// Returns the value of `outcome`. Throws its status as an exception if it has no value.
 template<class T>
 T value_or_throw(result<T>&& outcome) {
   if (!outcome) { throw_status(std::move(outcome).error()); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A callable passed down for the time of one call, without a template and without memory: std::function_ref of C++26.
+// A non-owning reference to a callable, like std::function_ref of C++26. Functions that take one need not be templates, and passing one
+// does not allocate.
 #pragma once
 
 #include <concepts>
@@ -13,7 +14,8 @@ namespace stepwell {
 template<class Signature>
 class function_ref;
 
-/// @lifetime Refers to what it was made of: a parameter, never a member.
+/// A non-owning reference to a callable. Use it for parameters, never for members.
+/// @lifetime The callable must outlive the reference.
 template<class Result, class... Args>
 class function_ref<Result(Args...)> {
 public:

@@ -15,16 +15,17 @@ namespace {
 
 struct log_state {
   std::mutex mutex;
-  log_sink sink;  // empty: standard error
+  log_sink sink;  // if empty, messages go to standard error
   std::atomic<log_level> threshold = log_level::info;
 };
 
 log_state& state() {
-  static log_state* const instance = new log_state;  // never destroyed: threads may log while statics die
+  static log_state* const instance = new log_state;  // never destroyed: threads may log while static objects are destroyed
   return *instance;
 }
 
-/// Returns `message` safe for a terminal. Lines after the first are indented, so that no name of a tensor or a file begins one.
+/// Returns `message` with control characters escaped, for a terminal. Indents all lines after the first, so that the name of a tensor or
+/// file with a line feed cannot imitate a log line.
 std::string shown(std::string_view message) {
   auto text = detail::printable_lines(message);
   for (auto at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) { text.insert(at + 1, "  "); }
@@ -33,7 +34,7 @@ std::string shown(std::string_view message) {
 
 void write_to_stderr(log_level level, std::string_view message) {
   static const bool is_terminal = isatty(STDERR_FILENO) == 1;
-  std::string line = is_terminal ? "\r\x1b[Kstepwell " : "stepwell ";  // over a progress bar, if one stands there
+  std::string line = is_terminal ? "\r\x1b[Kstepwell " : "stepwell ";  // overwrites a progress bar
   line.append(to_string(level)).append(": ").append(shown(message)).push_back('\n');
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

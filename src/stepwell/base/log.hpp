@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one sink for everything these libraries say to people: every "warning", "loudly", "logged" goes here.
+// The log: one sink receives all messages for users, including all warnings.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,20 @@ enum class log_level { debug, info, warning, error };
 
 [[nodiscard]] std::string_view to_string(log_level level) noexcept;
 
-/// Receives one whole message without a line end. It must not throw, log, or replace the sink.
+/// A function that receives one complete message without a line end. It must not throw, log, or replace the sink.
 /// @threads Called from any thread, one call at a time.
 using log_sink = std::function<void(log_level, std::string_view)>;
 
-/// Says `message` to the sink in force, if `level` is at or above the threshold.
+/// Passes `message` to the current sink, if `level` is at or above the threshold.
 /// @threads Any.
 void log(log_level level, std::string_view message);
 
-/// Replaces the sink (an empty one: standard error) and gives back the one before. Standard error gets control characters
-/// escaped; other sinks get each message as it is.
-/// @threads Any; when it returns, the old sink is not running and will not be called again.
+/// Replaces the sink and returns the previous one. An empty sink selects standard error. Messages to standard error have control
+/// characters escaped; other sinks get each message unchanged.
+/// @threads Any. Waits until a running call of the previous sink has ended; the previous sink is not called again.
 log_sink set_log_sink(log_sink sink);
 
-/// Messages below `level` are dropped; `info` at first. Gives back the threshold before.
+/// Sets the threshold and returns the previous one. Messages below the threshold are dropped. The initial threshold is `info`.
 log_level set_log_level(log_level level) noexcept;
 
 inline void log_debug(std::string_view message) { log(log_level::debug, message); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers that are a pure function of (seed, stream, index): any position is reached in O(1), so a resumed run
-// draws what the unbroken one would have drawn. Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
-// numbers: as easy as 1, 2, 3" (SC 2011); the permutation is a Feistel network walked until it falls inside the range.
+// Counter-based random numbers: a pure function of (seed, stream, index). Any position is reached in O(1), so a resumed run draws the
+// same numbers as an uninterrupted run. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+// easy as 1, 2, 3" (SC 2011). The permutation is a Feistel network with cycle walking: it is applied until the result is in the range.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace stepwell {
 
-/// The 128 random bits at `counter` under `key`.
+/// Returns the 128 random bits for `counter` and `key`.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                                 std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
@@ -29,7 +29,7 @@ namespace stepwell {
 }
 
 namespace detail {
-/// The block number `index` of `stream` under `seed`.
+/// Returns block number `index` of `stream` for `seed`.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept {
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); };
@@ -37,14 +37,14 @@ namespace detail {
 }
 }  // namespace detail
 
-/// The 64 random bits number `index` of `stream` under `seed`.
+/// Returns the 64-bit random number with the given `index` in `stream` for `seed`.
 [[nodiscard]] constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept {
   const auto block = detail::random_block(seed, stream, index);
   return std::uint64_t{block[1]} << 32 | block[0];
 }
 
-/// A sequence of random numbers with a position that can be saved and set: a UniformRandomBitGenerator whose whole
-/// state is `state()`. Put that into `variables()` and a resumed run goes on where the saved one stood.
+/// A sequence of random numbers with a position that can be saved and set. It is a UniformRandomBitGenerator.
+/// `state()` is its complete state. List it in `variables()`, and a resumed run continues at the saved position.
 class random_stream {
 public:
   using result_type = std::uint64_t;
@@ -55,9 +55,10 @@ public:
   [[nodiscard]] static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
   constexpr result_type operator()() noexcept { return random_bits(state_[0], state_[1], state_[2]++); }
 
-  /// Uniform in [0, 1). One number drawn.
+  /// Returns a number uniformly distributed in [0, 1). Draws one random number.
   constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
-  /// Standard normal (Box-Muller). Two numbers drawn. The same bits give the same value on one machine and C library.
+  /// Returns a number with the standard normal distribution (Box-Muller). Draws two random numbers. The same bits give the same value
+  /// only with the same machine and C library.
   double normal() noexcept {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
@@ -65,14 +66,14 @@ public:
 
   [[nodiscard]] constexpr std::uint64_t position() const noexcept { return state_[2]; }
   constexpr void seek(std::uint64_t position) noexcept { state_[2] = position; }
-  /// Seed, stream and position: three numbers that are the whole generator.
+  /// Returns seed, stream and position: the complete state of the generator, writable for a restore.
   [[nodiscard]] constexpr std::span<std::uint64_t, 3> state() noexcept { return state_; }
 
 private:
   std::array<std::uint64_t, 3> state_;
 };
 
-/// A random order of [0, size), any element of which is found in O(1) without storing the others.
+/// A random permutation of [0, size). Any element is computed in O(1), without storing the others.
 class random_permutation {
 public:
   /// @pre `size` is below 2^62.
@@ -82,8 +83,8 @@ public:
 
   [[nodiscard]] constexpr std::uint64_t size() const noexcept { return size_; }
 
-  /// Where `index` goes. @pre `index < size()`.
-  /// @cost Six rounds (twelve for a size up to 64), on average at most four times: the network covers less than four
+  /// Returns the new position of `index`. @pre `index < size()`.
+  /// @cost Six rounds (twelve for a size up to 64), repeated four times at most on average, because the network covers at most four
   ///       times the range.
   [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t index) const noexcept {
     do { index = shuffle_once(index); } while (index >= size_);
@@ -93,12 +94,12 @@ public:
 private:
   [[nodiscard]] constexpr std::uint64_t shuffle_once(std::uint64_t index) const noexcept {
     const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-    // Measured: fewer rounds favour some places, the more so the smaller the network.
+    // With fewer rounds some positions are measurably more frequent, and most so in small networks.
     const std::uint64_t rounds = half_bits_ < 4 ? 12 : 6;
     std::uint64_t left = index >> half_bits_;
     std::uint64_t right = index & mask;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      // The half of the block that `random_bits` leaves alone: an order and a stream of one seed share no bits.
+      // Uses the half of the block that is left over by `random_bits`, so a permutation and a stream of one seed share no bits.
       const auto mixed = left ^ (detail::random_block(seed_, stream_, round << 60 | right)[2] & mask);
       left = right;
       right = mixed;

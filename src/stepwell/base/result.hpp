@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value or the status that says why there is none: how `base`, `format` and `io` report failure.
+// `result`: a value, or the status of a failure. The functions of `base`, `format` and `io` return it to report errors.
 #pragma once
 
 #include "stepwell/base/status.hpp"
@@ -23,7 +23,7 @@ template<class T>
 inline constexpr bool is_result<result<T>> = true;
 }  // namespace detail
 
-/// Holds a `T` or a `status`. Check it before use; using the side that is not there is a broken precondition.
+/// A `T` or a `status`. Check `ok()` first: access to the alternative that is not held is a broken precondition.
 template<class T>
 class [[nodiscard]] result {
 public:
@@ -69,7 +69,7 @@ private:
   std::variant<T, status> state_;
 };
 
-/// Success, or the status that says why not.
+/// Success, or the status of a failure.
 template<>
 class [[nodiscard]] result<void> {
 public:

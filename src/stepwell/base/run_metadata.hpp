@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was observed of some runs and of the work in the background: TensorFlow's RunMetadata as a plain value.
+// Observations of runs and of background work: TensorFlow's RunMetadata as a plain value.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -12,7 +12,7 @@
 
 namespace stepwell {
 
-/// A detail of a span, for people.
+/// A named detail of a span, shown to users.
 struct trace_argument {
   std::string key;
   std::string text;
@@ -20,7 +20,7 @@ struct trace_argument {
   friend bool operator==(const trace_argument&, const trace_argument&) = default;
 };
 
-/// One span of time in which a thread did one thing.
+/// One span of time that a thread spent on one activity.
 struct trace_event {
   std::string name;
   std::string category;
@@ -33,11 +33,12 @@ struct trace_event {
   friend bool operator==(const trace_event&, const trace_event&) = default;
 };
 
+/// The spans that a recorder collected.
 struct run_metadata {
-  std::vector<trace_event> spans;  ///< In the order in which they ended.
-  clock::time_point origin;        ///< An instant at or before the first span,
-  clock::wall_time wall_origin;    ///< and the same instant as time of day.
-  std::size_t lost = 0;            ///< Spans that found no room.
+  std::vector<trace_event> spans;  ///< Spans in the order in which they ended.
+  clock::time_point origin;        ///< An instant at or before the begin of the first span.
+  clock::wall_time wall_origin;    ///< The time of day at `origin`.
+  std::size_t lost = 0;            ///< Number of spans dropped because a limit or the memory was exhausted.
 };
 
 }  // namespace stepwell

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An option with three states: not said (the default applies), off, or a value (contract CREATE-2, PORT-1).
+// An option with three states: not set (the default applies), off, or a value.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,9 @@ struct none_t {
 };
 inline constexpr none_t none{};
 
-/// Not said, off, or a value. Zero is off too, as in TensorFlow (CREATE-4). Negative numbers are refused where the option is
-/// used (D-31).
+/// An option that is not set, off, or a value. Zero means off, too, as in TensorFlow. The code that uses the option rejects negative
+/// numbers.
+/// @see contract CREATE-2, CREATE-4 and PORT-1, decision D-31
 template<class T>
 class setting {
 public:
@@ -30,9 +31,9 @@ public:
 
   [[nodiscard]] constexpr bool is_default() const noexcept { return !said_; }
 
-  /// The value, if one was given, whatever it is.
+  /// Returns the value, also if it is zero or negative. Returns nullopt if the option is not set or is `none`.
   [[nodiscard]] constexpr const std::optional<T>& given() const noexcept { return value_; }
-  /// The value, if one was given and it is above zero.
+  /// Returns the value if there is one above zero. Returns nullopt otherwise.
   [[nodiscard]] constexpr std::optional<T> enabled() const { return value_ && *value_ > T{} ? value_ : std::nullopt; }
 
 private:
@@ -40,7 +41,7 @@ private:
   std::optional<T> value_;
 };
 
-/// Seconds, whole or not, as every cadence option takes them: `30`, `0.5` or a chrono duration.
+/// A number of seconds, the type of all options in seconds. Made from `30`, `0.5` or a chrono duration.
 class seconds_value {
 public:
   constexpr seconds_value() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors as every room passes them on: a shape, a view of somebody's bytes, and one that owns them.
+// Tensors as all layers exchange them: a shape, a view that does not own its bytes, and a tensor that does.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
@@ -16,32 +16,33 @@
 
 namespace stepwell {
 
-/// Sizes of the dimensions, slowest first; rank 0 is a scalar.
+/// The sizes of the dimensions, with the slowest-varying dimension first. Rank 0 is a scalar.
 using tensor_shape = std::vector<std::int64_t>;
 
-/// Elements of a tensor of this shape: 1 for a scalar. @pre No dimension is negative, the product fits.
+/// Returns the number of elements of a tensor with this shape: 1 for a scalar.
+/// @pre No dimension is negative, and the product fits into the result.
 [[nodiscard]] inline std::int64_t element_count(const tensor_shape& shape) noexcept {
   std::int64_t count = 1;
   for (const auto size : shape) { count *= size; }
   return count;
 }
 
-/// "[2,3]"; "[]" for a scalar.
+/// Returns the shape as text: "[2,3]", or "[]" for a scalar.
 [[nodiscard]] std::string to_string(const tensor_shape& shape);
 
-/// Somebody's row-major elements of a fixed-size dtype, seen but not owned.
-/// @lifetime Valid as long as the bytes it was made of.
+/// A non-owning view of row-major elements of a fixed-size dtype.
+/// @lifetime The bytes must outlive the view.
 struct tensor_view {
   stepwell::dtype dtype = dtype::invalid;
   tensor_shape shape;
   std::span<const std::byte> bytes;
 };
 
-/// A tensor that owns its elements: bytes for a fixed-size dtype, strings for `dtype::string`.
+/// A tensor that owns its elements: bytes if the dtype has a fixed size, strings if it is `dtype::string`.
 class tensor {
 public:
   tensor() noexcept;
-  /// `element_count(shape)` zero elements (empty strings). @pre `type` is a string or has a fixed size.
+  /// Creates `element_count(shape)` elements that are zero, or empty strings. @pre `type` is `dtype::string` or has a fixed size.
   tensor(stepwell::dtype type, tensor_shape shape);
   tensor(const tensor&);
   tensor(tensor&&) noexcept;
@@ -57,7 +58,7 @@ public:
   [[nodiscard]] std::span<const std::string> strings() const noexcept { return {strings_.data(), strings_.size()}; }
   [[nodiscard]] tensor_view view() const { return {dtype_, shape_, bytes()}; }
 
-  /// The elements as `T`. @pre `dtype_of<T>` is this tensor's dtype.
+  /// Returns the elements as `T`. @pre `dtype_of<T>` is the dtype of this tensor.
   template<tensor_element T>
   [[nodiscard]] std::span<const T> as() const {
     assert(dtype_of<T> == dtype_);
@@ -69,7 +70,7 @@ public:
     return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
 
-  /// A scalar of `value`.
+  /// Returns a scalar tensor that holds `value`.
   template<tensor_element T>
   [[nodiscard]] static tensor scalar(T value) {
     tensor made(dtype_of<T>, {});

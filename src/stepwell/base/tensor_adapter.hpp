@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How tensors of other libraries are seen that do not look like one (data, size, shape): by an adapter for their type.
+// Adapters for tensor types of other libraries that lack the members `data`, `size` and `shape`.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -13,39 +13,41 @@
 
 namespace stepwell {
 
-/// Specialise it for a type to make it a variable, and what can be fetched, summed up and watched for NaN:
+/// Customisation point: makes `T` usable as a variable, as a fetched value, as a summary value, and as a value watched for NaN.
+/// A specialisation has these members:
 ///
 ///     static constexpr bool is_writable;  // the elements of a `T&` can be assigned to
-///     static constexpr bool is_borrowed;  // a temporary will do: it refers to elements that live elsewhere
-///     static tensor_view view(const T& value);  // nothing is copied; throws invalid_argument_error if the elements are
-///                                               // not contiguous in row-major order
+///     static constexpr bool is_borrowed;  // a temporary is accepted, because it refers to elements owned by another object
+///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
+///                                               // contiguous in row-major order
 ///
-/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` do so.
+/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples.
 template<class T>
 struct tensor_adapter;
 
-/// Elements of a variable that `tensor_view` cannot refer to, on a GPU for instance: copied for each snapshot, and back for each
-/// restore. An adapter of tensors that may lie there has
+/// The elements of a variable in memory that a `tensor_view` cannot refer to, such as the memory of a GPU. They are copied for each
+/// snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this member:
 ///
-///     static std::shared_ptr<device_elements> on_device(const T& value);  // null: `view` refers to the elements
+///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view` refers to the elements
 class device_elements {
 public:
   virtual ~device_elements();
 
-  /// Type and shape, without bytes.
+  /// Returns the type and the shape, without bytes.
   [[nodiscard]] virtual tensor_view description() const = 0;
-  /// Copies all elements, in row-major order. @pre `to` has their size. @errors Those of the device.
+  /// Copies all elements to `to`, in row-major order. @pre `to` has the size of all elements in bytes. @errors Errors of the device.
   virtual void copy_to(std::span<std::byte> to) const = 0;
+  /// Assigns `from` to all elements, in row-major order. @pre `from` has the size of all elements in bytes. @errors Errors of the device.
   virtual void copy_from(std::span<const std::byte> from) = 0;
 };
 
-/// A tensor of ours.
+/// The adapter of stepwell's own `tensor`.
 template<>
 struct tensor_adapter<tensor> {
   static constexpr bool is_writable = true;
   static constexpr bool is_borrowed = false;
 
-  /// @errors `invalid_argument_error` for one of strings, or without elements of any type.
+  /// Returns a view of the elements. @errors `invalid_argument_error` if the dtype has no fixed size, as `dtype::string`.
   static tensor_view view(const tensor& value);
 };
 template<>
@@ -64,7 +66,7 @@ concept adapted_tensor = requires(const std::remove_cvref_t<T>& value) {
 
 namespace detail {
 
-/// Calls `see` with the elements of a tensor of floats or doubles, and returns what it returns; `otherwise` for others.
+/// Calls `see` with the elements if they are floats or doubles, and returns its result. Returns `otherwise` for other types.
 template<class See, class Result>
 Result see_floats(const tensor_view& values, See&& see, Result otherwise) {
   const auto elements = [&]<class Element>(Element) {

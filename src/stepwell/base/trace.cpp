@@ -70,7 +70,7 @@ void trace_span::begin(std::shared_ptr<trace_recorder> recorder, std::string_vie
 void trace_span::append(std::string_view key, std::string_view text) noexcept {
   try {
     open_->event.arguments.push_back({std::string(key), std::string(text)});
-  } catch (const std::bad_alloc&) {  // then without it
+  } catch (const std::bad_alloc&) {  // the span is recorded without this argument
   }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans of time, for timelines. A recorder collects them; who does something worth seeing opens a `trace_span`; between
-// the two stands the recorder in force on a thread:
+// Spans of time for timelines. A `trace_recorder` collects spans. Code that is worth tracing opens a `trace_span`. A `trace_scope`
+// selects the recorder of a thread:
 //
 //     const trace_scope scope(recorder);            // on the thread of a session
 //     const trace_span  span("run");                // anywhere below, on the same thread
 //
-// Work that is handed to another thread takes `current_trace()` along and opens a `trace_scope` there: so the spans of
-// a background job land with the session that asked for it, also when they end long after that session's own.
+// Code that passes work to another thread also passes `current_trace()`, and the work opens a `trace_scope` on that thread. The spans of
+// a background job are then recorded for the session that requested it, even if they end long after the session's own spans.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -28,26 +28,26 @@
 
 namespace stepwell {
 
-/// Collects spans that have ended.
-/// @threads Any.
+/// A collector of spans that have ended.
+/// @threads All functions may be called from any thread.
 class trace_recorder {
 public:
   static constexpr std::size_t default_max_spans = std::size_t{1} << 20;
 
-  /// Times are those of `time`. What would make it hold more than `max_spans` is counted and dropped.
+  /// Creates a recorder that takes all times from `time`. A span that would exceed `max_spans` is counted and dropped.
   explicit trace_recorder(std::shared_ptr<clock> time, std::size_t max_spans = default_max_spans);
   trace_recorder(const trace_recorder&) = delete;
   trace_recorder& operator=(const trace_recorder&) = delete;
 
-  /// What has ended since the call before. What is still open, or begins later, is for the next call.
+  /// Removes and returns the spans that have ended since the previous call. A later call returns the spans that end later.
   [[nodiscard]] run_metadata take();
 
-  /// Where the next span that ends will stand: a number that only grows.
+  /// Returns the position of the next span that ends: the number of spans recorded so far. It never decreases.
   [[nodiscard]] std::uint64_t position() const noexcept;
-  /// A copy of what has ended from `position` on, as far as nobody took it.
+  /// Returns a copy of the spans recorded from `position` on, without the spans that `take` has removed.
   [[nodiscard]] run_metadata since(std::uint64_t position) const;
 
-  /// Adds a span that did not come by way of a `trace_span`. Without memory for it, it counts as lost.
+  /// Adds a span that was not measured by a `trace_span`. If memory is exhausted, the span is counted as lost.
   void add(trace_event ended) noexcept;
 
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return time_; }
@@ -59,27 +59,27 @@ private:
   const clock::wall_time wall_origin_;
   mutable std::mutex mutex_;
   std::vector<trace_event> spans_;
-  std::uint64_t taken_ = 0;  // spans, by all calls of `take`
+  std::uint64_t taken_ = 0;  // spans removed by all calls of `take`
   std::size_t lost_ = 0;
 };
 
 namespace detail {
-inline constinit std::atomic<int> traced_scopes = 0;  // alive, on all threads
+inline constinit std::atomic<int> traced_scopes = 0;  // number of `trace_scope` objects with a recorder, on all threads
 [[nodiscard]] std::shared_ptr<trace_recorder> trace_of_this_thread() noexcept;
 }  // namespace detail
 
-/// False when no thread of this process is traced. @cost One relaxed load.
+/// Returns true if at least one thread of this process has a recorder. @cost One relaxed load.
 [[nodiscard]] inline bool is_tracing() noexcept { return detail::traced_scopes.load(std::memory_order_relaxed) != 0; }
 
-/// The recorder in force on this thread, or null. @cost One relaxed load where no thread is traced.
+/// Returns the recorder of this thread, or null. @cost One relaxed load if no thread has a recorder.
 [[nodiscard]] inline std::shared_ptr<trace_recorder> current_trace() noexcept {
   if (!is_tracing()) [[likely]] { return nullptr; }
   return detail::trace_of_this_thread();
 }
 
-/// Makes `recorder` the one in force on this thread, until the scope is gone; then it is the one before again. Null
-/// changes nothing.
-/// @threads Destroyed on the thread that made it, in reverse order: it must not live across a suspension of a coroutine.
+/// A scope in which `recorder` is the recorder of this thread. The destructor restores the previous recorder. A null `recorder` changes
+/// nothing.
+/// @threads Destroy scopes on the thread that created them, in reverse order. A scope must not exist across a suspension of a coroutine.
 class trace_scope {
 public:
   explicit trace_scope(const std::shared_ptr<trace_recorder>& recorder) noexcept {
@@ -100,17 +100,16 @@ private:
   const trace_scope* outer_ = nullptr;
 };
 
-/// A span from here to its end of life, on this thread. Does nothing where there is no recorder.
-/// It belongs to the recorder it began with, whichever is in force at its end. It never fails: without memory for it,
-/// there is no span.
-/// @cost Where no thread is traced: one relaxed load. Else the clock twice, and a few small allocations.
+/// A span of time on this thread, from its construction to its destruction. Does nothing if there is no recorder.
+/// The recorder is chosen at construction and does not change. A span never fails: if memory is exhausted, it is not recorded.
+/// @cost One relaxed load if no thread has a recorder. Otherwise two clock reads and a few small allocations.
 class trace_span {
 public:
-  /// Of the recorder in force on this thread.
+  /// Begins a span for the recorder of this thread.
   explicit trace_span(std::string_view name, std::string_view category = default_category) noexcept {
     if (is_tracing()) [[unlikely]] { begin(detail::trace_of_this_thread(), name, category); }
   }
-  /// Of `recorder`; of none if that is null.
+  /// Begins a span for `recorder`. Does nothing if `recorder` is null.
   trace_span(std::shared_ptr<trace_recorder> recorder, std::string_view name, std::string_view category = default_category) noexcept {
     if (recorder) [[unlikely]] { begin(std::move(recorder), name, category); }
   }
@@ -120,7 +119,7 @@ public:
     if (open_) [[unlikely]] { end(); }
   }
 
-  /// True where it will be recorded: ask it before making a text for `argument`.
+  /// Returns true if the span will be recorded. Check it before building a text for `argument`.
   explicit operator bool() const noexcept { return open_ != nullptr; }
 
   void argument(std::string_view key, std::string_view text) noexcept {

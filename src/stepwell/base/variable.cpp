@@ -11,7 +11,7 @@ namespace detail {
 
 bool is_row_major(const tensor_shape& shape, const tensor_shape& strides) {
   if (shape.size() != strides.size()) { return false; }
-  if (std::ranges::find(shape, 0) != shape.end()) { return true; }  // no elements, no order
+  if (std::ranges::find(shape, 0) != shape.end()) { return true; }  // a tensor without elements has every order
   std::int64_t expected = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (shape[i] > 1 && strides[i] != expected) { return false; }

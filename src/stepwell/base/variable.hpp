@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names for live memory: what a checkpoint holds of a model. Tensors are recognised by what they offer
-// (data, shape, strides), or have an adapter, so no tensor library is included here.
+// Variables: named references to the memory of a model that a checkpoint saves and restores. Tensors are recognised by their members
+// (data, shape, strides) or by an adapter, so this header includes no tensor library.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
@@ -25,7 +25,7 @@
 
 namespace stepwell {
 
-/// A tensor by duck typing: contiguous elements and the sizes of its dimensions (xtensor containers, and alike).
+/// A type with the members of a tensor: contiguous elements and the sizes of its dimensions, like the containers of xtensor.
 template<class T>
 concept tensor_like = requires(T& value) {
   { *value.data() } -> std::convertible_to<typename std::remove_cvref_t<T>::value_type>;
@@ -33,21 +33,21 @@ concept tensor_like = requires(T& value) {
   { std::begin(value.shape()) } -> std::input_iterator;
 } && tensor_element<typename std::remove_cvref_t<T>::value_type>;
 
-/// A list of fixed-size elements: std::vector, std::array, std::span.
+/// A contiguous range of fixed-size elements: std::vector, std::array, std::span.
 template<class T>
 concept element_range =
     !tensor_like<T> && std::ranges::contiguous_range<T> && std::ranges::sized_range<T> && tensor_element<std::ranges::range_value_t<T>>;
 
-/// What can be a variable: a scalar, a list of elements, a tensor, or what is adapted to be one.
+/// A type that can be a variable: a scalar, a range of elements, a tensor, or a type with an adapter.
 template<class T>
 concept variable_like = tensor_element<std::remove_cvref_t<T>> || adapted_tensor<T> || element_range<T> || tensor_like<T>;
 
 namespace detail {
 
-/// True when `strides` are those of a row-major tensor; a dimension of size one may have any stride.
+/// Returns true if `strides` are those of a row-major tensor. A dimension of size one may have any stride.
 [[nodiscard]] bool is_row_major(const tensor_shape& shape, const tensor_shape& strides);
 
-/// Sizes, or strides, of whatever type.
+/// Converts sizes or strides of any integer type to a `tensor_shape`.
 template<class Sizes>
 tensor_shape as_shape(const Sizes& sizes) {
   tensor_shape shape;
@@ -58,13 +58,13 @@ tensor_shape as_shape(const Sizes& sizes) {
 inline std::span<const std::byte> bytes_at(const void* first, std::size_t size) { return {static_cast<const std::byte*>(first), size}; }
 
 [[noreturn]] void throw_not_row_major();
-/// Throws an error of the same kind whose message names the variable.
+/// Throws an error with the code of `failure` and a message that names the variable.
 [[noreturn]] void throw_named(const std::string& name, const error& failure);
 
 template<class T>
 concept has_strides = requires(T& value) { std::begin(value.strides()); };
 
-/// The first element: a view into a larger tensor tells how far behind `data()` it lies.
+/// Returns a pointer to the first element. In a view of a larger tensor it lies `data_offset()` elements behind `data()`.
 template<class T>
 auto* first_element(T& value) {
   if constexpr (requires {
@@ -76,7 +76,7 @@ auto* first_element(T& value) {
   }
 }
 
-/// The elements of a variable that are copied to be saved; null where `view_of` refers to them.
+/// Returns the elements if they must be copied to be saved. Returns null if `view_of` can refer to them.
 template<class T>
 std::shared_ptr<device_elements> elements_on_device(const T& value) {
   if constexpr (requires { tensor_adapter<T>::on_device(value); }) {
@@ -86,7 +86,7 @@ std::shared_ptr<device_elements> elements_on_device(const T& value) {
   }
 }
 
-/// A view: its elements live elsewhere.
+/// True for view types: their elements are owned by another object.
 template<class T>
 inline constexpr bool refers_to_elements = [] {
   if constexpr (adapted_tensor<T>) {
@@ -96,7 +96,7 @@ inline constexpr bool refers_to_elements = [] {
   }
 }();
 
-/// True when the elements of a `T&` can be assigned to; a constant span of writable elements is writable.
+/// Returns true if the elements of a `T&` can be assigned to. A constant span of writable elements is writable.
 template<class T>
 consteval bool has_writable_elements() {
   if constexpr (tensor_element<T>) {
@@ -113,9 +113,9 @@ consteval bool has_writable_elements() {
 
 }  // namespace detail
 
-/// The dtype, shape and bytes of a scalar, list or tensor; nothing is copied.
+/// Returns the dtype, shape and bytes of a scalar, range or tensor. Copies no elements.
 /// @errors   `invalid_argument_error` if the elements are not contiguous in row-major order.
-/// @lifetime Valid as long as `value` lives and is not resized.
+/// @lifetime The view is valid until `value` is resized or destroyed.
 template<variable_like T>
 [[nodiscard]] tensor_view view_of(const T& value) {
   if constexpr (tensor_element<T>) {
@@ -136,21 +136,22 @@ template<variable_like T>
   }
 }
 
-/// One named piece of live memory.
-/// @lifetime Refers to the memory it was made of; a session asks for its references anew each time.
+/// A variable: a name and a reference to its elements in memory, or a list of variables with a common prefix.
+/// @lifetime The elements must outlive the reference. A session requests new references for each snapshot and each restore.
 class variable_ref {
 public:
+  /// Refers to the elements of `value`.
   template<variable_like T>
   variable_ref(std::string name, T& value) : name_(std::move(name)), view_(view_named(name_, value, device_)) {
     static_assert(detail::has_writable_elements<T>(), "stepwell: a variable must be writable, or it cannot be restored");
   }
-  /// A temporary span, as it refers to elements that live elsewhere.
+  /// Refers to the elements of a temporary view, such as a span. Another object owns these elements.
   template<variable_like T>
     requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
   variable_ref(std::string name, T&& elements) : variable_ref(std::move(name), elements) {}
-  /// Elements that are copied to be saved.
+  /// Refers to elements on a device, which are copied to be saved.
   variable_ref(std::string name, std::shared_ptr<device_elements> elements);
-  /// A list of variables below `name/`.
+  /// Refers to a list of variables. Their names get the prefix `name/`.
   variable_ref(std::string name, std::vector<variable_ref> below);
 
   variable_ref(const variable_ref&);
@@ -166,20 +167,20 @@ public:
   [[nodiscard]] std::size_t size_bytes() const noexcept {
     return static_cast<std::size_t>(element_count(view_.shape)) * size_of(view_.dtype);
   }
-  /// The elements; empty if they lie on a device.
+  /// Returns the elements. The span is empty if they are on a device.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return view_.bytes; }
   [[nodiscard]] std::span<std::byte> writable_bytes() const noexcept {
-    return {const_cast<std::byte*>(view_.bytes.data()), view_.bytes.size()};  // made of writable elements
+    return {const_cast<std::byte*>(view_.bytes.data()), view_.bytes.size()};  // the constructor accepts writable elements only
   }
-  /// Copies the elements, wherever they lie. @pre `to` has `size_bytes()`. @errors Those of the device, naming the variable.
+  /// Copies the elements to `to`, also from a device. @pre `to` has `size_bytes()`. @errors Errors of the device, with the variable's name.
   void copy_to(std::span<std::byte> to) const;
-  /// Assigns to the elements, wherever they lie. @pre `from` has `size_bytes()`. @errors As `copy_to`.
+  /// Assigns `from` to the elements, also on a device. @pre `from` has `size_bytes()`. @errors The same as `copy_to`.
   void copy_from(std::span<const std::byte> from) const;
-  /// True if `bytes()` refers to the elements.
+  /// Returns true if `bytes()` refers to the elements, that is, if they are not on a device.
   [[nodiscard]] bool is_addressable() const noexcept { return device_ == nullptr; }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
-  /// The same memory under another name.
+  /// Returns a reference to the same memory with another name.
   [[nodiscard]] variable_ref renamed(std::string name) const;
 
 private:
@@ -192,17 +193,18 @@ private:
   }
 
   std::string name_;
-  std::shared_ptr<device_elements> device_;  // null: `view_` has the bytes
+  std::shared_ptr<device_elements> device_;  // null if `view_` refers to the elements
   tensor_view view_;
   std::vector<variable_ref> below_;
 };
 
-/// What a checkpoint holds: variables in a fixed order, lists already flattened ("encoder/weights").
+/// The variables of a checkpoint in a fixed order. Nested lists are flattened: "encoder/weights".
 using variable_list = std::vector<variable_ref>;
 
-/// Names for live memory: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.
-/// @errors   `invalid_argument_error` naming the variable whose elements are not contiguous and row-major.
-/// @lifetime The references are good until a variable is resized, moved or destroyed.
+/// Returns the variables of `entries` with nested lists flattened.
+/// Example: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.
+/// @errors   `invalid_argument_error` that names the variable, if its elements are not contiguous and row-major.
+/// @lifetime A reference is valid until its variable is resized, moved or destroyed.
 [[nodiscard]] variable_list variables(std::initializer_list<variable_ref> entries);
 
 }  // namespace stepwell

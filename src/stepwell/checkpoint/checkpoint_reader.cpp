@@ -18,9 +18,9 @@
 namespace stepwell {
 namespace {
 
-constexpr std::size_t block_size = std::size_t{1} << 20;  // read, then summed while in the cache
+constexpr std::size_t block_size = std::size_t{1} << 20;  // bytes read at once; their checksum is computed while they are in the cache
 
-/// Reverses the bytes of each number; a complex one is two.
+/// Reverses the bytes of each number. A complex value consists of two numbers.
 void swap_numbers(std::span<std::byte> bytes, dtype type) {
   const auto width = size_of(type) / (type == dtype::complex64 || type == dtype::complex128 ? 2 : 1);
   for (std::size_t at = 0; at + width <= bytes.size(); at += width) { std::ranges::reverse(bytes.subspan(at, width)); }
@@ -37,7 +37,7 @@ struct checkpoint_reader::core {
   std::vector<detail::data_file> data;
   mutable std::atomic<bool> verified = false;
 
-  /// Returns null if there is none.
+  /// Returns the entry of this name, or null.
   [[nodiscard]] const checkpoint_entry* find(std::string_view name) const noexcept {
     const auto found = std::ranges::lower_bound(index.entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
     return found != index.entries.end() && found->name == name ? &*found : nullptr;
@@ -51,12 +51,12 @@ struct checkpoint_reader::core {
   [[nodiscard]] std::size_t position_of(const checkpoint_entry& entry) const {
     return static_cast<std::size_t>(&entry - index.entries.data());
   }
-  /// Where an entry that is not partitioned is.
+  /// Returns the location of an entry that is not partitioned.
   [[nodiscard]] const detail::stored_place& place_of(const checkpoint_entry& entry) const { return index.places[position_of(entry)]; }
   [[nodiscard]] const std::vector<detail::stored_slice>& slices_of(const checkpoint_entry& entry) const {
     return index.slices.at(position_of(entry));
   }
-  /// Where the bytes of an entry are, slice by slice.
+  /// Returns the locations of the bytes of an entry, slice by slice.
   [[nodiscard]] std::vector<detail::stored_place> places_of(const checkpoint_entry& entry) const {
     if (!entry.is_partitioned) { return {place_of(entry)}; }
     std::vector<detail::stored_place> places;
@@ -72,7 +72,7 @@ struct checkpoint_reader::core {
 
   [[nodiscard]] bool is_swapped() const noexcept { return index.header.is_big_endian == (std::endian::native == std::endian::little); }
 
-  /// Fills `block` from `at` bytes into the entry.
+  /// Fills `block` with the bytes of the entry from offset `at` on.
   void read_block(const detail::stored_place& where, std::string_view name, std::uint64_t at, std::span<std::byte> block) const {
     const auto count = value_or_throw(file_of(where).read_at(static_cast<std::uint64_t>(where.offset) + at, block));
     if (count != block.size()) { refuse(where, name, "its data file became shorter"); }
@@ -89,8 +89,8 @@ struct checkpoint_reader::core {
     if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, entry.name, "its checksum does not match"); }
   }
 
-  /// Reads numbers block by block: `act(bytes, at)` gets them checked but for the checksum, which is known at the end, and in the
-  /// byte order of this machine. `room(at, size)` is where to read a block to.
+  /// Reads numbers block by block and calls `act(bytes, at)` for each block, in the byte order of this machine. Booleans are
+  /// checked before the call; the checksum is checked after the last one. `room(at, size)` returns the memory to read a block into.
   template<class Room, class Act>
   void read_numbers(const checkpoint_entry& entry, const detail::stored_place& where, const Room& room, const Act& act) const {
     std::uint32_t crc = 0;
@@ -106,7 +106,7 @@ struct checkpoint_reader::core {
     check_sum(entry, where, crc);
   }
 
-  /// Passes the stored bytes of a range to a check, and holes of a sparse file as zeros.
+  /// Passes the stored bytes of a range to the visitor. Passes holes of a sparse file as a number of zeros.
   void scan(const detail::stored_place& where, std::string_view name, std::span<std::byte> scratch, const io::scan_visitor& visitor) const {
     const auto scanned =
         io::scan_file(file_of(where), static_cast<std::uint64_t>(where.offset), static_cast<std::uint64_t>(where.size), scratch, visitor);
@@ -146,7 +146,7 @@ struct checkpoint_reader::core {
   [[nodiscard]] std::vector<std::string> read_strings(const checkpoint_entry& entry) const {
     const auto& where = place_of(entry);
     std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::int64_t>(block_size, where.size)));
-    check_strings(entry, where, scratch);  // before memory is taken for what it claims
+    check_strings(entry, where, scratch);  // before memory is allocated for the strings
     std::string bytes(static_cast<std::size_t>(where.size), '\0');
     read_block(where, entry.name, 0, std::as_writable_bytes(std::span(bytes)));
     auto decoded = format::decode_strings(bytes, static_cast<std::uint64_t>(element_count(entry.shape)));
@@ -154,7 +154,7 @@ struct checkpoint_reader::core {
     return std::move(decoded->elements);
   }
 
-  /// `check_numbers`, showing what is read on the way.
+  /// Yields the numbers of an entry block by block, with the checks of `read_numbers`.
   [[nodiscard]] generator<std::span<const std::byte>> pieces_of(const checkpoint_entry& entry) const {
     std::vector<std::byte> scratch;
     for (const auto& where : places_of(entry)) {

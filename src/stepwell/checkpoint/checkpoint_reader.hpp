@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads one checkpoint: ours or TensorFlow's (V2), in any number of shards, whole or in slices.
+// Reader of one checkpoint, written by this library or by TensorFlow (V2 format), with any number of shards and with partitioned tensors.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -20,62 +20,72 @@ namespace io {
 class file_system;
 }
 
-/// What a checkpoint says of one tensor.
+/// Description of one tensor in the index of a checkpoint.
 struct checkpoint_entry {
   std::string name;
   stepwell::dtype dtype = dtype::invalid;
   tensor_shape shape;
-  std::uint64_t size_bytes = 0;  ///< As stored, all slices together.
-  bool is_partitioned = false;   ///< Stored in slices; `read` puts them together.
-  bool is_object_graph = false;  ///< TensorFlow's note of who owns what, not a variable.
-  std::uint32_t crc32c = 0;      ///< As stored: masked. 0 for a partitioned one, whose slices have each their own.
+  std::uint64_t size_bytes = 0;  ///< Stored size of all slices together.
+  bool is_partitioned = false;   ///< Stored in slices; `read` joins them.
+  bool is_object_graph = false;  ///< TensorFlow's object graph, not a variable.
+  std::uint32_t crc32c = 0;      ///< Stored value, masked. 0 if partitioned: each slice has its own checksum.
 };
 
-/// One open checkpoint. Its index is read, checked and kept at construction; tensors are read when asked for.
-/// Nothing read here can crash or make a large allocation: sizes are held against the files before memory is taken. Opening takes
-/// at most 64 MiB and 4 times the size of the index, verifying a MiB; holes of sparse files take no time.
-/// @threads `const` functions may be called from several threads at once.
+/// One open checkpoint. The constructor reads and checks the index and keeps it in memory. Tensors are read on request.
+/// The reader is robust against damaged and malicious files: it compares each size with the size of the file before it allocates
+/// memory. Opening allocates at most 64 MiB plus 4 times the size of the index. Verifying allocates 1 MiB. Holes of sparse files
+/// are skipped, so they take no time.
+/// @threads `const` functions may be called from several threads at the same time.
 class checkpoint_reader {
 public:
-  /// Opens `prefix` ("run/model.ckpt-500"; its index is "run/model.ckpt-500.index").
-  /// @errors `not_found_error` without an index, `data_loss_error` for a damaged one, a missing shard or an entry outside
-  ///         its shard or on bytes of another one, `resource_exhausted_error` without memory, `unimplemented_error` for one written for later readers; else what the file system says.
+  /// Opens the checkpoint `prefix` ("run/model.ckpt-500"; its index is "run/model.ckpt-500.index").
+  /// @errors `not_found_error` if there is no index. `data_loss_error` if the index is damaged, a shard is missing, or a tensor
+  ///         lies outside its shard or shares bytes with another tensor. `resource_exhausted_error` if memory is short.
+  ///         `unimplemented_error` if the checkpoint requires a later reader. Other failures of the file system.
   explicit checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files = nullptr);
   checkpoint_reader(checkpoint_reader&&) noexcept;
   checkpoint_reader& operator=(checkpoint_reader&&) noexcept;
   ~checkpoint_reader();
 
   [[nodiscard]] const std::string& prefix() const noexcept;
-  /// Data files it is stored in.
+  /// Returns the number of data files of the checkpoint.
   [[nodiscard]] std::int32_t shards() const noexcept;
-  /// N of "model.ckpt-N"; the tensor `global_step` where the name has none; nothing where both are missing.
+  /// Returns N of "model.ckpt-N". If the name has no step, returns the value of the tensor `global_step`. Returns nothing if both
+  /// are missing.
   [[nodiscard]] std::optional<std::int64_t> step() const;
 
-  /// All tensors, sorted by name.
+  /// Returns all tensors, sorted by name.
   [[nodiscard]] std::span<const checkpoint_entry> entries() const noexcept;
+  /// Returns the tensor of this name, or null.
   [[nodiscard]] const checkpoint_entry* find(std::string_view name) const noexcept;
   [[nodiscard]] bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
 
-  /// One tensor, its checksum checked, in the byte order of this machine.
-  /// @errors `not_found_error`, `data_loss_error`, `unimplemented_error` for dtypes that have no value here (variants).
+  /// Returns one tensor in the byte order of this machine, after a check of its checksum.
+  /// @errors `not_found_error`. `data_loss_error`. `resource_exhausted_error` if memory is short. `unimplemented_error` for a dtype
+  ///         without a value type in this library (variant, resource) and for strings in slices.
   [[nodiscard]] tensor read(std::string_view name) const;
-  /// The same into memory of yours. @errors Also `invalid_argument_error` if `target` has another size than the tensor,
-  /// or for strings. After an error the content of `target` is unspecified.
+  /// Reads one tensor into `target`, like `read`. After an error the content of `target` is unspecified.
+  /// @errors Like `read`. `invalid_argument_error` if the size of `target` differs from the size of the tensor, or if the tensor
+  ///         holds strings.
   void read_into(std::string_view name, std::span<std::byte> target) const;
 
-  /// The elements of a tensor, piece by piece, in the byte order of this machine: whole elements, a MiB at once (the last one
-  /// less), row-major; a partitioned tensor slice by slice. The checksum is known at the end: what was seen is good once the
-  /// iteration has ended. @lifetime A piece is good until the next; the reader must outlive the iteration.
-  /// @errors As `read_into`, out of this call or of the iteration. @cost Memory for one piece, whatever the size of the tensor.
+  /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of
+  /// whole elements and has 1 MiB; the last one of a tensor or slice may be smaller. A partitioned tensor is returned slice by
+  /// slice. The checksum is compared at the end, so the data is known to be correct only after the iteration has ended without an
+  /// error.
+  /// @lifetime A piece is valid until the next one is requested. The reader must outlive the iteration.
+  /// @errors   Like `read_into`; thrown by this call or during the iteration.
+  /// @cost     Memory for one piece, independent of the size of the tensor.
   [[nodiscard]] generator<std::span<const std::byte>> pieces(std::string_view name) const;
 
-  /// Reads everything and checks every checksum; remembered, so that `restore` need not do it again. Skips tensors whose
-  /// checksum is not known here (variants, resources).
+  /// Reads all tensors and checks their checksums. The result is remembered, so `restore` does not verify again. Skips variants and
+  /// resources, because this library cannot compute their checksums.
   /// @errors `data_loss_error` naming the first damaged tensor.
   void verify() const;
-  /// The same for one tensor.
-  /// @errors Also `not_found_error`; `unimplemented_error` for a tensor that `verify()` skips.
+  /// Reads one tensor and checks its checksum. Does not change `is_verified`.
+  /// @errors Like `verify()`. `not_found_error`. `unimplemented_error` for a tensor that `verify()` skips.
   void verify(std::string_view name) const;
+  /// Returns true after `verify()` has succeeded.
   [[nodiscard]] bool is_verified() const noexcept;
 
 private:

@@ -19,7 +19,7 @@
 namespace stepwell {
 namespace {
 
-constexpr std::size_t block_size = std::size_t{4} << 20;  // one write each, ending at its multiples: whole pages of the disk
+constexpr std::size_t block_size = std::size_t{4} << 20;  // bytes of one write; a write ends at a multiple, so it covers whole pages
 constexpr std::int32_t max_shards = 99'999;               // five digits in the file name
 
 void check(const std::string& name, const tensor_view& view) {
@@ -30,14 +30,14 @@ void check(const std::string& name, const tensor_view& view) {
   }
 }
 
-/// Fills `file` up with zeros to where a tensor of `size` bytes begins.
+/// Appends zeros to `file` up to the start of a tensor of `size` bytes.
 void align(io::atomic_file& file, std::size_t size) {
   static constexpr std::array<std::byte, io::page_size> zeros{};
   const auto gap = detail::tensor_start(file.size(), size, 1) - file.size();
   if (gap != 0) { value_or_throw(file.append(std::span(zeros).first(gap))); }
 }
 
-/// What is done to one block of a tensor, on the timeline.
+/// A span on the timeline for one operation on a block of a tensor.
 class block_span {
 public:
   block_span(std::string_view what, const std::string& tensor, std::size_t bytes) noexcept : span_(what, "checkpoint") {
@@ -165,7 +165,7 @@ void checkpoint_writer::commit(const std::function<void()>& before_index) {
 
 void checkpoint_writer::remove_data() noexcept {
   for (const auto& file : data_) {
-    const auto removed = files_->remove(file.final_path());  // those not yet renamed go with their writer
+    const auto removed = files_->remove(file.final_path());  // the writer removes files that are not yet renamed
     if (!removed && removed.error().code != errc::not_found) { log_warning(removed.error().to_string()); }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes one checkpoint, tensor by tensor; nobody sees any of it before `commit`.
+// Writer of one checkpoint, tensor by tensor. The checkpoint is invisible to readers before `commit`.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -19,28 +19,31 @@
 
 namespace stepwell {
 
-/// One checkpoint being written aside. Destroyed before `commit` has succeeded, it leaves nothing behind.
-/// @errors  All functions throw what the file system says; `invalid_argument_error` for a name that is empty, taken, or
-///          begins with a zero byte, and for bytes that are not those of the shape.
-/// @threads One at a time.
+/// A checkpoint under temporary file names. If the writer is destroyed before `commit` has succeeded, it removes its files.
+/// @errors  All functions throw the failures of the file system. They throw `invalid_argument_error` for a name that is empty,
+///          already used or begins with a zero byte, and for bytes that do not fit the shape.
+/// @threads One thread at a time.
 class checkpoint_writer {
 public:
-  /// @pre No data file of this prefix and shard count belongs to a checkpoint that must survive.
+  /// Creates the temporary data files.
+  /// @pre    No data file with this prefix and this number of shards belongs to a checkpoint that must survive.
+  /// @errors `invalid_argument_error` unless `shards` is between 1 and 99,999.
   explicit checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files = nullptr, std::int32_t shards = 1);
 
-  /// Appends a tensor to the shard that holds least. Its bytes are written straight from `view`.
+  /// Appends a tensor to the smallest shard. The bytes are written directly from `view`.
   void add(const std::string& name, const tensor_view& view);
+  /// Appends a tensor of strings, like `add`.
   void add_strings(const std::string& name, const tensor_shape& shape, std::span<const std::string> elements);
-  /// Appends one part of a partitioned tensor of the shape `whole`. All parts must be added, each once.
+  /// Appends one slice of a partitioned tensor of shape `whole`. Each slice must be added exactly once.
   void add_slice(const std::string& name, const tensor_shape& whole, const format::tensor_slice& slice, const tensor_view& part);
 
-  /// Bytes added so far.
+  /// Returns the number of bytes added so far, including padding.
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;
 
-  /// Data synced and renamed, then the index the same way: once the index has its name, the checkpoint exists.
-  /// `before_index` is called between the two; what it throws is thrown.
-  /// @errors After one, nothing of this checkpoint is left; unless it was the very last sync that failed: then it stands,
-  ///         whole, but a power cut may still take it away.
+  /// Syncs and renames the data files, then the index. The checkpoint exists as soon as the index has its final name. Calls
+  /// `before_index` between the two, and passes on its exceptions.
+  /// @errors Failures of the file system. After a failure no file of this checkpoint is left, with one exception: if only the last
+  ///         sync of the directory failed, the checkpoint is complete, but a power failure may still remove it.
   void commit(const std::function<void()>& before_index = nullptr);
 
 private:

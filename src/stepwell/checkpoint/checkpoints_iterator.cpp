@@ -11,7 +11,7 @@
 namespace stepwell {
 namespace {
 
-/// The directory, its next checkpoint, and when that is due.
+/// State of an iteration over the checkpoints of a directory.
 class iteration {
 public:
   iteration(std::string directory, checkpoints_iterator_options options)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Follows a directory that somebody else saves to: for evaluators.
+// Iteration over the checkpoints that another process saves to a directory; used by evaluators.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -19,43 +19,49 @@ namespace io {
 class file_system;
 }
 
-/// How to wait for a checkpoint.
+/// Options for waiting for a checkpoint.
 struct new_checkpoint_options {
-  seconds_value seconds_to_sleep = 1;                      ///< Between two looks at the directory.
-  std::optional<seconds_value> timeout = std::nullopt;     ///< Not said: as long as it takes. Zero: one look.
-  std::stop_token stop_token = {};                         ///< Ends the wait at once, after one last look.
-  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the machine's.
-  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the machine's.
+  seconds_value seconds_to_sleep = 1;                      ///< Interval between two polls of the directory.
+  std::optional<seconds_value> timeout = std::nullopt;     ///< Empty: no limit. Zero: one poll.
+  std::stop_token stop_token = {};                         ///< Ends the wait at once, after one last poll.
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
 };
 
-/// The prefix of the checkpoint that the state file calls newest, once it is whole and another than `last_checkpoint`.
-/// Nothing after the timeout; after a stop, what one last look finds: a saver that was closed before the stop has its last
-/// checkpoint found. One that is damaged is passed over with a warning; one that is deleted while it is
-/// looked at (by the retention of its saver) silently. The directory need not exist yet.
-/// @errors `permission_denied_error`, and other failures of the file system.
-/// @cost   Reads every byte of the new one.
+/// Blocks until the state file names a new newest checkpoint, and returns its prefix. The checkpoint must be complete and different
+/// from `last_checkpoint`. The directory need not exist yet.
+/// Returns nothing after the timeout. After a stop it returns the result of one last poll, so the last checkpoint of a saver that
+/// was closed before the stop is found. A damaged checkpoint is skipped with a warning. A checkpoint that is deleted during the
+/// poll (by the retention of its saver) is skipped silently.
+/// @errors `permission_denied_error` and other failures of the file system. `invalid_argument_error` unless `seconds_to_sleep` is
+///         above zero.
+/// @cost   Reads every byte of the new checkpoint.
 [[nodiscard]] std::optional<std::string> wait_for_new_checkpoint(const std::string& checkpoint_dir,
                                                                  std::optional<std::string> last_checkpoint = std::nullopt,
                                                                  new_checkpoint_options options = {});
 
+/// Options of `checkpoints_iterator`.
 struct checkpoints_iterator_options {
-  /// At least so long from one to the next; what is saved meanwhile is passed over for the newest.
+  /// Minimum time between two returned checkpoints. Of the checkpoints saved in between only the newest is returned.
   seconds_value min_interval_secs = 0;
-  /// How to wait for each.
+  /// Options for waiting for each checkpoint.
   new_checkpoint_options wait = {};
-  /// Asked after a timeout: true if no more will come, false to wait as long again. Null: a timeout is the end.
+  /// Callback after a timeout. It returns true to end the iteration, or false to wait for another timeout. Null: the first timeout
+  /// ends the iteration.
   std::function<bool()> timeout_fn = nullptr;
-  /// Gives every listed checkpoint, oldest first, not only the newest: for runs that are finished, say, with a timeout of zero.
+  /// Whether to return every listed checkpoint, oldest first, instead of only the newest. Useful for finished runs, with a timeout
+  /// of zero.
   bool all_listed = false;
-  /// Ends the iteration at once, without the last look that follows a stop.
+  /// Token that ends the iteration at once, without the last poll that follows a stop.
   std::stop_token cancel_token = {};
 };
 
-/// The newest whole checkpoint of a directory, then each newer one, as `wait_for_new_checkpoint` finds them, until a timeout
-/// or the last look after a stop: `for (const auto& prefix : checkpoints_iterator("run", {.wait = {.timeout = 600}})) {...}`.
-/// None comes twice; one that is written again under the name of another (after a rollback) is another one.
-/// @lifetime A prefix is good until the next one. Its files stay until the saver deletes them, maybe soon.
-/// @errors   As `wait_for_new_checkpoint`, out of the iteration; it is then at its end.
+/// Returns the newest complete checkpoint of a directory, then each newer one, like repeated calls of `wait_for_new_checkpoint`.
+/// Ends after a timeout or after the last poll that follows a stop:
+/// `for (const auto& prefix : checkpoints_iterator("run", {.wait = {.timeout = 600}})) {...}`.
+/// Each checkpoint is returned once. A checkpoint that is written again under the same name (after a rollback) counts as a new one.
+/// @lifetime A prefix is valid until the next one is requested. Its files exist until the saver deletes them, possibly soon.
+/// @errors   Like `wait_for_new_checkpoint`, thrown during the iteration, which then is at its end.
 [[nodiscard]] generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir, checkpoints_iterator_options options = {});
 
 }  // namespace stepwell

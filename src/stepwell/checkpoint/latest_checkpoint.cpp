@@ -22,7 +22,7 @@ std::shared_ptr<io::file_system> or_real(std::shared_ptr<io::file_system> files)
   return files ? std::move(files) : io::posix_file_system();
 }
 
-/// In the order in which to try them.
+/// Returns the prefixes to try, newest first.
 std::vector<std::string> candidates(const std::shared_ptr<io::file_system>& files, const std::string& directory,
                                     std::string_view basename) {
   const auto state = detail::read_state_file(*files, directory);
@@ -34,7 +34,7 @@ std::vector<std::string> candidates(const std::shared_ptr<io::file_system>& file
   return oldest_first;
 }
 
-/// Logs why checkpoints are passed over. After the first of them it only counts: a state file can list thousands.
+/// Logs why checkpoints are skipped. After the first 20 it only counts them, because a state file can list thousands.
 class damage_report {
 public:
   void add(const std::string& prefix, const error& failure) {

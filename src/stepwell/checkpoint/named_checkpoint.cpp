@@ -43,7 +43,7 @@ void remove_checkpoint(const std::string& prefix, std::shared_ptr<io::file_syste
   const auto directory = io::parent_directory(prefix);
   const auto removed = files->remove(format::index_name(prefix));
   if (!removed && removed.error().code != errc::not_found) { throw_status(removed.error()); }
-  if (removed) { value_or_throw(files->sync_directory(directory)); }  // no index comes back once its data is gone
+  if (removed) { value_or_throw(files->sync_directory(directory)); }  // so that the index cannot reappear after its data is removed
   detail::remove_data_files(*files, directory, detail::names_in(*files, directory), io::base_name(prefix), 0);
   const auto graph = files->remove(prefix + ".meta");
   if (!graph && graph.error().code != errc::not_found) { log_warning(graph.error().to_string()); }

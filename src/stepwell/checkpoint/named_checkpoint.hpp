@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One checkpoint, by its prefix: whether it is there, since when, and away with it (contract STATE-6).
+// Functions on one checkpoint, given by its prefix: existence, time of completion, removal.
+// @see contract STATE-6
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -16,19 +17,21 @@ namespace io {
 class file_system;
 }
 
-/// Whether there is a checkpoint of this prefix ("run/model.ckpt-500"): its index is there. Nothing of it is looked at.
+/// Returns true if the index of the checkpoint `prefix` ("run/model.ckpt-500") exists. Does not open it.
 /// @errors Failures of the file system.
 [[nodiscard]] bool checkpoint_exists(const std::string& prefix, std::shared_ptr<io::file_system> files = nullptr);
 
-/// When each of these was finished, in the order given. Those that are not there are left out, so there may be fewer.
+/// Returns the times at which the checkpoints were completed, in the order of `prefixes`. Skips checkpoints that do not exist, so
+/// the result may be shorter.
 /// @errors Failures of the file system.
 [[nodiscard]] std::vector<clock::wall_time> get_checkpoint_mtimes(std::span<const std::string> prefixes,
                                                                   std::shared_ptr<io::file_system> files = nullptr);
 
-/// Deletes a checkpoint: its index first, so that at no instant there is half of one; then its data, and the graph that
-/// TensorFlow puts beside it. One that is not there is no error. The state file is not changed.
-/// @pre    No saver holds its directory: what a saver keeps, its options say.
-/// @errors Failures of the file system at the index. What else cannot be deleted is logged, and claims nothing.
+/// Deletes a checkpoint: first its index, so that there is never half a checkpoint, then its data and TensorFlow's graph file
+/// (".meta"). Does nothing if the checkpoint does not exist. Does not change the state file.
+/// @pre    No saver holds the directory. The options of a saver decide which checkpoints it keeps.
+/// @errors Failures of the file system when the index is deleted. Other files that cannot be deleted are logged; they are not part
+///         of any checkpoint.
 void remove_checkpoint(const std::string& prefix, std::shared_ptr<io::file_system> files = nullptr);
 
 }  // namespace stepwell

@@ -15,7 +15,7 @@
 namespace stepwell {
 namespace {
 
-/// What a source says of one tensor.
+/// Type and shape of a tensor in the source.
 struct offered {
   stepwell::dtype dtype;
   const tensor_shape* shape;
@@ -23,7 +23,7 @@ struct offered {
 
 std::string describe(dtype type, const tensor_shape& shape) { return fmt::format("{} {}", to_string(type), to_string(shape)); }
 
-/// Pairs variables with tensors; knows all that is wrong before anything is written.
+/// Matches variables with tensors. Finds all differences before any variable is written.
 class matching {
 public:
   matching(const restore_options& options, std::string_view place) : options_(options), place_(place) {}
@@ -47,7 +47,7 @@ public:
     }
   }
 
-  /// @errors As `restore` promises.
+  /// Throws the errors that `restore` documents if the variables and the source do not match.
   void check() const {
     const bool is_missing = !missing_.empty() && !options_.allow_missing;
     const auto missing = is_missing ? "\nmissing from the checkpoint:" + missing_ : std::string();

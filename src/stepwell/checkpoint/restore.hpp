@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a checkpoint, or a snapshot, back into live variables; needs no session.
+// Restoring of variables from a checkpoint or a snapshot. Works without a session.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -15,29 +15,31 @@
 
 namespace stepwell {
 
-/// How names of ours and of the checkpoint meet.
+/// Options for matching variables with the tensors of a checkpoint.
 struct restore_options {
-  /// Our name -> the checkpoint's, where they differ.
+  /// Map from the name of a variable to its name in the checkpoint, for names that differ.
   std::map<std::string, std::string, std::less<>> names = {};
-  /// Variables the checkpoint lacks keep their value instead of being an error.
+  /// Whether variables that are missing in the checkpoint keep their value. Otherwise they are an error.
   bool allow_missing = false;
 };
 
-/// What a restore did. `restored` and `missing` are our names in our order; `unused` are the checkpoint's,
-/// without TensorFlow's object graph and this library's own notes below `stepwell/saver/`.
+/// Result of a restore. `restored` and `missing` contain names of variables, in the order of the variables. `unused` contains names
+/// of tensors in the checkpoint, without TensorFlow's object graph and without the tensors that a saver adds for itself.
 struct restore_report {
   std::vector<std::string> restored;
   std::vector<std::string> missing;
   std::vector<std::string> unused;
 };
 
-/// Fills `variables` from `source`. Names, dtypes, shapes and checksums of all are checked before any is written to.
-/// @errors `not_found_error` listing the variables the checkpoint lacks, `invalid_argument_error` listing every dtype or
-///         shape that differs (both at once: this one, with both lists), `data_loss_error` naming the damaged tensor.
+/// Copies the values of `source` to `variables`. Checks the names, dtypes, shapes and checksums of all variables before it writes
+/// to any of them.
+/// @errors `not_found_error` listing the variables that are missing in the checkpoint. `invalid_argument_error` listing every dtype
+///         and shape that differs; if variables are missing as well, this error contains both lists. `data_loss_error` naming the
+///         damaged tensor.
 /// @cost   Reads each tensor once, or twice if `source` was not verified before.
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options = {});
 
-/// The same from a snapshot kept in memory.
+/// Copies the values of a snapshot in memory to `variables`, like the overload for checkpoints.
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options = {});
 
 }  // namespace stepwell

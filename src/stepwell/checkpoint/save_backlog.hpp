@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a saver still has to write.
+// The amount of data that a saver still has to write.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace stepwell {
 
-/// Checkpoints that were handed over and are not durable yet.
+/// Sizes of the checkpoints that were passed to a saver and are not durable yet.
 struct save_backlog {
-  std::uint64_t writing_bytes = 0;              ///< Of the one being written.
-  std::chrono::duration<double> writing_for{};  ///< How long it has been at it.
-  std::uint64_t waiting_bytes = 0;              ///< Of those that wait for it.
+  std::uint64_t writing_bytes = 0;              ///< Bytes of the checkpoint being written.
+  std::chrono::duration<double> writing_for{};  ///< Time since writing it began.
+  std::uint64_t waiting_bytes = 0;              ///< Bytes of the checkpoints in the queue.
 
   [[nodiscard]] bool empty() const noexcept { return writing_bytes == 0 && waiting_bytes == 0; }
 
-  /// Two savers that write side by side.
+  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the longer of both.
   save_backlog& operator+=(const save_backlog& other) noexcept {
     writing_bytes += other.writing_bytes;
     writing_for = std::max(writing_for, other.writing_for);

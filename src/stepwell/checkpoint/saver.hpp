@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes snapshots durable in the background, keeps the directory's list of checkpoints, deletes what is past keeping.
+// A saver writes snapshots in the background, maintains the list of checkpoints of its directory and deletes expired checkpoints.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -22,54 +22,60 @@
 
 namespace stepwell {
 
-/// One checkpoint that is durable, listed and whole.
+/// A checkpoint that is complete, durable and listed in the state file.
 struct saved_checkpoint {
   std::string prefix;  ///< With the directory: "run/model.ckpt-500".
   std::int64_t step = 0;
-  std::uint64_t size_bytes = 0;             ///< Of the variables.
-  std::chrono::duration<double> seconds{};  ///< From the start of writing to durable.
+  std::uint64_t size_bytes = 0;             ///< Size of the variables.
+  std::chrono::duration<double> seconds{};  ///< Time from the start of writing until durable.
 };
 
-/// What became of a snapshot that was given to a saver.
+/// Outcome of passing a snapshot to a saver.
 enum class save_outcome { queued, skipped, coalesced };
 
-/// Saves snapshots into one directory, which it holds locked for as long as it lives. A checkpoint becomes visible only
-/// when whole: its data synced, then its index, then the state file; a kill at any instant leaves the ones before as they
-/// were. Saving the same step again does not touch the older one until the new one is whole.
+/// Saves snapshots to one directory. The saver holds a lock on the directory until it is closed or destroyed. A checkpoint becomes
+/// visible only when it is complete: the saver syncs the data, then the index, then the state file. A kill at any instant leaves
+/// the previous checkpoints intact. If the same step is saved again, the older checkpoint stays unchanged until the new one is
+/// complete.
 ///
-/// @threads All functions may be called from any thread, but for moving and destroying.
+/// @threads All functions except the move constructor and the destructor may be called from any thread.
 class saver {
 public:
   using clock_type = stepwell::clock;
 
-  /// Creates the directory, locks it, sweeps with a warning what killed saves left behind, and reads the state file.
-  /// @errors `failed_precondition_error` naming who holds the directory; failures of the file system;
-  ///         `invalid_argument_error` for options that make no sense.
+  /// Creates the directory, locks it, removes the files of killed saves with a warning, and reads the state file.
+  /// @errors `failed_precondition_error` naming the holder of the directory. `invalid_argument_error` for invalid options. Failures
+  ///         of the file system.
   explicit saver(std::string directory, saver_options options = {});
   saver(saver&&) noexcept;
   saver& operator=(saver&&) = delete;
-  /// Waits for everything under way (a try again that is due later happens at once); a failure nobody was told of is
-  /// logged. `drain` first to have it thrown. After a `drain` that ran into its deadline it does not wait again: what is
-  /// under way goes on alone as long as the process lives, the directory stays locked until then, and that is logged.
-  /// A later `drain` that succeeds makes good for it.
-  /// @pre Not on a thread of the saver's pool.
+  /// Blocks until all saves are finished. A scheduled retry is made at once. Logs a failure that was not delivered; call `drain`
+  /// before to get it as an exception.
+  /// After a `drain` that reached its deadline, the destructor does not block again: the saves continue in the background as long
+  /// as the process lives, the directory stays locked until they end, and this is logged. A later `drain` that succeeds cancels
+  /// this.
+  /// @pre Not called on a thread of the saver's pool.
   ~saver();
 
-  /// The buffer to capture the next snapshot into, under the `when_busy` policy: `wait` waits for one, `skip` gives none
-  /// when all are taken, `coalesce` drops the waiting snapshot and gives its buffer (waits if none waits).
+  /// Returns a buffer for the next snapshot. If all buffers of the pool are taken, the `when_busy` policy decides: `wait` blocks
+  /// until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no
+  /// snapshot is queued.
   /// `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool);
-  /// The same without waiting: none where `acquire` would wait (then see `snapshot_pool::when_available`) or skip.
+  /// Like `acquire`, but returns none where `acquire` would block (use `snapshot_pool::when_available` then) or skip.
   [[nodiscard]] std::optional<snapshot_pool::buffer> try_acquire(snapshot_pool& pool);
 
-  /// Takes a snapshot and returns; a task on the pool writes it. Saves happen in the order given.
-  /// `before_commit` is called on the pool's thread when the data is durable, before the index is written: the checkpoint
-  /// does not exist before it returns. It is called again at each retry. If it throws, the save fails with that error.
-  /// @errors The failure of an earlier save that was not delivered yet (policy `stop`); the snapshot is then dropped.
+  /// Queues a snapshot and returns; a task on the pool writes it. Saves are done in the order of the calls. If as many snapshots as
+  /// allowed are held, the `when_busy` policy applies.
+  /// `before_commit` is called on the pool's thread when the data is durable and the index is not yet written. The checkpoint does
+  /// not exist before `before_commit` returns. It is called again at each retry. If it throws, the save fails with that exception.
+  /// @errors The undelivered failure of an earlier save (policies `stop` and `retry`); the snapshot is then dropped.
+  ///         `failed_precondition_error` after `close`.
   save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr);
-  /// Takes a snapshot and returns when it is durable; older ones past keeping may go a moment later (see `drain`).
-  /// Never skips. @errors Why it could not be saved, after retries.
-  /// @pre Not called on a thread of the saver's pool.
+  /// Saves a snapshot and blocks until it is durable. Expired checkpoints may be deleted a moment later (see `drain`). Never skips
+  /// a snapshot.
+  /// @errors The failure of this save, after all retries. `failed_precondition_error` after `close`.
+  /// @pre    Not called on a thread of the saver's pool.
   saved_checkpoint save_and_wait(snapshot taken);
   template<class T>
     requires(!std::same_as<std::remove_cvref_t<T>, snapshot>)
@@ -78,49 +84,59 @@ public:
     return save_outcome::skipped;
   }
 
-  /// Called after each save, in order, on the pool's thread; must not wait for the saver. What they throw is logged.
-  /// Replaces the one before; when it returns, the old one is not running, unless it is itself the caller.
+  /// Registers a callback for successful saves. It is called after each save, in order, on the pool's thread, and must not wait for
+  /// the saver. Its exceptions are logged. A new callback replaces the previous one. When this function returns, the previous
+  /// callback is not running, unless it made this call itself.
   void on_saved(std::function<void(const saved_checkpoint&)> callback);
-  /// Called for each save given up for good, under every policy.
+  /// Registers a callback for failed saves. It is called for each save that is given up after all retries, under every policy.
   void on_failure(std::function<void(std::exception_ptr)> callback);
 
-  /// Whether a failure waits to be delivered. @cost One relaxed load: made for every step boundary.
+  /// Returns true if a failure has not been delivered yet.
+  /// @cost One relaxed load, so it can be called at every step boundary.
   [[nodiscard]] bool has_failure() const noexcept;
-  /// Throws the first undelivered failure, once, if there is one. Under `warn` there never is.
+  /// Throws the first undelivered failure, if any. It is thrown once. Under policy `warn` there is none.
   void throw_if_failed();
-  /// Returns true if a checkpoint or a reported metric is still being written, or waits to be.
+  /// Returns true if a checkpoint or a reported metric is being written or waits to be written.
   [[nodiscard]] bool busy() const;
-  /// Returns how much of checkpoints that is.
+  /// Returns the sizes of the checkpoints that are being written or wait to be written.
   [[nodiscard]] save_backlog backlog() const;
-  /// Waits until nothing is, what is past keeping deleted. @errors The first undelivered failure.
+  /// Blocks until no checkpoint and no metric is left to write, and expired checkpoints are deleted.
+  /// @errors The first undelivered failure.
   void drain();
-  /// The same, but not beyond `deadline`. @errors `deadline_exceeded_error` when still busy then.
+  /// Like `drain()`, but blocks no longer than until `deadline`.
+  /// @errors The first undelivered failure. `deadline_exceeded_error` if the saver is still busy at `deadline`.
   void drain(clock::time_point deadline);
-  /// Calls `wake` once when nothing is under way any more: at once, or on the pool's thread. The awaited twin of `drain`.
+  /// Calls `wake` once when no checkpoint and no metric is left to write: at once on this thread, or later on the pool's thread.
+  /// This is the asynchronous form of `drain`.
   void when_idle(std::function<void()> wake);
 
-  /// Waits for everything under way and lets go of the directory; what was learnt stays readable. After a `drain` that ran
-  /// into its deadline it waits no more: what is under way goes on alone, and keeps the directory until it is done.
-  /// A failure nobody was told of is logged. From then on saving is an error. The second call does nothing.
+  /// Blocks until all saves are finished, then releases the directory. A scheduled retry is made at once. The results stay
+  /// readable. After a `drain` that reached its deadline, `close` does not block: the saves continue in the background, and the
+  /// directory is released when they end. An undelivered failure is logged. Saving after `close` is an error. A second call does
+  /// nothing.
   void close() noexcept;
 
-  /// Like `close`, but waits for nothing: what is under way is finished on the pool, a retry that waits is made at once, and
-  /// then the directory is released.
+  /// Like `close`, but does not block. The pool finishes the saves in progress, makes a scheduled retry at once, and then releases
+  /// the directory.
   void detach() noexcept;
-  /// Keeps `hold` until the directory is released by `close`, by `detach`, or by the end of this saver, and then destroys it.
+  /// Keeps `hold` alive until the directory is released by `close`, by `detach` or by the destructor, and then destroys it.
+  /// Destroys it at once if the directory is already released.
   void hold_until_released(std::shared_ptr<void> hold);
 
-  /// The newest whole checkpoint of the directory (see `find_newest_whole`), which will then not be deleted.
+  /// Returns the newest complete checkpoint of the directory (see `find_newest_whole`). Retention does not delete this checkpoint
+  /// until another one is restored.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
-  /// The newest one this saver wrote since it lives.
+  /// Returns the newest checkpoint written by this saver object.
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;
-  /// Prefixes (with the directory) that are listed, oldest first.
+  /// Returns the prefixes of the listed checkpoints, with the directory, oldest first.
   [[nodiscard]] std::vector<std::string> checkpoints() const;
 
-  /// Never delete this one; a prefix with or without the directory.
+  /// Excludes a checkpoint from deletion. `prefix` may be given with or without the directory.
   void pin(const std::string& prefix);
-  /// Reports the `keep_best` metric of a step, saved already or later; not-a-number is never best. A task on the pool writes it to
-  /// a small file: durable when `drain` returns, and deletes nothing before. @errors `failed_precondition_error` after `close`.
+  /// Reports the value of the `keep_best` metric for a step, which may be saved already or later. NaN is never the best. A task on
+  /// the pool writes the value to a small file. The value is durable when `drain` returns. Only a durable value can cause the
+  /// deletion of a checkpoint.
+  /// @errors `failed_precondition_error` after `close`.
   void report_metric(std::int64_t step, double value);
 
   [[nodiscard]] const std::string& directory() const noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a saver saves: names, what to keep, what to do when the disk is slow, and when it fails.
+// Options of a saver: names, retention, and the policies for a slow disk and for failures.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -20,24 +20,24 @@ class file_system;
 class pool;
 }  // namespace io
 
-/// What to do with a save that comes while as many as allowed are still being written.
+/// Policy for a save while the maximum number of snapshots is held.
 enum class when_busy {
-  wait,      ///< The step waits for the disk; every save happens.
-  skip,      ///< This save does not happen.
-  coalesce,  ///< It takes the place of the newest one that waits and is not yet being written.
+  wait,      ///< Block the step until the disk has caught up; every save happens.
+  skip,      ///< Skip this save.
+  coalesce,  ///< Replace the newest queued snapshot that is not yet being written.
 };
 
-/// What to do when a save has failed.
+/// Policy for a failed save.
 class on_save_error {
 public:
-  /// Deliver the failure at the next step boundary.
+  /// Delivers the failure at the next step boundary.
   [[nodiscard]] static on_save_error stop() { return on_save_error(false, 0, {}); }
-  /// Try again up to `attempts` times, waiting `first`, then twice as long each time; then as `stop`.
-  /// A full disk is never tried again.
+  /// Retries up to `attempts` times, then behaves like `stop`. The delay before the first retry is `first`; it doubles with each
+  /// retry. A failure that cannot be transient, such as a full disk, is not retried.
   [[nodiscard]] static on_save_error retry(int attempts, clock::duration first = std::chrono::seconds(1)) {
     return on_save_error(false, attempts, first);
   }
-  /// Log it and go on; the next save is as good a chance.
+  /// Logs the failure and continues. The next save is tried as usual.
   [[nodiscard]] static on_save_error warn() { return on_save_error(true, 0, {}); }
 
   [[nodiscard]] bool only_warns() const noexcept { return only_warns_; }
@@ -53,11 +53,12 @@ private:
   clock::duration first_wait_;
 };
 
-/// Which of two values of a metric is the better one.
+/// Direction of a metric: whether higher or lower values are better.
 enum class better { higher, lower };
 
-/// Keeps, besides the newest, the `count` checkpoints whose metric is best, as reported by `saver::report_metric`. A saver that
-/// has one of the two without the other logs a warning when it closes.
+/// Retention of the best checkpoints. Besides the newest checkpoints, the `count` checkpoints with the best metric are kept. The
+/// metric is reported by `saver::report_metric`. A saver logs a warning at close if this option is set and no metric was reported,
+/// or if metrics were reported and this option is not set.
 struct keep_best {
   std::string metric = "loss";
   std::size_t count = 1;
@@ -65,27 +66,29 @@ struct keep_best {
 };
 
 struct saver_options;
-/// @errors `invalid_argument_error` naming what makes no sense.
+/// Checks the options.
+/// @errors `invalid_argument_error` naming the invalid option.
 void check_saver_options(const saver_options& options);
 
-/// Everything has a default; an empty pointer means the process-wide one.
+/// Options of a saver. Every option has a default. A null pointer selects the process-wide object.
 struct saver_options {
   std::string basename = "model.ckpt";
-  /// "model.ckpt-00000500" instead of "model.ckpt-500": names that sort as their steps do.
+  /// Whether to write "model.ckpt-00000500" instead of "model.ckpt-500", so that names sort in the order of steps.
   bool pad_step_number = false;
-  /// How many of the newest whole ones to keep; 0 or none: all.
+  /// Number of newest complete checkpoints to keep. 0 or `none`: all.
   setting<int> max_to_keep = 5;
-  /// One of those that fall out of the newest stays for good once so many hours have passed since the last that did.
+  /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if at least this many
+  /// hours have passed since the last one that was kept in this way.
   setting<double> keep_every_n_hours = none;
   std::optional<stepwell::keep_best> keep_best = std::nullopt;
-  /// Prefixes never to delete, e.g. "model.ckpt-500".
+  /// Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
   std::vector<std::string> pinned = {};
-  /// Snapshots held at most, the one being written included.
+  /// Maximum number of snapshots held, including the one being written.
   std::size_t max_staged = 2;
   stepwell::when_busy when_busy = stepwell::when_busy::wait;
   on_save_error on_error = on_save_error::stop();
   int shards = 1;
-  /// Off: nothing is synced, a save is fast and a power cut may lose it (a killed process does not).
+  /// Whether to sync files to disk. If false, saves are faster, but a power failure may lose them. A killed process does not lose them.
   bool sync = true;
   std::shared_ptr<io::file_system> file_system = nullptr;
   std::shared_ptr<io::pool> pool = nullptr;

@@ -31,7 +31,7 @@ tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& w
 
 namespace {
 
-/// The dimension in which most slices begin at another place; 0 for a scalar.
+/// Returns the dimension with the largest number of different slice starts; 0 for a scalar.
 std::size_t most_divided(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole) {
   std::size_t best = 0;
   std::size_t most = 0;
@@ -77,7 +77,7 @@ void copy_part(std::span<const std::byte> elements, std::uint64_t first, const f
   }
   const auto shape = part_shape(slice, whole);
   while (!elements.empty()) {
-    std::uint64_t to = 0;  // the element in the whole
+    std::uint64_t to = 0;  // position of the element in the whole tensor
     std::uint64_t stride = 1;
     std::uint64_t rest = first;
     for (std::size_t d = whole.size(); d-- > 0; stride *= static_cast<std::uint64_t>(whole[d])) {

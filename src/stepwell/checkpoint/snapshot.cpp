@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-/// Where `variable` begins in a snapshot that is filled up to `offset`.
+/// Returns the offset of `variable` in a snapshot that is filled up to `offset`.
 std::size_t start_of(const variable_ref& variable, std::size_t offset) noexcept {
   return detail::tensor_start(offset, variable.size_bytes(), alignment);
 }
@@ -71,7 +71,7 @@ snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& va
   trace_span span(trace, "snapshot", "checkpoint");
   if (!has_layout_of(memory.entries, variables)) { lay_out(memory, variables); }
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    const auto to = memory.entries[i].bytes;  // in memory of ours, whatever the span says
+    const auto to = memory.entries[i].bytes;  // memory of this buffer, so the const_cast is valid
     variables[i].copy_to({const_cast<std::byte*>(to.data()), to.size()});
   }
   span.argument("step", step);

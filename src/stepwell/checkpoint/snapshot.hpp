@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An owned, immutable copy of variables at one step, and the buffers such copies live in.
+// An owned, immutable copy of variables at one step, and the pool of buffers for such copies.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -26,12 +26,13 @@ struct snapshot_memory;
 struct snapshot_pool_state;
 }  // namespace detail
 
-/// A few big buffers, made and touched at construction, so that taking a snapshot costs one copy and no page fault.
-/// Whoever holds a buffer or a snapshot keeps what it needs of the pool alive.
-/// @threads All functions may be called from any thread.
+/// A pool of large buffers for snapshots. The constructor allocates them and touches their pages, so that taking a snapshot costs
+/// one copy and no page fault.
+/// @lifetime A buffer or a snapshot keeps the part of the pool alive that it needs.
+/// @threads  All functions may be called from any thread.
 class snapshot_pool {
 public:
-  /// One buffer on loan; goes back to its pool when destroyed.
+  /// One buffer of a pool. The destructor returns it to the pool.
   class buffer {
   public:
     buffer() noexcept;
@@ -39,7 +40,7 @@ public:
     buffer& operator=(buffer&&) noexcept;
     ~buffer();
 
-    /// Bytes it holds without growing.
+    /// Returns the number of bytes that fit without growing.
     [[nodiscard]] std::size_t capacity() const noexcept;
 
   private:
@@ -52,29 +53,32 @@ public:
     std::unique_ptr<detail::snapshot_memory> memory_;
   };
 
-  /// `buffers` buffers of `bytes` bytes each. They grow by themselves if the model grew.
-  /// @errors `invalid_argument_error` for no buffers, `resource_exhausted_error` when there is no such memory.
+  /// Allocates `buffers` buffers of `bytes` bytes each. A buffer grows when a larger model is captured into it.
+  /// @errors `invalid_argument_error` if `buffers` is 0. `resource_exhausted_error` if memory is short.
   /// @cost   Touches every page once.
   explicit snapshot_pool(std::size_t bytes, std::size_t buffers = 2);
 
-  /// A buffer, if one is free now.
+  /// Returns a buffer, or none if all are taken.
   [[nodiscard]] std::optional<buffer> try_acquire();
-  /// A buffer; waits until one is free.
+  /// Blocks until a buffer is free and returns it. Deadlocks if the caller already holds every buffer.
   [[nodiscard]] buffer acquire();
-  /// A buffer, or none if `when` came before one was free.
+  /// Blocks until a buffer is free and returns it, or returns none at `when`.
   [[nodiscard]] std::optional<buffer> acquire_until(clock& source, clock::time_point when);
-  /// Calls `wake` once, as soon as a buffer is free: at once when one is, else on the thread that gives one back.
-  /// The awaited twin of `acquire`: try again in `wake`. It must be short and must not throw.
+  /// Calls `wake` once when a buffer is free: at once, or later on the thread that returns a buffer. This is the asynchronous form
+  /// of `acquire`: call `try_acquire` again in `wake`. It may fail again, because all registered callbacks are called. `wake` must
+  /// be short and must not throw.
   void when_available(std::function<void()> wake);
 
+  /// Returns the number of buffers.
   [[nodiscard]] std::size_t buffers() const noexcept;
+  /// Returns the number of free buffers.
   [[nodiscard]] std::size_t available() const;
 
 private:
   std::shared_ptr<detail::snapshot_pool_state> state_;
 };
 
-/// Bytes a snapshot of these variables takes, alignment included: what to size a pool by.
+/// Returns the size in bytes of a snapshot of these variables, including alignment: the buffer size for a pool.
 [[nodiscard]] std::size_t snapshot_size(const variable_list& variables);
 
 /// One variable in a snapshot.
@@ -82,34 +86,35 @@ struct snapshot_entry {
   std::string name;
   stepwell::dtype dtype = dtype::invalid;
   tensor_shape shape;
-  std::span<const std::byte> bytes;  ///< Inside the snapshot; 64-byte aligned, from 1 MiB on at a page.
+  std::span<const std::byte> bytes;  ///< Memory inside the snapshot; aligned to 64 bytes, or to a page from 1 MiB on.
 };
 
-/// An owned, immutable copy of variables at a step boundary: the only thing a saver takes. Can be moved, not copied.
-/// @threads Immutable, so reading is free for all.
+/// An owned, immutable copy of variables at a step boundary. A saver accepts only snapshots. Can be moved, not copied.
+/// @threads Immutable: any number of threads may read it.
 class snapshot {
 public:
-  /// Copies `variables`, which should hold the step too, into `memory`.
-  /// @errors `invalid_argument_error` for two variables of one name, or one without a name;
-  ///         `resource_exhausted_error` when the buffer must grow and cannot.
-  /// @cost   One memcpy a variable; no allocation when names, dtypes and shapes are those of the capture before in
-  ///         this buffer, and nothing is traced.
+  /// Copies `variables` into `memory`. `variables` should contain the global step too.
+  /// @errors `invalid_argument_error` if two variables have the same name or a variable has no name. `resource_exhausted_error` if
+  ///         the buffer must grow and memory is short. `failed_precondition_error` if `memory` was moved from.
+  /// @cost   One memcpy for each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
+  ///         this buffer, and tracing is off.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step);
 
-  /// One of nothing, of step 0.
+  /// Creates an empty snapshot of step 0.
   snapshot() noexcept = default;
   snapshot(snapshot&&) noexcept = default;
   snapshot& operator=(snapshot&&) noexcept = default;
   ~snapshot() = default;
 
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-  /// In the order of the variables. @lifetime As long as this snapshot is neither moved nor destroyed.
+  /// Returns the entries in the order of the variables.
+  /// @lifetime Valid until this snapshot is moved or destroyed.
   [[nodiscard]] std::span<const snapshot_entry> entries() const noexcept;
-  /// The entry of that name, or null.
+  /// Returns the entry of this name, or null.
   [[nodiscard]] const snapshot_entry* find(std::string_view name) const noexcept;
-  /// Bytes of all variables together.
+  /// Returns the total size of all variables in bytes.
   [[nodiscard]] std::size_t size_bytes() const noexcept;
-  /// The trace that was in force where it was captured, or null: what becomes of it is recorded there.
+  /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot there.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return trace_; }
 
 private:

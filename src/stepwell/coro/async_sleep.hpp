@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for a time without holding a thread: the awaited twin of `clock::sleep_until`.
+// Asynchronous sleep: like `clock::sleep_until`, but suspends a coroutine instead of blocking a thread.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -14,8 +14,8 @@
 
 namespace stepwell::coro {
 
-/// Waits until `when` has come on `time`, or until `woken` is rung; not at all if it has come already.
-/// @cancel All kinds: `operation_aborted`.
+/// Waits until `when` on the clock `time`, or until `woken` is rung. Returns at once if `when` has passed.
+/// @cancel All kinds: throws `operation_aborted`.
 inline boost::asio::awaitable<void> async_sleep_until(std::shared_ptr<clock> time, clock::time_point when, bell woken = {}) {
   if (when <= time->now()) { co_return; }
   const alarm due(std::move(time), when, [woken] { woken.ring(); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coroutine that yields values one by one, as an input range: what `std::generator` is in C++23, with iterators
-// that may be copied (range-v3 asks for that) and that run no further than they are looked at.
+// A coroutine that yields values one by one, as an input range, like `std::generator` of C++23. There are two differences. Its iterators
+// are copyable, as range-v3 requires. The coroutine is resumed only when an element is read.
 #pragma once
 
 #include <coroutine>
@@ -14,18 +14,19 @@
 
 namespace stepwell::coro {
 
-/// A lazy sequence made by a coroutine with `co_yield`. `generator<T>` yields `T&&`, `generator<const T&>` refers to
-/// what is yielded and copies nothing.
+/// A lazy sequence of values that a coroutine yields with `co_yield`. A `generator<T>` yields `T&&`. A `generator<const T&>` yields a
+/// reference to the operand of `co_yield`, and copies nothing.
 ///
-/// * Rvalues pipe through `std::views`, lvalues through range-v3 too; for rvalues there see coro/range_v3.hpp.
-/// * The coroutine runs only when an element is looked at (`==` or `*`), so `take(n)` runs it to its n-th `co_yield`
-///   and no further. `filter` behind a `take` may still look for one element more.
-/// * `begin()` does not start anew: all iterators stand at the same place.
-/// * An exception of the coroutine comes out of `==` or `*`; the sequence has then ended.
-/// * `co_await` is not possible inside. g++ 12 frees an aggregate made inside `co_yield` twice: name it first.
-/// @lifetime Iterators refer to the generator's frame: they survive a move of the generator, not its end.
-/// @threads  One at a time.
-/// @cost     One allocation for the frame, none per element (a yielded lvalue of a `generator<T>` is copied).
+/// * Rvalues work with `std::views`. Lvalues also work with range-v3; for rvalues with range-v3 see coro/range_v3.hpp.
+/// * The coroutine runs only when an iterator is compared with the end (`==`) or dereferenced (`*`). `take(n)` therefore runs it to its
+///   n-th `co_yield` at most. A `filter` behind a `take` may still read one element more.
+/// * `begin()` does not restart the sequence. All iterators have the same position.
+/// * `==` or `*` throws an exception of the coroutine. The sequence has then ended.
+/// * The coroutine cannot use `co_await`. g++ 12 destroys an aggregate built inside a `co_yield` expression twice, so build it in a named
+///   variable first.
+/// @lifetime Iterators refer to the coroutine frame. They stay valid when the generator is moved, but not when it is destroyed.
+/// @threads  One thread at a time.
+/// @cost     One allocation for the frame, and none per element. A `generator<T>` copies yielded lvalues.
 template<class T>
 class [[nodiscard]] generator {
 public:
@@ -44,7 +45,7 @@ public:
     if (frame_) { frame_.destroy(); }
   }
 
-  /// @pre Not moved from.
+  /// Returns an iterator at the current position. @pre The generator was not moved from.
   [[nodiscard]] iterator begin() const noexcept { return iterator(frame_); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -64,13 +65,13 @@ public:
   void return_void() const noexcept {}
   void unhandled_exception() noexcept { failure_ = std::current_exception(); }
   template<class U>
-  void await_transform(U&&) = delete;  // a generator yields; it cannot wait
+  void await_transform(U&&) = delete;  // rejects `co_await` in a generator
 
   std::suspend_always yield_value(reference value) noexcept {
     value_ = std::addressof(value);
     return {};
   }
-  /// Yields a copy of an lvalue, which the reader may move away.
+  /// Yields a copy of an lvalue. The reader may move from the copy.
   auto yield_value(const value_type& value)
     requires(!std::is_reference_v<T> && std::is_copy_constructible_v<value_type>)
   {
@@ -91,7 +92,8 @@ private:
     pointer& place_;
   };
 
-  /// Runs the coroutine to its next element if the last one has been left behind. A finished frame is never resumed.
+  /// Runs the coroutine to its next element, if an iterator was incremented since the last element. Never resumes a finished coroutine.
+  /// @errors Any exception of the coroutine.
   void catch_up() {
     const auto frame = handle::from_promise(*this);
     if (!is_due_ || frame.done()) { return; }
@@ -105,7 +107,7 @@ private:
   std::exception_ptr failure_;
 };
 
-/// Single-pass: copies stand at the same place and move together.
+/// A single-pass iterator. All copies share one position, and an increment of one copy moves all of them.
 template<class T>
 class generator<T>::iterator {
 public:
@@ -123,7 +125,7 @@ public:
     return static_cast<reference>(*frame_.promise().value_);
   }
   iterator& operator++() {
-    frame_.promise().catch_up();  // twice forward without a look between skips one
+    frame_.promise().catch_up();  // two increments without a read between them skip one element
     frame_.promise().is_due_ = true;
     return *this;
   }

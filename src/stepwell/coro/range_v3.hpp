@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opt-in, needs range-v3: a generator nobody has given a name to, as a view of range-v3.
+// Optional, requires range-v3: makes an rvalue generator usable as a view of range-v3.
 #pragma once
 
 #include "stepwell/coro/generator.hpp"
@@ -13,8 +13,8 @@
 
 namespace stepwell::coro {
 
-/// A generator with counted owners: views of range-v3 must be copyable. Copies stand at the same place.
-/// @cost One allocation more than the generator.
+/// A generator with shared ownership, because views of range-v3 must be copyable. All copies share one position.
+/// @cost One allocation in addition to that of the generator.
 template<class T>
 class shared_generator {
 public:
@@ -28,7 +28,7 @@ private:
   std::shared_ptr<generator<T>> owned_;
 };
 
-/// `coro::share(session.steps(batches)) | ranges::views::chunk(4)`.
+/// Returns a view that owns `owned`. Example: `coro::share(session.steps(batches)) | ranges::views::chunk(4)`.
 template<class T>
 [[nodiscard]] shared_generator<T> share(generator<T>&& owned) {
   return shared_generator<T>(std::move(owned));

@@ -18,7 +18,7 @@ namespace {
 using name_pair = checkpoint_name_map::value_type;
 
 bool is_prefix(std::string_view name) noexcept { return name.ends_with('/'); }
-/// "/" is everything.
+/// Returns the prefix of the variables below `prefix`. "/" stands for all variables.
 std::string_view below(std::string_view prefix) noexcept { return prefix == "/" ? std::string_view() : prefix; }
 bool is_ours(std::string_view name) noexcept { return name == global_step_name || name.starts_with(reserved_prefix); }
 
@@ -40,7 +40,7 @@ void check(const checkpoint_name_map& names) {
   }
 }
 
-/// What the checkpoint calls our `name`, if `pair` names it.
+/// Returns the name in the checkpoint of our variable `name`, if `pair` matches it.
 std::optional<std::string> their_name(const name_pair& pair, std::string_view name) {
   const auto& [theirs, ours] = pair;
   if (!is_prefix(ours)) { return name == ours ? std::optional(theirs) : std::nullopt; }
@@ -49,7 +49,7 @@ std::optional<std::string> their_name(const name_pair& pair, std::string_view na
   return std::string(below(theirs)).append(name.substr(prefix.size()));
 }
 
-/// The variables that `names` names, and what the checkpoint calls them.
+/// The variables that the map selects, and their names in the checkpoint.
 struct chosen {
   variable_list variables;
   restore_options how;

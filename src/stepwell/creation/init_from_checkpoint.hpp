@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A warm start: some variables begin as they stand in the checkpoint of another model, by other names if need be.
+// Warm start: initialises some variables from the checkpoint of another model, where they may have other names.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -18,37 +18,41 @@ namespace io {
 class file_system;
 }
 
-/// Their name -> our name. Both ending in "/": everything below the one as everything below the other, "/" alone being all
-/// there is. Of several that fit one of our variables the first counts.
+/// Maps names in the checkpoint to names in the model. If both names end in "/", the entry maps all variables below the first prefix to
+/// those below the second; "/" alone stands for all variables. If several entries match a variable of the model, the first one is used.
 using checkpoint_name_map = std::vector<std::pair<std::string, std::string>>;
 
+/// Options of `init_from_checkpoint`.
 struct init_from_checkpoint_options {
-  /// Variables the checkpoint lacks keep their value instead of being an error.
+  /// If true, variables that the checkpoint lacks keep their value; if false, they are an error.
   bool allow_missing = false;
-  /// Null: those of the machine.
+  /// The file system of the checkpoint. Null: the file system of the machine.
   std::shared_ptr<io::file_system> files = nullptr;
 };
 
-/// Fills a model's variables from a checkpoint each time it is called: an `init_fn`, called only where nothing was restored.
+/// Fills a model's variables from a checkpoint at each call. Used as `init_fn`, which is called only if nothing was restored.
 ///
 ///     scaffold<my_model> warm({.init_fn = init_from_checkpoint("pretrained", {{"encoder/", "backbone/"}})});
 ///
-/// Variables that no entry of the map names keep their value, and so does the global step.
+/// Variables that match no entry of the map keep their value. So does the global step.
 class init_from_checkpoint {
 public:
-  /// `prefix_or_directory` is "run/model.ckpt-500", or "run": then its newest whole checkpoint. Opened when called.
-  /// @errors `invalid_argument_error` for a map that is empty, that maps a name to a prefix, or to the global step.
+  /// Stores the arguments; the checkpoint is opened at the call. `prefix_or_directory` is a prefix such as "run/model.ckpt-500", or a
+  /// directory such as "run": its newest complete checkpoint is used.
+  /// @errors `invalid_argument_error` if the map is empty, contains an empty name, maps a name to a prefix or a prefix to a name, or maps
+  ///   to the global step or to a variable of the library.
   init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
 
-  /// @errors As `apply`.
+  /// Calls `apply` with the variables of `subject`.
+  /// @errors Those of `apply`.
   template<class Subject>
   void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
     apply(subject.variables());
   }
 
-  /// The same for any variables. Everything is checked before anything is written.
-  /// @errors `not_found_error` without a checkpoint, and for variables it lacks; `invalid_argument_error` for an entry of the
-  ///         map that names none of `variables`; those of `restore`.
+  /// Fills `variables`. Checks everything before it writes anything.
+  /// @errors `not_found_error` if there is no checkpoint, or if it lacks a variable; `invalid_argument_error` if an entry of the map
+  ///   matches none of `variables`; those of `restore`.
   restore_report apply(const variable_list& variables) const;
 
 private:

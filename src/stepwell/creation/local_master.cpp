@@ -15,8 +15,8 @@
 
 namespace stepwell {
 
-/// What all seats share. `is_ready` and `generation` are written with the gate entered alone and under `mutex`: either is
-/// enough to read them.
+/// The state shared by all connections. `is_ready` and `generation` are written with the gate held exclusively and `mutex` locked, so
+/// either of them suffices for reading.
 class local_master {
 public:
   local_master(std::string called, const master_subject& of) : name(std::move(called)), subject(of) {}
@@ -24,7 +24,7 @@ public:
   const std::string name;
   const master_subject subject;
   step_gate gate;
-  std::int64_t step = 0;  // atomic, but for those inside
+  std::int64_t step = 0;  // accessed as an atomic
   std::mutex mutex;
   std::condition_variable ready_changed;
   bool is_ready = false;
@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::string_view scheme = "local:";
 
-/// Masters by name, for the whole process; an entry is there as long as somebody sits at it.
+/// The masters of the process by name. An entry exists as long as a session is connected to it.
 struct master_registry {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<local_master>, std::less<>> masters;
@@ -185,10 +185,10 @@ bool master_seat::is_chief_ready() const {
 bool master_seat::wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
   auto& shared = master();
   const auto wake = [&shared] {
-    { const std::lock_guard held(shared.mutex); }  // not between a waiter's look and its wait
+    { const std::lock_guard held(shared.mutex); }  // prevents a lost wake-up between a waiter's check and its wait
     shared.ready_changed.notify_all();
   };
-  const std::stop_callback on_stop(signals.stop_token(), wake);  // before the lock: it may run here and now
+  const std::stop_callback on_stop(signals.stop_token(), wake);  // before the lock: the callback may run right here
   const std::stop_callback on_interruption(signals.interruption_token(), wake);
   std::unique_lock lock(shared.mutex);
   time.wait_until(lock, shared.ready_changed, until, [&] { return shared.is_ready || signals.stop_requested() || signals.interrupted(); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The in-process master: sessions of one process that train one model together, a chief and its workers.
+// The in-process master: connects the sessions of one process that train one model together, a chief and its workers.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -20,7 +20,7 @@ namespace stepwell {
 class local_master;
 class master_scope;
 
-/// What the sessions at a master have in common: one object, and how its steps get on with each other.
+/// The object that the sessions at a master share, and whether its steps may run concurrently.
 struct master_subject {
   const void* address = nullptr;
   type_key type;
@@ -29,64 +29,71 @@ struct master_subject {
   friend bool operator==(const master_subject&, const master_subject&) = default;
 };
 
-/// Refuses what no session can be made for.
-/// @errors `invalid_argument_error` naming what is possible, unless `master` is empty or "local:NAME".
+/// Checks the name of a master.
+/// @errors `invalid_argument_error` that lists the valid names, unless `master` is empty or "local:NAME".
 void check_master_name(const std::string& master);
 
-/// One session's seat at the master "local:NAME", which begins with the first seat taken and ends when the last is left.
+/// The connection of one session to the master "local:NAME". The master is created with the first connection and destroyed with the last.
 ///
-/// * Steps pass a gate one at a time, in the order of arrival, or together where the subject says that its steps are
-///   concurrent. The gate is held until the hooks have seen the step's values. Restoring and copying the state take it
-///   alone. Who is inside may go in again; to enter the gate of one master from inside that of another session at it is to
-///   wait for oneself.
-/// * A chief makes the subject ready: it opens a latch on which workers wait, and begins a new generation. A step of an
-///   older generation is refused with `aborted_error` before the subject is touched; the recovery of that session waits
-///   for the latch and does the step again.
-/// * While a chief makes the subject ready the latch is closed, and stays closed where that fails. A chief that leaves,
-///   by `close`, by an error or to recover, leaves the latch as it is: what it made ready stays so, workers go on, and
-///   others may come, as TensorFlow's do while the servers live. Another chief may then take the seat.
-/// * The global step is the master's: plus one for each step of anybody.
+/// * Steps pass a gate, one at a time in the order of arrival. If the subject supports concurrent steps, they may run together. The gate is
+///   held until the hooks have processed the values of the step. Restoring and copying the state need exclusive access. The gate is
+///   reentrant for the session that holds it. A session deadlocks if it enters the gate of a master while it is inside the gate of the same
+///   master on behalf of another session.
+/// * A chief makes the subject ready: it opens a latch for which workers wait, and begins a new generation. A step of an older generation
+///   fails with `aborted_error` before it touches the subject. The recovery of its session waits for the latch and repeats the step.
+/// * The latch is closed while a chief makes the subject ready, and stays closed if that fails. A chief that disconnects, by `close`, by an
+///   error or for a recovery, leaves the latch unchanged: the subject stays ready, workers continue, and other sessions may connect.
+///   TensorFlow behaves the same while its servers are alive. Another chief may connect afterwards.
+/// * The global step belongs to the master. Each step of each session increases it by one.
 ///
-/// @threads One session's, as the session itself; `global_step` any.
+/// @threads The thread of its session. `global_step`: any thread.
 class master_seat {
 public:
-  /// @errors `invalid_argument_error` for a master that is not "local:NAME", and "All sessions on it reference the same
-  ///         model object" where they do not; `failed_precondition_error` for a second chief.
+  /// Connects to the master of `target`, and creates the master if it does not exist.
+  /// @errors `invalid_argument_error` if the master is not "local:NAME", and "All sessions on it reference the same model object" if
+  ///   `subject` differs from that of the master; `failed_precondition_error` for a second chief.
   master_seat(const session_target& target, const master_subject& subject);
   master_seat(const master_seat&) = delete;
   master_seat& operator=(const master_seat&) = delete;
   ~master_seat() { close(); }
 
-  /// Waits for its turn to step.
-  /// @errors `aborted_error` where the subject was made ready anew since this session joined, or is not ready;
-  ///         `failed_precondition_error` after `close`.
+  /// Blocks until this session may step. The returned object holds the gate.
+  /// @errors `aborted_error` if the subject is not ready, or was made ready again since this session joined; `failed_precondition_error`
+  ///   after `close`.
   [[nodiscard]] master_scope enter();
-  /// Waits until nobody steps, restores or copies, and keeps others out.
-  /// @errors `failed_precondition_error` after `close`, and inside a step that others may share.
+  /// Blocks until no session steps, restores or copies. The returned object holds the gate exclusively.
+  /// @errors `failed_precondition_error` after `close`, and inside a concurrent step.
   [[nodiscard]] master_scope enter_alone();
   [[nodiscard]] bool is_inside() const noexcept { return depth_ > 0; }
 
-  /// Of everybody; after `close`, as it was then.
+  /// Returns the global step of the master. After `close`, returns its value at the time of `close`.
   [[nodiscard]] std::int64_t global_step() const noexcept;
-  /// @pre Inside.
+  /// Sets the global step of the master.
+  /// @pre The gate is held.
   void set_global_step(std::int64_t step) noexcept;
-  /// Where it is kept: read it as an atomic at any time, write it so inside. @pre Not closed. @lifetime Until `close`.
+  /// Returns a reference to the global step. It may be read as an atomic at any time, and written as an atomic while the gate is held.
+  /// @pre Not closed.
+  /// @lifetime Valid until `close`.
   [[nodiscard]] std::int64_t& shared_step() noexcept;
 
-  /// For a chief: alone, with the latch closed, and a new generation begun, of which this session is. Takes the seat again
-  /// if it was left.
-  /// @errors `failed_precondition_error` for a worker, or where somebody else is chief by now.
+  /// Prepares the subject on behalf of a chief: closes the latch and begins a new generation, which this session joins. Reconnects first if
+  /// the session has disconnected. The returned object holds the gate exclusively.
+  /// @errors `failed_precondition_error` for a worker, or if another session is chief now.
   [[nodiscard]] master_scope begin_preparing();
-  /// The subject stands ready at `step`: opens the latch. @pre Inside `begin_preparing`.
+  /// Declares the subject ready at `step`, and opens the latch.
+  /// @pre The object returned by `begin_preparing` is held.
   void end_preparing(std::int64_t step);
 
+  /// Returns true if the latch is open.
   [[nodiscard]] bool is_chief_ready() const;
-  /// Waits for the latch; false if `until` has come, or a stop of the session's. Woken by either, does not poll.
+  /// Blocks until the latch is open. Returns false if `until` has passed, or if the session was stopped or interrupted. Both wake the wait
+  /// at once; it does not poll.
   bool wait_for_chief(session_signals& signals, clock& time, clock::time_point until);
-  /// From now on this session's steps are of the present generation. @pre Inside.
+  /// Makes the following steps of this session belong to the current generation.
+  /// @pre The gate is held.
   void join() noexcept;
 
-  /// Leaves the seat. The second time it does nothing.
+  /// Disconnects from the master. Further calls do nothing.
   void close() noexcept;
   [[nodiscard]] bool is_closed() const noexcept { return master_ == nullptr; }
 
@@ -107,7 +114,7 @@ private:
   step_gate::entry entered_ = step_gate::entry::alone;
 };
 
-/// Inside the gate, until it goes; or nowhere, where there is no master.
+/// Holds the gate of a master until it is destroyed. A default-constructed object is empty; it is used by sessions that have no master.
 class [[nodiscard]] master_scope {
 public:
   master_scope() noexcept = default;
@@ -124,7 +131,7 @@ private:
   master_seat* seat_ = nullptr;
 };
 
-/// How many sessions sit at "local:NAME": 0 where there is no such master. For tests and diagnostics.
+/// Returns the number of sessions connected to "local:NAME", 0 if that master does not exist. For tests and diagnostics.
 [[nodiscard]] int sessions_at(const std::string& master);
 
 }  // namespace stepwell

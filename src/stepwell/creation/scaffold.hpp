@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pieces that make a session ready: how to initialise, when it is ready, what to sum up, how to save (contract SCAF).
+// The functions that make a session ready: initialisation, readiness checks, summaries, and saver options.
+// @see contract SCAF
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -17,7 +18,7 @@
 
 namespace stepwell {
 
-/// What differs between the subjects of sessions: the model of a model session, the graph of a graph session.
+/// The types that depend on the subject of a session: the model of a model session, or the graph of a graph session.
 template<class Subject>
 struct scaffold_traits {
   using summary_op = std::function<void(summary::writer&, const Subject&, std::int64_t)>;
@@ -26,38 +27,39 @@ struct scaffold_traits {
 template<class Subject>
 class scaffold;
 
-/// An "op" is a callable on the subject. Everything has a default, made by `finalize`.
+/// Options of a scaffold. An "op" is a callable that takes the subject. Every member has a default, which `finalize` sets.
 template<class Subject>
 struct scaffold_options {
   using op = std::function<void(Subject&)>;
   using ready = std::function<std::vector<std::string>(const Subject&)>;
   using init_with = std::function<void(const scaffold<Subject>&, Subject&)>;
 
-  /// Initialises what a checkpoint would hold; run only where nothing was restored.
+  /// Initialises the variables that a checkpoint holds. Called only if nothing was restored.
   op init_op = nullptr;
-  /// Called after `init_op`, with the scaffold it belongs to.
+  /// Called after `init_op`, with the scaffold that it belongs to.
   init_with init_fn = nullptr;
-  /// Names what is not initialised yet; empty: ready.
+  /// Returns the names of variables that are not initialised. The session is ready if there are none.
   ready ready_op = nullptr;
-  /// The same of what `local_init_op` needs.
+  /// Returns the names of uninitialised variables that `local_init_op` needs.
   ready ready_for_local_init_op = nullptr;
-  /// Initialises what is local to one session, restored or not. Takes the place of the default, see
-  /// `scaffold::default_local_init_op`.
+  /// Initialises the state that is local to one session. Called whether or not something was restored. Replaces the default.
+  /// @see `scaffold::default_local_init_op`
   op local_init_op = nullptr;
-  /// What to write at each due summary.
+  /// Writes the summaries of a due step.
   typename scaffold_traits<Subject>::summary_op summary_op = nullptr;
-  /// How checkpoints are saved; nothing: as the session's options say.
+  /// Options for saving checkpoints. Empty: the session's options are used.
   std::optional<saver_options> saver = std::nullopt;
-  /// Whatever is not given here is taken from that one, as it is now.
+  /// A scaffold whose members are copied, at the construction, for members that are not set here.
   const scaffold<Subject>* copy_from_scaffold = nullptr;
 };
 
-/// Everything is read only; `finalize` makes the defaults, once.
+/// The functions that make a session ready. They are read-only; `finalize` sets the defaults, once.
 ///
-/// The defaults of a model: `init_op` calls its `init_variables()`, `local_init_op` its `init_local_variables()`,
-/// `ready_for_local_init_op` asks its `uninitialized_variables()`, `ready_op` that and its
-/// `uninitialized_local_variables()`. What a model does not have stays empty: it is what it holds, initialised and ready.
-/// A restore writes values and says nothing, so a model that is asked must tell from what its variables hold.
+/// The defaults call functions of the model: `init_op` calls `init_variables()`, `local_init_op` calls `init_local_variables()`,
+/// `ready_for_local_init_op` calls `uninitialized_variables()`, and `ready_op` calls that and `uninitialized_local_variables()`. If the
+/// model lacks a function, the default stays empty, and the model counts as initialised and ready with its current values. A restore writes
+/// values without notifying the model. The functions of a model that report uninitialised variables must therefore inspect the values of
+/// the variables.
 template<class Subject>
 class scaffold {
 public:
@@ -66,12 +68,14 @@ public:
   using ready = typename options::ready;
 
   scaffold() = default;
-  /// Calls nothing, asks nothing of the subject (SCAF-2).
+  /// Stores the options, without calling their functions or accessing a subject.
+  /// @see contract SCAF-2
   explicit scaffold(options given) : given_(std::move(given)) {
     if (const auto* other = std::exchange(given_.copy_from_scaffold, nullptr)) { take_missing(other->given_); }
   }
 
-  /// Makes the defaults of what was not given (SCAF-5). The second time it does nothing (SCAF-6).
+  /// Sets the defaults of members that were not given. Further calls do nothing.
+  /// @see contract SCAF-5, SCAF-6
   scaffold& finalize() {
     if (std::exchange(is_finalized_, true)) { return *this; }
     if (!given_.init_op) { given_.init_op = default_init_op(); }
@@ -82,14 +86,16 @@ public:
   }
   [[nodiscard]] bool is_finalized() const noexcept { return is_finalized_; }
 
-  /// Empty until given or made.
+  /// Returns the given function, or the default after `finalize`. Empty if there is none.
   [[nodiscard]] const op& init_op() const noexcept { return given_.init_op; }
   [[nodiscard]] const ready& ready_op() const noexcept { return given_.ready_op; }
   [[nodiscard]] const ready& ready_for_local_init_op() const noexcept { return given_.ready_for_local_init_op; }
   [[nodiscard]] const op& local_init_op() const noexcept { return given_.local_init_op; }
   [[nodiscard]] const auto& summary_op() const noexcept { return given_.summary_op; }
   [[nodiscard]] const std::optional<saver_options>& saver() const noexcept { return given_.saver; }
-  /// What the user gave, bound to this scaffold; empty if nothing was given (SCAF-8).
+  /// Returns the given `init_fn`, bound to this scaffold. Empty if none was given.
+  /// @lifetime The scaffold must outlive the returned function.
+  /// @see contract SCAF-8
   [[nodiscard]] op init_fn() const {
     if (!given_.init_fn) { return nullptr; }
     return [this](Subject& subject) { given_.init_fn(*this, subject); };
@@ -102,7 +108,8 @@ public:
       return nullptr;
     }
   }
-  /// To group with one's own (SCAF-11).
+  /// Returns the default `local_init_op`, for combination with a user's own.
+  /// @see contract SCAF-11
   [[nodiscard]] static op default_local_init_op() {
     if constexpr (requires(Subject& subject) { subject.init_local_variables(); }) {
       return [](Subject& subject) { subject.init_local_variables(); };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads and executors of a session (contract CREATE-1, config).
+// Configuration of a session: threads and executors.
+// @see contract CREATE-1
 #pragma once
 
 #include "stepwell/io/pool.hpp"
@@ -10,18 +11,19 @@
 
 namespace stepwell {
 
-/// Passed through to the raw session, which does with the numbers what it can: a model session leaves them to the model,
-/// which finds them with `session.config()`. 0: as many as the raw session likes.
+/// Settings that are passed to the raw session, which uses them as far as it can. A model session does not use the numbers; its model can
+/// read them with `session.config()`. 0: the raw session chooses.
 struct session_config {
   int intra_op_parallelism_threads = 0;
   int inter_op_parallelism_threads = 0;
-  /// Where checkpoints and event files are written; null: the threads that all sessions of the process share.
+  /// Threads on which checkpoints and event files are written. Null: the threads shared by all sessions of the process.
   std::shared_ptr<io::pool> io = nullptr;
 };
 
-/// What a raw session is made for.
+/// The master, role and configuration for which a raw session is made.
 struct session_target {
-  /// Empty: this session alone. "local:NAME": the sessions of this process that name the same master.
+  /// Empty: a session without a master. "local:NAME": the session shares the master with the sessions of this process that use the same
+  /// name.
   std::string master = {};
   bool is_chief = true;
   session_config config = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session lends to whoever makes it ready: hooks' state and sources' positions are restored with the model.
+// The interface of a session to its creator. The state of hooks and the positions of sources are restored with the model.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -19,31 +19,35 @@
 
 namespace stepwell {
 
-/// The state a session began with, kept for recoveries that find no checkpoint.
+/// A copy of the initial state of a session, used by recoveries that find no checkpoint.
 class initial_state {
 public:
-  /// @cost A copy of the variables. @errors `resource_exhausted_error`.
+  /// Copies `variables`.
+  /// @errors `resource_exhausted_error`.
+  /// @cost A copy of the variables.
   void keep(const variable_list& variables, std::int64_t step);
   void forget() noexcept { copy_.reset(); }
   [[nodiscard]] bool is_kept() const noexcept { return copy_.has_value(); }
-  /// False when none is kept.
+  /// Restores the copy. Returns false if there is none.
   bool put_back(const variable_list& variables) const;
 
 private:
   std::optional<snapshot> copy_;
 };
 
-/// Looks for the checkpoint to go back to: once ahead, before anything has begun, then at every creation.
+/// Finds the checkpoint to restore: once ahead, before the creation begins, and then at every creation.
 class checkpoint_search {
 public:
   using finder = std::function<std::optional<checkpoint_reader>()>;
   explicit checkpoint_search(finder find) noexcept : find_(std::move(find)) {}
 
-  /// What is found, or thrown where that may pass, is for the first `look`. @errors What is thrown and will not pass.
+  /// Searches ahead. The result, or a failure for which `may_pass` returns true (a transient failure), is kept for the first `look`.
+  /// @errors Failures of the search for which `may_pass` returns false.
   void look_ahead(const std::function<bool(const std::exception_ptr&)>& may_pass);
-  /// The newest whole checkpoint; nothing when there is none. @errors What looking throws.
+  /// Returns the newest complete checkpoint, or empty if there is none.
+  /// @errors Failures of the search.
   [[nodiscard]] std::optional<checkpoint_reader> look();
-  /// A session is made: what was found ahead is of the past, used or not.
+  /// Discards the result of the search ahead, used or not. Called when a session has been created, because the result is then outdated.
   void forget_ahead() noexcept { is_ahead_ = false, found_.reset(), failure_ = nullptr; }
 
 private:
@@ -53,8 +57,10 @@ private:
   std::exception_ptr failure_;
 };
 
-/// One creation of a session, the first or a recovery's (contract REC-6).
-/// @threads The session's. @lifetime Valid during `create_session`.
+/// One creation of a session: the first one, or that of a recovery.
+/// @lifetime Valid during `create_session`.
+/// @threads The session's thread.
+/// @see contract REC-6
 class session_creation {
 public:
   using hook_state = std::function<variable_list()>;
@@ -63,29 +69,29 @@ public:
                    checkpoint_search& search, bool is_first)
       : control_(control), positions_(positions), initial_(initial), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
 
-  /// False at a recovery. A first creation that failed and is tried again is still the first.
+  /// Returns false in a recovery. A retry of a first creation that failed counts as first.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_.time(); }
-  /// For waits: a stop ends them.
+  /// Returns the signals of the session: a stop ends waits.
   [[nodiscard]] session_signals& signals() const noexcept { return *control_.signals(); }
 
-  /// The newest whole checkpoint, as the session's settings find it; nothing when there is none.
+  /// Returns the newest complete checkpoint, found according to the session's settings, or empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
-  /// Fills `model`, the hooks' state and the sources' positions from `found`. All is checked before anything is written.
+  /// Restores `model`, the state of hooks and the positions of sources from `found`. Checks everything before it writes anything.
   /// @errors Those of `restore_state`.
   void restore(const variable_list& model, const checkpoint_reader& found);
 
-  /// Keeps what `model` and the hooks hold now, for recoveries that find no checkpoint.
+  /// Copies the current values of `model` and the hooks, for recoveries that find no checkpoint.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// Puts it back; false where none is kept.
+  /// Restores the copy. Returns false if there is none.
   bool put_back_initial_state(const variable_list& model);
 
-  /// The state is ready and that of `step`: a source that came into use later goes back to where it stood then. Unless
-  /// said, that is the raw session's step once it is created.
+  /// Declares that the state is ready at `step`. A source that was attached at that step or later is rewound to its position at the time it
+  /// was attached. If this function is not called, `step` is the raw session's step after the creation.
   void set_starts_at(std::int64_t step) noexcept { starts_at_ = step; }
   [[nodiscard]] const std::optional<std::int64_t>& starts_at() const noexcept { return starts_at_; }
-  /// Somebody else has made the state ready: sources stay where they are, whichever way it went.
+  /// Declares that another session has made the state ready. Sources keep their positions, whether the step has increased or decreased.
   void join() noexcept { is_joining_ = true; }
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who makes raw sessions, first and at every recovery: a chief, a worker, or a type of the user's (contract CREATOR).
+// Session creators make raw sessions, at the first creation and at every recovery: a chief's, a worker's, or a user type.
+// @see contract CREATOR
 #pragma once
 
 #include "stepwell/creation/scaffold.hpp"
@@ -19,8 +20,9 @@
 
 namespace stepwell {
 
-/// Anything with `create_session()`, or `create_session(session_creation&)` where it restores hooks and sources too, that
-/// returns a ready raw session (CREATOR-1).
+/// A type with a function `create_session()` that returns a ready raw session. If it also restores hooks and sources, the function is
+/// `create_session(session_creation&)`.
+/// @see contract CREATOR-1
 template<class Creator>
 concept session_creator = requires(Creator& creator) {
   { creator.create_session() } -> raw_session;
@@ -38,7 +40,7 @@ auto create_by(Creator& creator, session_creation& creation) {
   }
 }
 
-/// What makes ready as `with` says, whose defaults are made.
+/// Returns a manager that uses the functions of `with`, after setting its defaults.
 template<class Raw, class Subject>
 session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery_wait) {
   with.finalize();
@@ -46,26 +48,28 @@ session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery
 }
 }  // namespace detail
 
-/// The raw session that `Creator` makes.
+/// The raw session type that `Creator` makes.
 template<session_creator Creator>
 using created_by = decltype(detail::create_by(std::declval<Creator&>(), std::declval<session_creation&>()));
 
-/// The raw session over a model or graph; each kind says it for its own.
+/// The raw session type over a model or graph, specialised for each kind of subject.
 template<class Subject>
 struct raw_session_over;
 template<class Subject>
 using raw_session_over_t = typename raw_session_over<Subject>::type;
 
+/// Options of `chief_session_creator`.
 struct chief_session_options {
   session_target target = {};
   restore_from restore = {};
   bool keep_initial_state = true;
-  /// See `session_manager_options`.
+  /// The interval of checks, see `session_manager_options::recovery_wait`.
   seconds_value recovery_wait = 1;
 };
 
-/// Restores or initialises (CREATOR-2).
+/// Creates the session of a chief: restores or initialises the subject.
 /// @lifetime The subject must outlive it.
+/// @see contract CREATOR-2
 template<class Subject>
 class chief_session_creator {
 public:
@@ -92,15 +96,19 @@ private:
   chief_session_options options_;
 };
 
+/// Options of `worker_session_creator`.
 struct worker_session_options {
   session_target target = {};
-  /// How long to wait for the chief; TensorFlow's default of this class, not of MonitoredTrainingSession (CREATOR-3).
+  /// The maximum time to wait for the chief. The default is that of TensorFlow's class, which differs from the default of
+  /// MonitoredTrainingSession.
+  /// @see contract CREATOR-3
   seconds_value max_wait_secs = 1800;
   seconds_value recovery_wait = 1;
 };
 
-/// Waits for the chief (CREATOR-3).
+/// Creates the session of a worker: waits for the chief.
 /// @lifetime The subject must outlive it.
+/// @see contract CREATOR-3
 template<class Subject>
 class worker_session_creator {
 public:
@@ -126,7 +134,7 @@ private:
   worker_session_options options_;
 };
 
-/// Any creator of `Raw`, chosen at run time.
+/// A type-erased creator of `Raw`, chosen at run time.
 template<raw_session Raw>
 class any_session_creator {
 public:

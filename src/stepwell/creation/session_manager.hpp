@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a raw session to one that is ready: restored or initialised by a chief, waited for by a worker (contract SM).
+// Makes a raw session ready: a chief restores or initialises it, a worker waits for it.
+// @see contract SM
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -18,7 +19,7 @@
 
 namespace stepwell {
 
-/// All may be empty: then there is nothing to do, and nothing to wait for.
+/// Functions of a session manager. Each of them may be empty; a session counts as ready if all of them are.
 template<class Subject>
 struct session_manager_options {
   using op = typename scaffold_options<Subject>::op;
@@ -27,11 +28,12 @@ struct session_manager_options {
   op local_init_op = nullptr;
   ready ready_op = nullptr;
   ready ready_for_local_init_op = nullptr;
-  /// Between two looks, where only polling is possible (D-3; TensorFlow's is 30 s and fixed).
+  /// The interval of checks where polling is the only possibility. TensorFlow's is fixed at 30 s.
+  /// @see contract D-3
   seconds_value recovery_wait = 1;
 };
 
-/// Where to restore from; neither directory nor file: what the session's settings find.
+/// The source of a restore. If neither directory nor file is given, the session's settings decide.
 struct restore_from {
   std::string checkpoint_dir = {};
   std::string checkpoint_filename_with_path = {};
@@ -39,19 +41,19 @@ struct restore_from {
   seconds_value max_wait_secs = 7200;
 };
 
-/// How to initialise where nothing was restored.
+/// Functions that initialise a subject if nothing was restored.
 template<class Subject>
 struct init_with {
   typename scaffold_options<Subject>::op init_op = nullptr;
   typename scaffold_options<Subject>::op init_fn = nullptr;
-  /// Without either: keep what the subject holds at the first creation, and put it back at a recovery.
+  /// If both are empty: keep a copy of the subject's values at the first creation, and restore it in a recovery.
   bool keep_initial_state = true;
 };
 
 namespace detail {
 
-/// Others who wait for this session as their chief wait until `make_ready` has returned, true if it says. The step that
-/// `raw` stands at then.
+/// Calls `make_ready` as the chief. Workers that wait for this session continue after it has returned, if it does not return false. Returns
+/// the global step of `raw` at that time.
 template<class Raw, class MakeReady>
 std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
   if constexpr (requires { raw.prepare_as_chief(make_ready); }) {
@@ -63,7 +65,8 @@ std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
 
 }  // namespace detail
 
-/// @threads The session's.
+/// Makes raw sessions ready with the functions of its options.
+/// @threads The session's thread.
 template<raw_session Raw>
 class session_manager {
 public:
@@ -71,15 +74,17 @@ public:
   using options = session_manager_options<subject_type>;
 
   session_manager() = default;
-  /// @errors `invalid_argument_error` for a ready_for_local_init_op without a local_init_op (SM-1).
+  /// @errors `invalid_argument_error` for a ready_for_local_init_op without a local_init_op.
+  /// @see contract SM-1
   explicit session_manager(options given) : given_(std::move(given)) {
     if (given_.ready_for_local_init_op && !given_.local_init_op) {
       throw invalid_argument_error("session_manager: If you pass a ready_for_local_init_op you must also pass a local_init_op");
     }
   }
 
-  /// Makes `raw` ready for a chief: restored if there is something, else initialised; then local initialisation (SM-6).
-  /// @errors `failed_precondition_error` when that did not make it ready; what restoring and the operations throw.
+  /// Makes `raw` ready as a chief: restores it if there is a checkpoint, else initialises it, and then runs the local initialisation.
+  /// @errors `failed_precondition_error` if `raw` is not ready afterwards; those of the restore and of the functions.
+  /// @see contract SM-6
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
                        const init_with<subject_type>& init = {}) const {
     const auto step = detail::prepare_as_chief(raw, [&] {
@@ -94,8 +99,9 @@ public:
     creation.set_starts_at(step);
   }
 
-  /// Waits until somebody else has made `raw` ready (SM-10). `max_wait`: nothing is for ever.
-  /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop.
+  /// Blocks until another session has made `raw` ready. An empty `max_wait` means no limit.
+  /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop or an interruption.
+  /// @see contract SM-10
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
     const detail::ready_wait wait(creation, max_wait, given_.recovery_wait);
     for (;;) {
@@ -111,7 +117,9 @@ public:
     }
   }
 
-  /// Restores if it can; true when the session is then ready. Never throws for "not ready" (SM-13).
+  /// Restores `raw` if there is a checkpoint. Returns true if the session is ready afterwards. Returns false, rather than throwing, if it
+  /// is not.
+  /// @see contract SM-13
   [[nodiscard]] bool recover_session(Raw& raw, session_creation& creation, const restore_from& from = {}) const {
     bool is_ready = false;
     const auto step = detail::prepare_as_chief(raw, [&] {
@@ -127,7 +135,7 @@ public:
 
 private:
   [[nodiscard]] detail::unreadiness worker_not_ready(Raw& raw, session_creation& creation) const {
-    if (!is_chief_ready(raw)) { return no_chief; }  // not to be waited for at the gate, where no deadline counts
+    if (!is_chief_ready(raw)) { return no_chief; }  // avoids a wait at the gate, to which no deadline applies
     [[maybe_unused]] const auto alone = stepwell::alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
     auto& subject = subject_in_raw(raw);
@@ -149,7 +157,8 @@ private:
     }
   }
 
-  /// Why there was none (SM-3); empty if it was done, or there is nothing to do.
+  /// Runs the local initialisation if it is possible. Returns the reason if it was not; empty if it was done, or if there is none.
+  /// @see contract SM-3
   [[nodiscard]] detail::unreadiness try_local_init(subject_type& subject) const {
     if (!given_.local_init_op) { return {}; }
     auto reason = detail::not_ready(given_.ready_for_local_init_op, subject);
@@ -162,7 +171,8 @@ private:
   }
 
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
-    const bool is_back = creation.put_back_initial_state(raw.variables());  // a recovery, or a first try that failed half-way
+    const bool is_back = creation.put_back_initial_state(raw.variables());  // true in a recovery, and after a first attempt that failed
+                                                                            // half-way
     if (!is_back && creation.is_first() && init.keep_initial_state) { creation.keep_initial_state(raw.variables(), raw.global_step()); }
     if (!is_back && !creation.is_first() && !init.init_op && !init.init_fn && !given_.local_init_op) {
       detail::throw_nothing_to_begin_with();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Examples that can be had in any order, and how a batch is made of some of them.
+// The dataset concept: examples with random access, and how a batch is made of some of them.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace stepwell::data {
 
-/// Numbers of examples, below the dataset's size.
+/// Indices of examples; each is below the size of the dataset.
 using example_indices = std::span<const std::uint64_t>;
 
 namespace detail {
@@ -28,16 +28,16 @@ concept plain_list = std::ranges::random_access_range<const Dataset> && std::ran
 
 }  // namespace detail
 
-/// Examples with numbers from 0 to `size()`. The batch of some of them is what `batch(indices)` makes; of a plain list
-/// (a vector of examples) it is a vector of copies. Besides, a dataset may have `gather(indices, into)`, which fills a
-/// batch that was used before and so need not allocate.
-/// The same indices must give the same batch, at any time.
+/// Examples with indices from 0 to `size()` - 1. `batch(indices)` returns the batch of some of them. For a plain list (such as a
+/// vector of examples) the batch is a vector of copies. A dataset may also have `gather(indices, into)`, which fills an existing
+/// batch and so avoids allocations.
+/// The same indices must always give the same batch.
 template<class Dataset>
 concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> && requires(const std::remove_cvref_t<Dataset>& examples) {
                     { examples.size() } -> std::convertible_to<std::uint64_t>;
                   }) || detail::plain_list<std::remove_cvref_t<Dataset>>;
 
-/// A new batch of the examples `indices`.
+/// Returns a new batch of the examples `indices`.
 template<dataset Dataset>
 [[nodiscard]] auto make_batch(const Dataset& examples, example_indices indices) {
   if constexpr (detail::has_batch<Dataset>) {
@@ -52,11 +52,11 @@ template<dataset Dataset>
   }
 }
 
-/// What `make_batch` makes.
+/// The return type of `make_batch`.
 template<dataset Dataset>
 using dataset_batch = decltype(data::make_batch(std::declval<const std::remove_cvref_t<Dataset>&>(), example_indices()));
 
-/// How many examples there are.
+/// Returns the number of examples.
 template<dataset Dataset>
 [[nodiscard]] std::uint64_t example_count(const Dataset& examples) {
   return static_cast<std::uint64_t>(std::ranges::size(examples));

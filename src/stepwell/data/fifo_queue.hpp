@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First in, first out.
+// A bounded first-in, first-out queue of batches.
 #pragma once
 
 #include "stepwell/data/detail/bounded_queue.hpp"
@@ -13,10 +13,11 @@
 
 namespace stepwell::data {
 
+/// Options of a `fifo_queue`.
 struct fifo_queue_options {
   std::size_t capacity = 32;
   std::string name = "fifo_queue";
-  std::shared_ptr<clock> time = system_clock();  ///< What waits go through.
+  std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
 };
 
 namespace detail {
@@ -39,12 +40,13 @@ private:
 
 }  // namespace detail
 
-/// A `bounded_queue` whose elements come out in the order in which they were put in.
+/// A `bounded_queue` that returns its elements in the order in which they were added.
 ///
 ///     stepwell::data::fifo_queue<batch> queue({.capacity = 16});
 template<std::move_constructible T>
 class fifo_queue : public bounded_queue<T, detail::fifo_store<T>> {
 public:
+  /// Creates an empty queue.
   /// @errors `invalid_argument_error` if the capacity is 0.
   explicit fifo_queue(fifo_queue_options options = {})
       : bounded_queue<T, detail::fifo_store<T>>({options.capacity, std::move(options.name), std::move(options.time)}, {}) {}

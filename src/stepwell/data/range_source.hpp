@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any input range as a source of batches.
+// An input range as a source of batches.
 #pragma once
 
 #include "stepwell/data/source.hpp"
@@ -15,8 +15,8 @@
 
 namespace stepwell::data {
 
-/// The elements of a range, once through, as batches. Not seekable: a resumed run starts from the range's beginning.
-/// The range is not touched before the first `peek`, and never read further than that.
+/// A source whose batches are the elements of a range, in one pass. Not seekable: a resumed run starts from the beginning of the
+/// range. The range is not accessed before the first `peek`, and never beyond the current element.
 /// @cost One allocation, so that a source can be moved while it is in use.
 template<class Range>  // an lvalue reference, or the type of the range that is owned
   requires std::ranges::input_range<Range>
@@ -33,7 +33,7 @@ public:
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
-  /// An element that is a reference is pointed to; one that is made on the spot is kept.
+  /// Whether elements are values that must be stored. Elements that are references are not stored.
   static constexpr bool is_kept = !std::is_reference_v<reference>;
 
   struct state {
@@ -69,7 +69,7 @@ private:
   std::string name_;
 };
 
-/// Batches from `range`: an lvalue is referred to, an rvalue is owned.
+/// Returns a source of the elements of `range`. An lvalue is referred to, an rvalue is moved into the source.
 /// @lifetime An lvalue range must outlive the source.
 template<std::ranges::input_range Range>
 [[nodiscard]] range_source<Range> source(Range&& range, std::string name = {}) {

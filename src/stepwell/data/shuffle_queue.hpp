@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any of those inside comes out next.
+// A bounded queue that returns its elements in random order.
 #pragma once
 
 #include "stepwell/base/random.hpp"
@@ -15,12 +15,13 @@
 
 namespace stepwell::data {
 
+/// Options of a `shuffle_queue`.
 struct shuffle_queue_options {
   std::size_t capacity = 1024;
-  std::size_t min_after_dequeue = 0;  ///< So many stay behind, to be mixed with others, until it is closed.
+  std::size_t min_after_dequeue = 0;  ///< Number of elements that stay in the queue for mixing until it is closed.
   std::uint64_t seed = 0;
   std::string name = "shuffle_queue";
-  std::shared_ptr<clock> time = system_clock();  ///< What waits go through.
+  std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
 };
 
 namespace detail {
@@ -49,15 +50,16 @@ private:
 
 }  // namespace detail
 
-/// A `bounded_queue` out of which each element inside is as likely to come as any other. The same calls in the same
-/// order with the same seed give the same elements.
+/// A `bounded_queue` that returns a random element; each one is equally likely. The same calls in the same order with the same seed
+/// return the same elements.
 ///
 ///     stepwell::data::shuffle_queue<example> queue({.capacity = 10'000, .min_after_dequeue = 5'000, .seed = 1});
 template<class T>
   requires std::movable<T>
 class shuffle_queue : public bounded_queue<T, detail::shuffle_store<T>> {
 public:
-  /// @errors `invalid_argument_error` unless the capacity is greater than `min_after_dequeue`: nothing could be taken out.
+  /// Creates an empty queue.
+  /// @errors `invalid_argument_error` unless the capacity is greater than `min_after_dequeue`, because no element could be taken out.
   explicit shuffle_queue(shuffle_queue_options options = {})
       : bounded_queue<T, detail::shuffle_store<T>>({options.capacity, options.name, std::move(options.time)},
                                                    {options.min_after_dequeue, options.seed}) {

@@ -17,18 +17,19 @@
 
 namespace stepwell::data {
 
+/// Options of `shuffled_batches`.
 struct shuffle_options {
   std::uint64_t batch_size = 32;
   std::uint64_t seed = 0;
-  bool drop_remainder = false;  ///< Leave out the examples at an epoch's end that make no whole batch.
-  std::string name = {};        ///< What the position is kept under in a checkpoint.
+  bool drop_remainder = false;  ///< Whether to skip an incomplete batch at the end of an epoch.
+  std::string name = {};        ///< Name of the position in a checkpoint.
 };
 
-/// Batches for ever: every epoch is another order of all examples, a pure function of seed and epoch. No batch reaches
-/// into the next epoch, so the last of each may be smaller.
+/// An endless source of batches. Each epoch contains all examples in a different order, which is a pure function of seed and epoch.
+/// A batch never contains examples of two epochs, so the last batch of an epoch may be smaller.
 ///
-/// The position is the number of examples consumed (those left out count): it stays right when the batch size changes.
-/// It goes with the dataset's size and the seed; with others it leads to other examples.
+/// The position is the number of examples consumed, including skipped ones. So it stays valid if the batch size changes. It is
+/// valid only for the same seed and the same size of the dataset; with others it selects other examples.
 template<class Dataset>  // an lvalue reference, or the type of the dataset that is owned
 class shuffled_source {
 public:
@@ -39,7 +40,8 @@ public:
     check();
   }
 
-  /// @cost Gathers the batch at the first call for it; a few hundred instructions per example besides.
+  /// Returns the current batch.
+  /// @cost The first call for a batch gathers it. In addition, a few hundred instructions for each example.
   [[nodiscard]] const batch* peek() {
     if (!is_present_) { gather(); }
     return &*batch_;
@@ -47,6 +49,7 @@ public:
   void advance() noexcept { seek(position_ + batch_length()); }
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  /// Sets the position. With `drop_remainder`, moves on to the next epoch if no complete batch is left in this one.
   /// @cost O(1).
   void seek(std::uint64_t position) noexcept {
     position_ = position;
@@ -54,7 +57,7 @@ public:
     if (options_.drop_remainder && batch_length() < options_.batch_size) { position_ = (epoch() + 1) * size_; }
   }
 
-  /// The epoch of the present batch, from 0.
+  /// Returns the epoch of the current batch, counted from 0.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return position_ / size_; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
 
@@ -94,12 +97,12 @@ private:
   std::uint64_t position_ = 0;
   std::vector<std::uint64_t> indices_;
   std::optional<batch> batch_;
-  bool is_present_ = false;  // `batch_` is the one at `position_`
+  bool is_present_ = false;  // `batch_` is the batch at `position_`
 };
 
-/// A seekable source of shuffled batches of `examples`: an lvalue is referred to, an rvalue is owned.
-/// @errors   `invalid_argument_error` for an empty dataset, or options that can never give a batch.
-/// @lifetime An lvalue dataset must outlive the source, and not change.
+/// Returns a seekable source of shuffled batches of `examples`. An lvalue is referred to, an rvalue is moved into the source.
+/// @errors   `invalid_argument_error` for an empty dataset, a batch size of 0, or options that can never give a batch.
+/// @lifetime An lvalue dataset must outlive the source and must not change.
 template<class Dataset>
   requires dataset<Dataset>
 [[nodiscard]] shuffled_source<Dataset> shuffled_batches(Dataset&& examples, shuffle_options options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where batches come from: the two concepts every loop is written against.
+// The two concepts for sources of batches. Every training loop uses only these.
 #pragma once
 
 #include <concepts>
@@ -17,11 +17,12 @@ template<class Pointer>
 concept batch_pointer = std::is_pointer_v<Pointer>;
 }  // namespace detail
 
-/// Hands out batches one by one.
-/// `peek()` points to the present batch, the same one until `advance()`, or is null at the end of the data: a step that
-/// is tried again sees the same batch. `advance()` leaves it behind, and is called only after a whole step; at the end
-/// it does nothing. Either may throw; nothing is then consumed. `out_of_range_error` from `peek` is the end of the data, too;
-/// from `advance` it is a failure, as the step before it is done.
+/// Provides batches one by one.
+/// `peek()` returns a pointer to the current batch, or null at the end of the data. It returns the same batch until `advance()`, so
+/// a retried step gets the same batch. `advance()` moves to the next batch. It is called only after a complete step, and does
+/// nothing at the end of the data.
+/// Both may throw; no batch is then consumed. `out_of_range_error` from `peek` also means the end of the data. `out_of_range_error`
+/// from `advance` is a failure, because the step before it is complete.
 template<class Source>
 concept batch_source = requires(std::remove_reference_t<Source>& source) {
   { source.peek() } -> detail::batch_pointer;
@@ -29,20 +30,21 @@ concept batch_source = requires(std::remove_reference_t<Source>& source) {
   source.advance();
 };
 
-/// A source that can go on from where another process stopped.
-/// `position()` is a number that grows with what was consumed (never with what was only peeked at); `seek(position)`
-/// makes the source hand out exactly what one at that position would. Cheap, ideally O(1).
+/// A source that can continue at the position where another process stopped.
+/// `position()` returns a number that increases with each consumed batch; `peek` does not change it. After `seek(position)` the
+/// source provides exactly the batches that follow this position. `seek` must be cheap, ideally O(1).
 template<class Source>
 concept seekable_source = batch_source<Source> && requires(std::remove_reference_t<Source>& source, std::uint64_t position) {
   { std::as_const(source).position() } -> std::same_as<std::uint64_t>;
   source.seek(position);
 };
 
-/// What `*peek()` is.
+/// The type of `*peek()` without reference and cv-qualifiers.
 template<batch_source Source>
 using batch_of = std::remove_cvref_t<decltype(*std::declval<std::remove_reference_t<Source>&>().peek())>;
 
-/// The name a checkpoint keeps the position under: `source.name()`, or "" where a source has none (one may have none).
+/// Returns the name of the source's position in a checkpoint: `source.name()`, or "" for a source without a name. At most one
+/// source may have no name.
 template<batch_source Source>
 [[nodiscard]] std::string name_of(const Source& source) {
   if constexpr (requires {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first so many batches of a source.
+// A source that ends after a number of batches.
 #pragma once
 
 #include "stepwell/data/source.hpp"
@@ -12,7 +12,7 @@
 
 namespace stepwell::data {
 
-/// At most `count` batches of a source, from where it stands when this is made; seekable if that is.
+/// At most `count` batches of another source, beginning at its position at construction. Seekable if that source is seekable.
 template<batch_source Source>  // an lvalue reference, or the type that is owned
 class taken_source {
   using under = std::remove_reference_t<Source>;
@@ -22,7 +22,7 @@ public:
     if constexpr (seekable_source<Source>) { begin_ = source_.position(); }
   }
 
-  /// Null once `count` were left behind; the source is then not looked at.
+  /// Returns the current batch, or null after `count` batches. It then does not access the source.
   [[nodiscard]] auto peek() -> decltype(std::declval<under&>().peek()) { return taken_ < count_ ? source_.peek() : nullptr; }
   void advance() {
     if (taken_ >= count_) { return; }
@@ -30,14 +30,14 @@ public:
     ++taken_;
   }
 
-  /// The source's own.
+  /// Returns the position of the underlying source.
   [[nodiscard]] std::uint64_t position() const
     requires seekable_source<Source>
   {
     return source_.position();
   }
-  /// Walks from the beginning to know how many batches lie before `position`.
-  /// @cost One `advance` of the source per batch; no batch is made.
+  /// Sets the position. Advances from the beginning to count the batches before `position`.
+  /// @cost One `advance` of the underlying source for each batch; no batch is made.
   void seek(std::uint64_t position)
     requires seekable_source<Source>
   {
@@ -59,7 +59,7 @@ private:
   std::uint64_t begin_ = 0;
 };
 
-/// The next `count` batches of `source`. An lvalue is referred to, an rvalue is owned.
+/// Returns a source of the next `count` batches of `source`. An lvalue is referred to, an rvalue is moved into the result.
 template<batch_source Source>
 [[nodiscard]] taken_source<Source> take(Source&& source, std::uint64_t count) {
   return taken_source<Source>(std::forward<Source>(source), count);

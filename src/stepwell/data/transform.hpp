@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source whose batches are made of another's.
+// A source that applies a function to each batch of another source.
 #pragma once
 
 #include "stepwell/data/source.hpp"
@@ -16,7 +16,7 @@
 
 namespace stepwell::data {
 
-/// `fn` of each batch of a source; seekable if that is.
+/// Applies a function to each batch of another source. Seekable if that source is seekable.
 template<batch_source Source, class Function>  // Source: an lvalue reference, or the type that is owned
 class transformed_source {
   using under = std::remove_reference_t<Source>;
@@ -29,7 +29,8 @@ public:
 
   transformed_source(Source&& source, Function function) : source_(std::forward<Source>(source)), function_(std::move(function)) {}
 
-  /// Calls the function once for each batch that is looked at.
+  /// Returns the transformed batch, or null at the end of the data. A function that returns a value is called once for each batch,
+  /// at the first `peek`. A function that returns a reference is called at each `peek`.
   [[nodiscard]] auto peek() {
     auto* const original = source_.peek();
     if constexpr (is_kept) {
@@ -67,8 +68,8 @@ private:
   std::optional<std::conditional_t<is_kept, std::remove_cv_t<batch>, char>> made_;
 };
 
-/// The batches `function(batch)`. An lvalue source is referred to, an rvalue is owned.
-/// After a resume only the source is where it was: state inside `function` is not, so let it have none.
+/// Returns a source of the batches `function(batch)`. An lvalue source is referred to, an rvalue is moved into the result.
+/// A resume restores only the position of the source, not state inside `function`. So the function should be stateless.
 template<batch_source Source, std::move_constructible Function>
 [[nodiscard]] transformed_source<Source, Function> transform(Source&& source, Function function) {
   return transformed_source<Source, Function>(std::forward<Source>(source), std::move(function));

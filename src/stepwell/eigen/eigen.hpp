@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Eigen's matrices and arrays as variables, and as what can be fetched, summed up and watched for NaN. Link `stepwell::eigen`.
+// Adapter for Eigen: matrices and arrays as variables and as fetches, also for summaries and NaN checks. Link `stepwell::eigen`.
 //
-// A checkpoint is row-major, as all readers of its format expect, and an Eigen matrix is column-major unless told otherwise.
-// Nothing is turned behind one's back: declare a matrix `Eigen::RowMajor`, or name it by `column_major_as_transposed`.
+// A checkpoint is row-major, as all readers of its format expect. An Eigen matrix is column-major by default. stepwell never
+// transposes implicitly: declare a matrix `Eigen::RowMajor`, or name it by `column_major_as_transposed`.
 #pragma once
 
 #include "stepwell/base/dtype.hpp"
@@ -23,24 +23,24 @@
 namespace stepwell {
 namespace eigen {
 
-/// The dtype of an Eigen scalar: as `dtype_of`, and of Eigen's 16-bit floating point numbers.
+/// The dtype of an Eigen scalar: that of `dtype_of`, and in addition Eigen's 16-bit floating-point types.
 template<class Scalar>
 inline constexpr dtype dtype_of_scalar = std::same_as<Scalar, Eigen::half>       ? dtype::half
                                          : std::same_as<Scalar, Eigen::bfloat16> ? dtype::bfloat16
                                                                                  : dtype_of<Scalar>;
 
-/// What lies in memory and has elements of a fixed size: Matrix, Array, Map, Ref, and blocks and transposes of them. An
-/// expression that has yet to be evaluated does not.
+/// A type with elements of fixed size in memory: Matrix, Array, Map, Ref, and their blocks and transposes. An expression that is
+/// not evaluated yet does not satisfy this concept.
 template<class T>
 concept dense = std::derived_from<T, Eigen::DenseBase<T>> && (T::Flags & Eigen::DirectAccessBit) != 0 &&
                 size_of(dtype_of_scalar<typename T::Scalar>) != 0;
 
-/// A matrix whose columns lie one after the other. A vector is none: it has one order.
+/// A column-major matrix. A vector does not satisfy this concept, because it has only one order.
 template<class T>
 concept column_major = dense<std::remove_const_t<T>> && !T::IsRowMajor && !T::IsVectorAtCompileTime;
 
-/// The memory of a column-major matrix of r rows and c columns as what it is to a row-major reader: its transpose. Stored with
-/// the shape [c,r], and restored into the same memory, without a copy:
+/// Returns the transpose of a column-major matrix of r rows and c columns, which is row-major in the same memory. It is stored with
+/// the shape [c,r], and restored into the same memory without a copy:
 ///
 ///     variables({{"weights", eigen::column_major_as_transposed(weights)}})
 /// @lifetime Refers to `matrix`.
@@ -51,13 +51,15 @@ template<column_major Matrix>
 
 }  // namespace eigen
 
-/// Vectors have one dimension, whether rows or columns; all else has two, [rows,cols].
+/// Adapter for Eigen types. Row and column vectors have one dimension; all other types have two, [rows,cols].
 template<eigen::dense T>
 struct tensor_adapter<T> {
   static constexpr bool is_writable = (T::Flags & Eigen::LvalueBit) != 0;
   static constexpr bool is_borrowed = !std::derived_from<T, Eigen::PlainObjectBase<T>>;
 
-  /// @errors `invalid_argument_error` if there are gaps between the elements: a block that is no whole rows, a Map with strides.
+  /// Returns a view of the elements.
+  /// @errors `invalid_argument_error` if there are gaps between the elements: for a block that does not consist of whole rows, or a
+  ///         Map with strides.
   static tensor_view view(const T& value) {
     static_assert(!eigen::column_major<T>,
                   "stepwell: this Eigen matrix is column-major, and a checkpoint is row-major: declare it with Eigen::RowMajor, "

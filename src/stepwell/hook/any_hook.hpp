@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks chosen while the program runs: one of any type, or a list of them, as one hook of a session.
+// Type-erased hooks for programs that choose their hooks at run time: one hook of any type, or a list of them.
 #pragma once
 
 #include "stepwell/base/detail/type_key.hpp"
@@ -28,19 +28,20 @@
 
 namespace stepwell {
 
-/// What an erased hook asks of a run, as far as the session sees: how it is done. What it fetches stays between it and the run.
+/// The request of a type-erased hook. The session sees its options only. The hook reads its fetches directly from the outcome of the run.
 using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
 
 namespace detail {
 
-/// Any hook over `Raw`, behind virtual calls.
+/// Interface of any hook over `Raw`, with virtual calls.
 template<class Raw>
 class erased_hook {
 public:
   virtual ~erased_hook() = default;
   virtual void begin() = 0;
   virtual void after_create_session(session_handle<Raw>& session, coordinator& threads) = 0;
-  /// The options it asks for, or null. @lifetime Until the next call.
+  /// Calls `before_run` of the hook. Returns the options that the hook requests, or null.
+  /// @lifetime Valid until the next call.
   virtual const run_options* before_run(run_context<Raw>& context) = 0;
   virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome,
                          const run_conditions& how) = 0;
@@ -48,7 +49,7 @@ public:
   virtual void end(session_handle<Raw>& session) = 0;
   virtual void add_state_to(hook_states& all) = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// The hook, if it is of that type; else null.
+  /// Returns the hook if its type is `type`, else null.
   [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
 
@@ -57,7 +58,7 @@ class held_hook final : public erased_hook<Raw> {
   using hook_type = hook_type_of<Held>;
   using on = checked_hook<Raw, hook_type>;
   using request_type = request_of<hook_type, Raw>;
-  static_assert(sizeof(on) > 0);  // checked now
+  static_assert(sizeof(on) > 0);  // instantiates the checks here
   static_assert(!awaited_points<Raw, hook_type>::any, "stepwell: any_hook cannot hold a hook whose points are awaited");
   static_assert(!conditional_hook<Held>, "stepwell: chief_only goes around any_hook, not into it");
   static_assert(std::tuple_size_v<decltype(std::declval<const request_type&>().feeds())> == 0,
@@ -121,31 +122,31 @@ private:
   }
 
   Held held_;
-  std::optional<request_type> request_;  // of the run under way
+  std::optional<request_type> request_;  // request of the current run
 };
 
 }  // namespace detail
 
 /// One hook of any type over `Raw`, for programs that choose their hooks at run time: `any_hook<raw>(my_hook{...})`.
 ///
-/// All points work, fetched values included, and state is saved under the hook's own names. Two things a session has to know
-/// when it is compiled: the phase, which is `Phase` whatever the type of the hook says; and what is fed, so a hook that feeds
-/// does not compile.
-/// @cost A virtual call a point; a session with such a hook looks in each run whether it is traced.
+/// All points of the hook are called, and fetched values work. State is saved under the hook's own name. A session needs two facts at
+/// compile time. The first is the phase: it is `Phase`, and a `phase` of the hook's type is ignored. The second is the set of feeds: a hook
+/// that feeds does not compile.
+/// @cost One virtual call for each point. A session with such a hook checks in each run whether the run is traced.
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {
 public:
   static constexpr auto phase = Phase;
   using values_type = run_values<Raw, typename Raw::outcome_type, fetch_pack<>>;
 
-  /// Takes the hook, or a `std::ref` of it.
+  /// Holds `hook`, which may be a `std::ref` to a hook.
   template<class Held>
     requires(!std::is_same_v<Held, any_hook>)
   explicit any_hook(Held hook) : hook_(std::make_unique<detail::held_hook<Raw, Held>>(std::move(hook))) {}
 
-  /// The type of the hook inside.
+  /// Returns the name of the type of the held hook.
   [[nodiscard]] std::string_view name() const noexcept { return hook_->name(); }
-  /// The hook inside, if it is a `Hook`; else null.
+  /// Returns the held hook if its type is `Hook`, else null.
   template<class Hook>
   [[nodiscard]] Hook* get_if() noexcept {
     return static_cast<Hook*>(hook_->find(type_key::of<Hook>()));
@@ -168,8 +169,9 @@ private:
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
 };
 
-/// As many of them as the program likes, called in the order of the list, as if each had been given to the session at this
-/// place: each is ended, also after one whose `end` throws (D-20), and each hears of errors.
+/// A list of hooks, chosen at run time and called in the order of the list, as if each hook were given to the session at this position.
+/// `end` of each hook is called, even if `end` of an earlier hook throws. Each hook is notified of errors.
+/// @see contract D-20
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hooks {
 public:
@@ -179,7 +181,8 @@ public:
   any_hooks() = default;
   explicit any_hooks(std::vector<hook_type> hooks) : hooks_(std::move(hooks)) {}
 
-  /// @pre Not given to a session yet.
+  /// Appends `hook` to the list.
+  /// @pre This object is not owned by a session yet.
   void add(hook_type hook) { hooks_.push_back(std::move(hook)); }
   [[nodiscard]] std::vector<hook_type>& hooks() noexcept { return hooks_; }
 

@@ -3,6 +3,6 @@
 
 namespace stepwell {
 
-boundary_work::~boundary_work() = default;  // here, so that its functions are compiled once
+boundary_work::~boundary_work() = default;  // defined here, so that the virtual functions are compiled once
 
 }  // namespace stepwell

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that run on the chief only (contract CREATE-1, CREATE-7).
+// Hooks that run on the chief only.
+// @see contract CREATE-1, CREATE-7
 #pragma once
 
 #include "stepwell/hook/detail/hook_set.hpp"
@@ -10,7 +11,7 @@
 
 namespace stepwell {
 
-/// A hook that is called only while it is active; it keeps its own phase.
+/// A hook that is called only if `is_active` is true. It keeps its own phase.
 template<class Hook>
 struct chief_only_hook {
   Hook hook;
@@ -24,13 +25,14 @@ struct hook_access<chief_only_hook<Hook>> {
   static constexpr bool is_active(const chief_only_hook<Hook>& held) noexcept { return held.is_active; }
 };
 
-/// Several of them, for the hook pack of `monitored_training_session`.
+/// Several chief-only hooks, for the hook pack of `monitored_training_session`.
 template<class... Hooks>
 struct chief_only_hooks {
   std::tuple<chief_only_hook<Hooks>...> all;
 };
 
-/// `monitored_training_session(model, options, chief_only(hook, hook), hook)`: on a worker they are never called.
+/// Returns `hooks` as chief-only hooks: they are never called on a worker. Example: `monitored_training_session(model, options,
+/// chief_only(hook, hook), hook)`.
 template<class... Hooks>
 [[nodiscard]] chief_only_hooks<Hooks...> chief_only(Hooks... hooks) {
   return {{chief_only_hook<Hooks>{std::move(hooks)}...}};
@@ -38,7 +40,7 @@ template<class... Hooks>
 
 namespace detail {
 
-/// One hook, not several.
+/// True for a single hook, false for a pack of hooks.
 template<class Held>
 inline constexpr bool is_flat = true;
 template<class... Hooks>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that take the place of others for one run (contract RUN-5).
+// Feeds: values that replace others for one run.
+// @see contract RUN-5
 #pragma once
 
 #include <concepts>
@@ -11,7 +12,7 @@
 
 namespace stepwell {
 
-/// A key and the value to feed it with.
+/// A key and the value that is fed for it.
 template<class Key, class Value>
 struct fed {
   constexpr fed()
@@ -23,8 +24,9 @@ struct fed {
   Value value{};
 };
 
-/// Feeds `key` with `value` in one run. On a model session the key is a member of the model or of the batch:
-/// `feed(&model::rate, 0.1f)`; a model gets its own value back after the run, a batch is copied first.
+/// Returns a feed that replaces `key` by `value` in one run. On a model session the key is a member of the model or of the batch:
+/// `feed(&model::rate, 0.1f)`. A member of the model gets its previous value back after the run. A batch is copied before its member is
+/// replaced.
 template<class Key, class Value>
 [[nodiscard]] constexpr fed<std::decay_t<Key>, std::decay_t<Value>> feed(Key&& key, Value&& value) {
   return {std::forward<Key>(key), std::forward<Value>(value)};
@@ -50,7 +52,7 @@ struct is_fed : std::false_type {};
 template<class Key, class Value>
 struct is_fed<fed<Key, Value>> : std::true_type {};
 
-/// Pointers to the single feeds; null where `is_due` is false.
+/// Returns pointers to the single feeds. The pointers are null if `pack` is null.
 template<class Key, class Value>
 constexpr std::tuple<const fed<Key, Value>*> feeds_in(const fed<Key, Value>* one) {
   return {one};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run is asked for, and what it answers: one vocabulary for the user's call and for every hook (contract RUN-4).
+// Fetches and their values, in one form for the user's call and for every hook.
+// @see contract RUN-4
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace stepwell {
 
-/// A fetch with a name to show it under.
+/// A fetch with a display name.
 template<class Projection>
 struct tagged {
   tagged(std::string given_name, Projection given) : name(std::move(given_name)), projection(std::move(given)) {}
@@ -21,15 +22,15 @@ struct tagged {
   Projection projection;
 };
 
-/// Names a fetch: `tag("loss", &result::loss)`.
+/// Returns the fetch `projection` with a display name: `tag("loss", &result::loss)`.
 template<class Projection>
 [[nodiscard]] tagged<std::decay_t<Projection>> tag(std::string name, Projection&& projection) {
   return {std::move(name), std::forward<Projection>(projection)};
 }
 
-// What people make inside an awaited expression has constructors: g++ 12 destroys an aggregate there twice.
+// Types that users construct inside an awaited expression have constructors: g++ 12 destroys an aggregate twice there.
 
-/// Fetches, in the order their values are wanted.
+/// Several fetches. Their values are returned in the same order.
 template<class... Projections>
 struct fetch_pack {
   constexpr fetch_pack() = default;
@@ -38,8 +39,9 @@ struct fetch_pack {
   [[no_unique_address]] std::tuple<Projections...> projections;
 };
 
-/// Asks for values. On a model session a fetch is a member of the step's result or of the model (`&result::loss`,
-/// `&model::weights`) or a callable on either; the value is what it names, by reference where it names memory.
+/// Returns a request for values. On a model session a fetch is a member of the step's result or of the model (`&result::loss`,
+/// `&model::weights`) or a callable on either. Its value is the member or the return value of the callable. A value that is stored in
+/// memory is returned by reference.
 template<class... Projections>
 [[nodiscard]] constexpr fetch_pack<std::decay_t<Projections>...> fetch(Projections&&... projections) {
   return fetch_pack<std::decay_t<Projections>...>(std::tuple<std::decay_t<Projections>...>(std::forward<Projections>(projections)...));
@@ -57,14 +59,14 @@ struct is_fetch_pack<fetch_pack<Projections...>> : std::true_type {};
 struct run_options;
 struct run_metadata;
 
-/// How a run is done, and where what was observed of it stands.
+/// The options of a run, and the metadata recorded in it.
 struct run_conditions {
   const run_options* options = nullptr;
   const run_metadata* metadata = nullptr;
 };
 
-/// What one hook (or the caller) asked for, answered. Values are read out of the run's outcome by reference.
-/// Empty where a hook asked for nothing this time.
+/// The values that one hook (or the caller) fetched. They are read from the run's outcome by reference. Empty if the hook requested no
+/// values in this run.
 /// @lifetime Valid during `after_run`.
 template<class Raw, class Outcome, class Pack>
 class run_values;
@@ -72,36 +74,40 @@ class run_values;
 template<class Raw, class Outcome, class... Projections>
 class run_values<Raw, Outcome, fetch_pack<Projections...>> {
 public:
-  /// @pre `pack` is null only where nothing was asked for.
+  /// @pre `pack` is null only if no values were requested.
   constexpr run_values(const Raw& raw, const Outcome& outcome, const fetch_pack<Projections...>* pack,
                        const run_conditions& how = {}) noexcept
       : raw_(raw), outcome_(outcome), pack_(pack), how_(how) {}
 
   static constexpr std::size_t size() noexcept { return sizeof...(Projections); }
 
-  /// True where the hook asked for values this time.
+  /// Returns true if the hook requested values in this run.
   [[nodiscard]] constexpr bool has_value() const noexcept { return pack_ != nullptr; }
   constexpr explicit operator bool() const noexcept { return has_value(); }
 
-  /// The value of fetch number `I`. @pre `has_value()`.
+  /// Returns the value of fetch number `I`.
+  /// @pre `has_value()`.
   template<std::size_t I>
   [[nodiscard]] constexpr decltype(auto) get() const {
     return raw_.read(outcome_, std::get<I>(pack_->projections));
   }
-  /// The value of the only fetch. @pre `has_value()`.
+  /// Returns the value of the only fetch.
+  /// @pre `has_value()`.
   [[nodiscard]] constexpr decltype(auto) value() const
     requires(sizeof...(Projections) == 1)
   {
     return get<0>();
   }
 
-  /// How the run was done: the options of caller and hooks, merged (RUN-10).
+  /// Returns the options of the run: those of the caller and of all hooks, merged.
+  /// @see contract RUN-10
   [[nodiscard]] constexpr const run_options& options() const noexcept { return *how_.options; }
-  /// What was observed of it, where somebody asked for a trace; all who watch a run share it (RUN-8). Read-only: where no
-  /// trace was requested, the runs of all sessions share one that is empty.
+  /// Returns the metadata recorded in the run, if a trace was requested. All observers of a run share one object. It is read-only: if no
+  /// trace was requested, the runs of all sessions share one empty object.
+  /// @see contract RUN-8
   [[nodiscard]] constexpr const run_metadata& metadata() const noexcept { return *how_.metadata; }
 
-  /// For adapters that give the values on to another hook.
+  /// Returns the raw session. For adapters that forward the values to another hook, like the two functions below.
   [[nodiscard]] constexpr const Raw& raw() const noexcept { return raw_; }
   [[nodiscard]] constexpr const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] constexpr const run_conditions& conditions() const noexcept { return how_; }

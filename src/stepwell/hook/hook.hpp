@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a hook is: any movable type with at least one hook point. All of it is decided at compile time.
+// Hooks: a hook is any movable type with at least one hook point. The points are found at compile time.
 //
-// A point other than `on_error` may return an `asio::awaitable` of what it would return otherwise; then the hook is for
-// awaited sessions only (async_session.hpp).
+// A point other than `on_error` may return an `asio::awaitable` of its usual return type. Such a hook works in asynchronous sessions only
+// (async_session.hpp).
 #pragma once
 
 #include "stepwell/coro/detail/awaited.hpp"
@@ -21,38 +21,40 @@
 
 namespace stepwell {
 
-/// When a hook is called relative to others: a property of its type, `static constexpr auto phase = hook_phase::guard;`.
-/// Within a phase hooks keep the order in which they were given; the same order holds at every point.
+/// The phase of a hook decides when it is called relative to others. It is a property of the hook's type:
+/// `static constexpr auto phase = hook_phase::guard;`. Within a phase, hooks keep the order in which they were given. The order is the same
+/// at every point.
 enum class hook_phase {
   observe,  ///< Counters and summaries.
-  user,     ///< Everybody else.
-  guard,    ///< Looks for bad states; runs before anything is saved.
+  user,     ///< The default: all other hooks.
+  guard,    ///< Detects bad states; runs before anything is saved.
   average,  ///< Keeps averages of the variables.
-  persist,  ///< Saves.
+  persist,  ///< Saves checkpoints.
 };
 
 /// Called once, before the session exists.
 template<class Hook>
 concept begin_hook = requires(Hook& hook) { hook.begin(); };
 
-/// Called after every creation of the session, first and recovered. May request a stop.
+/// Called after every creation of the session: after the first, and after each recovery. May request a stop.
 template<class Hook, class Raw>
 concept after_create_session_hook =
     requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) { hook.after_create_session(session, threads); };
 
-/// Called before each run; says what the hook wants of it: nothing, a fetch pack, `run_args`, or an optional of those.
+/// Called before each run. Returns the hook's request for the run: void, a fetch pack, `run_args`, or a `std::optional` of those.
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
-/// Says, cheaply and without side effects, whether the coming run is of interest to a hook whose `before_run` or `after_run` is
-/// awaited. If not, neither of the two is called, and the step waits for nothing. May be asked more than once before a run.
+/// Returns true if a hook with an awaitable `before_run` or `after_run` takes part in the next run. If it returns false, neither of the two
+/// is called, and the step need not suspend for them. It must be cheap and free of side effects. It may be called more than once before a
+/// run.
 template<class Hook, class Raw>
 concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
   { hook.wants(context) } noexcept -> std::convertible_to<bool>;
 };
 
-/// Told of each failed run and of the error that ends a session (null where C++ cannot tell). An observer: what it
-/// throws is logged.
+/// Notified of each failed run and of the error that ends a session (null if C++ cannot identify the error). It only observes: an exception
+/// that it throws is logged.
 template<class Hook, class Raw>
 concept on_error_hook = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
 
@@ -78,7 +80,7 @@ constexpr auto request_type_of() {
   }
 }
 
-/// What `Hook` asks of one run, in the session's own form; void if `before_run` returns something else.
+/// The request of `Hook` for one run, in the form that the session uses. Void if `before_run` returns an unsupported type.
 template<class Hook, class Raw>
 using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 
@@ -97,18 +99,18 @@ struct values_for<void, Raw> {
 template<class Hook, class Raw>
 using values_of = typename detail::values_for<detail::request_of<Hook, Raw>, Raw>::type;
 
-/// Told of each completed run, with exactly the values its `before_run` asked for.
-/// Called once per successful run, on the session's thread, never after `end`. Every hook sees the run, also when an
-/// earlier one asked to stop.
+/// Notified of each completed run, with exactly the values that its `before_run` requested.
+/// Called once for each successful run, on the session's thread, never after `end`. All hooks are called, even if an earlier hook requested
+/// a stop.
 template<class Hook, class Raw>
 concept after_run_hook =
     requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) { hook.after_run(context, values); };
 
 namespace detail {
 
-// Does a class spell a name at all, in whatever form? Inheriting it from two bases makes the name ambiguous, which
-// sees templates, overloads and private members alike. A final class cannot be inherited from: there we can only
-// look for one plain function.
+// `spells_NAME` detects whether a class declares a member with this name in any form. Inheriting the name from two bases makes it
+// ambiguous, which detects templates, overloads and private members too. A final class cannot be a base: there, only one plain function is
+// detected.
 struct has_begin {
   int begin;
 };
@@ -192,7 +194,7 @@ constexpr bool spells_wants() {
   }
 }
 
-/// Which points of a hook are awaited.
+/// The points of a hook that return an awaitable.
 template<class Raw, class Hook>
 struct awaited_points {
   static constexpr bool begin = requires(Hook& hook) {
@@ -218,7 +220,7 @@ struct awaited_points {
   static constexpr bool any = begin || after_create_session || run || end;
 };
 
-/// One hook type on one raw session: which points it has, and whether each is spelt so that it can be called.
+/// The points that one hook type has on one raw session, and whether each declared point can be called.
 template<class Raw, class Hook>
 struct hook_on {
   static constexpr bool has_begin = begin_hook<Hook>;
@@ -252,7 +254,8 @@ struct hook_on {
                                   fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine && errors_at_once && state_fine;
 };
 
-/// Instantiated for each hook of a session: fails to compile with the name of the hook and the signature expected.
+/// The checks of one hook type, instantiated for each hook of a session. An invalid hook fails to compile with a message that names the
+/// hook and the expected signature.
 template<class Raw, class Hook>
 struct checked_hook : hook_on<Raw, Hook> {
   using on = hook_on<Raw, Hook>;
@@ -276,11 +279,11 @@ struct checked_hook : hook_on<Raw, Hook> {
 
 }  // namespace detail
 
-/// A type that can watch sessions over `Raw`.
+/// A type that can observe sessions over `Raw`.
 template<class Hook, class Raw>
 concept hook = detail::hook_on<Raw, Hook>::is_hook;
 
-/// The phase of a hook type.
+/// Returns the phase of a hook type.
 template<class Hook>
 [[nodiscard]] constexpr hook_phase phase_of() noexcept {
   if constexpr (requires {

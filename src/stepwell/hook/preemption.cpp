@@ -9,9 +9,9 @@ namespace {
 
 using seconds = std::chrono::duration<double>;
 
-constexpr double margin = 1.25;  // disks are not even
+constexpr double margin = 1.25;  // write rates vary
 
-/// Bytes a second; nothing where no save was measured.
+/// Returns the write rate in bytes per second; empty if no save was measured.
 std::optional<double> rate_of(const preemption_facts& known) noexcept {
   if (known.measured_bytes == 0 || !(known.measured_time.count() > 0)) { return std::nullopt; }
   const double before = static_cast<double>(known.measured_bytes) / known.measured_time.count();
@@ -20,7 +20,7 @@ std::optional<double> rate_of(const preemption_facts& known) noexcept {
   return std::min(before, static_cast<double>(now.writing_bytes) / now.writing_for.count());
 }
 
-/// What `known.under_way` still takes.
+/// Returns the time that the saves in flight still need.
 seconds rest_of_backlog(const save_backlog& backlog, double rate) noexcept {
   const seconds writing(static_cast<double>(backlog.writing_bytes) / rate);
   const seconds waiting(static_cast<double>(backlog.waiting_bytes) / rate);

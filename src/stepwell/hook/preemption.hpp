@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can still be saved when a process is told to end and has so much time left. Decides, and touches nothing.
+// Decides which states can still be saved when the process is about to end and only a limited time is left. Does no I/O.
 #pragma once
 
 #include "stepwell/checkpoint/save_backlog.hpp"
@@ -12,36 +12,38 @@
 
 namespace stepwell {
 
-/// What is done about a state that would be saved.
+/// The decision about a state that is due to be saved.
 enum class preemption_choice {
-  save,    ///< It is saved, after what is under way.
-  finish,  ///< It is not: there is no time. What is under way is expected to be finished.
-  leave,   ///< It is not, and no more than the checkpoints that are durable is counted on.
+  save,    ///< The state is saved, after the saves in flight.
+  finish,  ///< The state is not saved: there is not enough time. The saves in flight are expected to finish.
+  leave,   ///< The state is not saved. Only the checkpoints that are already durable are expected to remain.
 };
 
-/// What is known at that moment.
+/// The input of the decision.
 struct preemption_facts {
-  std::chrono::duration<double> left{};           ///< Until everything must be on the disk.
-  std::uint64_t state_bytes = 0;                  ///< To be saved.
-  save_backlog under_way = {};                    ///< What has to be written before.
-  std::uint64_t measured_bytes = 0;               ///< Of the saves so far.
-  std::chrono::duration<double> measured_time{};  ///< How long they took.
+  std::chrono::duration<double> left{};           ///< Time until everything must be on the disk.
+  std::uint64_t state_bytes = 0;                  ///< Size of the state that is due to be saved.
+  save_backlog under_way = {};                    ///< Saves in flight, which are written first.
+  std::uint64_t measured_bytes = 0;               ///< Total size of the saves so far.
+  std::chrono::duration<double> measured_time{};  ///< Total duration of the saves so far.
 };
 
+/// The decision, and the times that it is based on.
 struct preemption_plan {
   preemption_choice choice = preemption_choice::save;
-  std::chrono::duration<double> left{};  ///< When this was decided.
-  /// For what is under way and the state, and for the former alone. Nothing: no save has been measured.
+  std::chrono::duration<double> left{};  ///< Remaining time at the moment of the decision.
+  /// Expected times: `for_all` for the saves in flight and the state, `for_backlog` for the saves in flight alone. Empty if no save has
+  /// been measured.
   std::optional<std::chrono::duration<double>> for_all = std::nullopt;
   std::optional<std::chrono::duration<double>> for_backlog = std::nullopt;
 
-  /// One sentence for people.
+  /// Returns one sentence for log messages.
   [[nodiscard]] std::string to_string() const;
 };
 
-/// All of it, if it is expected to be durable in time; else nothing new. Expected is a quarter more than what the bytes take
-/// at the rate of the saves so far, or at that of the save under way where it is slower than those. Where nothing was
-/// measured the state is saved: a save that is cut off does no harm, and there may be no checkpoint yet at all.
+/// Decides to save the state if it is expected to be durable in time. The expected time is 1.25 times the time that the bytes take at the
+/// rate of the saves so far, or at the rate of the save in flight if that is slower. If no save has been measured, the state is saved as
+/// long as any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 }  // namespace stepwell

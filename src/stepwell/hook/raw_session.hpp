@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one step runs on: the concept behind model sessions and graph sessions.
+// The concept of a raw session, which executes one step: model sessions and graph sessions.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -11,7 +11,7 @@
 
 namespace stepwell {
 
-/// The end of one raw run.
+/// The result of one raw run, and the global step before and after it.
 template<class Result>
 struct run_outcome {
   Result result;
@@ -19,15 +19,16 @@ struct run_outcome {
   std::int64_t step_after;
 };
 
-/// Runs fetches, owns the variables and the global step.
+/// A raw session runs fetches, and owns the variables and the global step.
 ///
-/// * `run(requests, args...)` does one step and returns an `outcome_type`: the result, and the global step before and
-///   after, so that no hook needs an extra run. It throws what the step throws and then adds nothing to the step.
-///   `requests` is a tuple of what caller and hooks asked for; a session that computes on demand reads it.
-/// * `global_step()` is where it stands; asked for at any time, by every hook: cheap, and it does not throw.
-/// * `read(outcome, fetch)` is the value of a fetch, by reference where it names memory.
-/// * `variables()` is everything a checkpoint holds, `global_step` included; asked for anew each time, never cached.
-/// * Used by one thread at a time; its address is fixed once a monitored session holds it.
+/// * `run(requests, args...)` does one step and returns an `outcome_type`: the result, and the global step before and after the run, so
+///   that no hook needs an extra run. It throws the exception of the step; the global step is then unchanged. `requests` is a tuple of the
+///   requests of the caller and the hooks; a session that computes on demand reads it.
+/// * `global_step()` returns the current global step. Every hook may call it at any time: it is cheap and does not throw.
+/// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory.
+/// * `variables()` returns everything that a checkpoint holds, including `global_step`. It is called anew each time; the result is never
+///   cached.
+/// * It is used by one thread at a time. Its address is fixed once a monitored session holds it.
 template<class Raw>
 concept raw_session = std::move_constructible<Raw> && requires(Raw& raw, const Raw& constant) {
   typename Raw::result_type;
@@ -36,17 +37,17 @@ concept raw_session = std::move_constructible<Raw> && requires(Raw& raw, const R
   { raw.variables() } -> std::same_as<variable_list>;
 };
 
-/// A value that `Raw` can fetch.
+/// A fetch that `Raw` supports.
 template<class Projection, class Raw>
 concept fetch_of =
     requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) { raw.read(outcome, projection); };
 
-/// True if `run` of `Raw` reads `order.feeds()` itself, which `static constexpr bool reads_feeds = true` declares. A run with
-/// feeds compiles only over a raw session that has this, or `feed(order)`.
+/// True if `run` of `Raw` reads `order.feeds()` itself, declared by `static constexpr bool reads_feeds = true`. A run with feeds compiles
+/// only over a raw session that has this constant, or a function `feed(order)`.
 template<class Raw>
 concept reads_feeds = requires { requires Raw::reads_feeds; };
 
-/// Whether others step the same: then a step of `raw` may wait for them.
+/// Returns true if other sessions may step the same subject. A step of `raw` may then block until they have finished.
 template<class Raw>
 [[nodiscard]] bool is_seated(const Raw& raw) {
   if constexpr (requires { raw.is_seated(); }) {
@@ -56,7 +57,7 @@ template<class Raw>
   }
 }
 
-/// Nobody else steps or restores what `raw` stands on while the value returned is held.
+/// Returns a lock. While it is held, no other session steps or restores the subject of `raw`.
 template<class Raw>
 [[nodiscard]] auto alone_with(Raw& raw) {
   if constexpr (requires { raw.exclusive(); }) {

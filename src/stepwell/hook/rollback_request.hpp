@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook's request to go back to the newest checkpoint.
+// The request of a hook to restore the newest checkpoint.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,9 @@
 
 namespace stepwell {
 
-/// A request to restore the newest checkpoint, made by a hook that found the state bad. The session handles it like a failure that it
-/// recovers from. @see `session_requests::request_rollback`
+/// A request to restore the newest checkpoint, made by a hook that found the state bad. The session handles it like a failure from which it
+/// recovers.
+/// @see `session_requests::request_rollback`
 struct rollback_request {
   /// The reason, for the log and for errors.
   std::string why;

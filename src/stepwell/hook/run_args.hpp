@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `before_run` may return besides a bare fetch pack, and the one form the session works with (contract HOOK-3).
+// The types that `before_run` may return besides a fetch pack, and the common form that the session uses.
+// @see contract HOOK-3
 #pragma once
 
 #include "stepwell/hook/feed.hpp"
@@ -14,12 +15,11 @@
 
 namespace stepwell {
 
-/// Nothing is asked of how the run is done.
+/// Stands for `run_options` in a request without options.
 struct no_run_options {};
 
-/// What a hook wants of one run; each part may be left out:
-/// `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f), .options = run_options{...}}`.
-/// Several feeds: `.feed = feeds(feed(...), feed(...))`.
+/// The request of a hook for one run. Each part may be omitted: `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f),
+/// .options = run_options{...}}`. Several feeds: `.feed = feeds(feed(...), feed(...))`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = no_run_options>
 struct run_args {
   Fetch fetch = {};
@@ -29,7 +29,7 @@ struct run_args {
 
 namespace detail {
 
-/// What a hook asked for in one run.
+/// The request of a hook that requests nothing.
 struct no_request {
   using pack_type = fetch_pack<>;
   static constexpr bool has_options = false;
@@ -39,7 +39,7 @@ struct no_request {
   static constexpr std::tuple<> feeds() noexcept { return {}; }
 };
 
-/// Fetches, always.
+/// A request with fetches in every run.
 template<class Pack>
 struct fetch_request {
   using pack_type = Pack;
@@ -50,7 +50,7 @@ struct fetch_request {
   static constexpr std::tuple<> feeds() noexcept { return {}; }
 };
 
-/// Fetches, sometimes.
+/// A request with fetches in some runs.
 template<class Pack>
 struct maybe_fetch_request {
   using pack_type = Pack;
@@ -61,7 +61,7 @@ struct maybe_fetch_request {
   static constexpr std::tuple<> feeds() noexcept { return {}; }
 };
 
-/// Everything, perhaps.
+/// A request with fetches, feeds and options in some runs or in all.
 template<class Args>
 struct args_request;
 template<class Pack, class Feed, class Options>
@@ -92,7 +92,7 @@ constexpr auto as_request(std::optional<run_args<Parts...>>&& args) {
   return args_request<run_args<Parts...>>{std::move(args)};
 }
 
-/// What `before_run` may return.
+/// A type that `before_run` may return.
 template<class T>
 concept run_request = std::is_void_v<T> || requires(T&& value) { as_request(std::move(value)); };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a hook holds while it is called: the run it watches, and the session it belongs to.
+// The contexts that hooks receive: the observed run, and the session of the hook.
 #pragma once
 
 #include "stepwell/hook/detail/session_control.hpp"
@@ -13,49 +13,49 @@
 
 namespace stepwell {
 
-/// What hooks may know and ask at any point, whatever the model.
+/// Information and requests that are available to hooks at every point, for every type of model.
 class session_requests {
 public:
-  /// The clock of the session.
+  /// Returns the clock of the session.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_->time(); }
-  /// The prefix of the checkpoint that this session was restored from, if it was.
+  /// Returns the prefix of the checkpoint that this session was restored from; empty if it was initialised in another way.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return control_->restored_from(); }
 
-  /// Asks the loop to end after this step.
+  /// Requests the loop to end after this step.
   void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const;
   void request_stop(std::string why) const;
   [[nodiscard]] bool stop_requested() const noexcept { return control_->signals()->stop_requested(); }
 
-  /// Asks the session to hand the state to `work` at the next boundary, once all hooks have run.
+  /// Requests a save: the session passes the state to `work` at the next boundary, after all hooks have run.
   /// @lifetime `work` must live until then; give it to `add_work` too.
   void request_save(boundary_work& work) const { control_->request_save(work); }
-  /// Says that the state is bad: it will not be saved, neither at the boundary nor at `end`.
+  /// Marks the state as bad: it will not be saved, neither at the boundary nor at `end`.
   void reject_state(std::string why) const;
-  /// What was bad is good again.
+  /// Marks the state as good again, after `reject_state`.
   void accept_state() const noexcept { control_->accept_state(); }
 
-  /// Asks to go back to the newest checkpoint, once all hooks of this run have been called: the path of recovery
-  /// (design section 6). What the run did is lost; a session that does not recover throws `aborted_error` to its caller.
+  /// Requests a rollback to the newest checkpoint after all hooks of this run have been called. The session takes the same path as for a
+  /// recovery. The effects of the run are lost. A session without recovery throws `aborted_error` to its caller.
   void request_rollback(rollback_request asked) const;
 
-  /// Has `recorder` collect what the session does from here to the end of the next boundary: the points of hooks, the run,
-  /// copies and writes, and whatever opens a `trace_span` below them; in `before_run` that is this run from here on. One
-  /// recorder at a time: the last who asks. When it is over works are told (`boundary_work::end_trace`).
-  /// Heeded in a session where some hook's `before_run` may return `run_options`; others have no code for it.
+  /// Records the activities of the session in `recorder`, from now to the end of the next boundary: calls of hooks, the run, copies and
+  /// writes, and every `trace_span` opened inside of them. If called in `before_run`, the recording covers this run from now on. There is
+  /// one recorder at a time: the last call wins. At the end, `boundary_work::end_trace` of the works is called. It has an effect only in
+  /// sessions with a hook whose `before_run` may return `run_options`; other sessions contain no code for it.
   void trace_into(std::shared_ptr<trace_recorder> recorder) const noexcept;
-  /// The recorder in force, or null.
+  /// Returns the current recorder, or null.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return control_->trace(); }
 
-  /// The session tells `work` of attention, and drains and flushes it when it closes.
+  /// Registers `work`: the session notifies it of background events, and drains and flushes it at the close.
   void add_work(std::shared_ptr<boundary_work> work) const;
-  /// The same for work that belongs to a thing which several hooks may share, e.g. a writer: `make()` is called once.
+  /// Registers the work of an object that several hooks may share, for example a writer. `make()` is called once for each `thing`.
   template<class Make>
   void add_work_for(const void* thing, Make&& make) const {
     control_->add_work_for(thing, std::forward<Make>(make));
   }
-  /// True for the first hook of this session that claims `thing`, e.g. a writer that several share.
+  /// Returns true for the first hook of this session that claims `thing`, for example a writer shared by several hooks.
   [[nodiscard]] bool claim(const void* thing) const { return control_->claim(thing); }
-  /// For threads in the background: failures, attention, stop.
+  /// Returns the signals of the session, with which background threads report failures, request attention, or request a stop.
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return control_->signals(); }
 
 protected:
@@ -65,23 +65,23 @@ private:
   session_control* control_;
 };
 
-/// The same, and the raw session.
+/// `session_requests` with access to the raw session.
 template<class Raw>
 class session_handle : public session_requests {
 public:
   session_handle(Raw& raw, session_control& control) noexcept : session_requests(control), raw_(&raw) {}
 
-  /// The raw session: runs made on it call no hook.
+  /// Returns the raw session. Runs on it call no hook.
   [[nodiscard]] Raw& raw_session() const noexcept { return *raw_; }
-  /// Steps done so far.
+  /// Returns the number of steps done so far.
   [[nodiscard]] std::int64_t global_step() const noexcept { return raw_->global_step(); }
 
 private:
   Raw* raw_;
 };
 
-/// One run, seen from a hook: given to `before_run`, `after_run` and `on_error`, the same object each time.
-/// Not copyable, so that a hook that takes it by value does not compile.
+/// One run, as seen by a hook. `before_run`, `after_run` and `on_error` receive the same object. It is not copyable, so that a hook that
+/// takes it by value does not compile.
 /// @lifetime Valid during the call.
 template<class Raw>
 class run_context : public session_handle<Raw> {
@@ -91,13 +91,13 @@ public:
   run_context(const run_context&) = delete;
   run_context& operator=(const run_context&) = delete;
 
-  /// In `before_run` the step that the session stands at, in `after_run` the one that this run came to: the same for all hooks,
-  /// whatever one of them, or another session at the same master, steps meanwhile.
+  /// Returns the current global step in `before_run`, and the global step after this run in `after_run`. The value is the same for all
+  /// hooks, even if a hook or another session at the same master makes a step in the meantime.
   [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
-  /// The run is done. For those who drive it.
+  /// Sets the global step after the run. Called by the session, not by hooks.
   void come_to(std::int64_t step) noexcept { global_step_ = step; }
 
-  /// 1 for the first try of this run, one more after each recovery.
+  /// Returns the number of the attempt: 1 for the first attempt of this run, and one more after each recovery.
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
 
 private:

@@ -14,7 +14,7 @@ void take_either(std::optional<bool>& into, const std::optional<bool>& more) {
   if (more) { into = into.value_or(false) || *more; }
 }
 
-/// Zero and below: no time-out, which no other one shortens.
+/// Takes the longer time-out. Zero and negative values mean "no time-out", which is the longest.
 void take_longer(std::optional<std::int64_t>& into, const std::optional<std::int64_t>& more) {
   if (!more) { return; }
   const bool is_endless = *more <= 0 || (into && *into <= 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one run is to be done, asked for by the caller and by hooks (contract RUN-7, D-10).
+// Options of one run, requested by the caller and by hooks.
+// @see contract RUN-7, D-10
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ struct debug_options {
   std::optional<bool> reset_disk_byte_usage = std::nullopt;
 };
 
-/// What is not said is not zero: it gives way to whatever others say, and is left to the raw session if nobody does.
-/// A raw session heeds what it can. A model session heeds the trace level; its model finds the rest in its hooks.
+/// Options of one run. An unset option is not zero: a value from another request is used, or the raw session decides if no request sets it.
+/// A raw session applies the options that it supports. A session over a model applies the trace level; hooks can read the other options
+/// with `run_values::options()`.
 struct run_options {
   std::optional<stepwell::trace_level> trace_level = std::nullopt;
   std::optional<std::int64_t> timeout_in_ms = std::nullopt;
@@ -28,8 +30,8 @@ struct run_options {
   stepwell::debug_options debug_options = {};
 };
 
-/// Adds what `more` says: the greater level, time-out and pool, either of two flags, watches after those there. A time-out
-/// of 0 is none at all, and the greatest.
+/// Merges `more` into `into`: takes the greater trace level, time-out and thread pool, and the logical or of flags, and appends the
+/// watches. A time-out of 0 means no time-out, and counts as the longest.
 void merge(run_options& into, const run_options& more);
 
 }  // namespace stepwell

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that one run is asked for, by its caller and by every hook, put together (contract RUN-4 to RUN-9).
+// The complete request of one run: those of its caller and of every hook, combined.
+// @see contract RUN-4 to RUN-9
 #pragma once
 
 #include "stepwell/base/detail/type_name.hpp"
@@ -17,13 +18,13 @@
 
 namespace stepwell {
 
-/// Chooses every hook of a session for a run.
+/// Selects every hook of a session for a run.
 struct all_hooks {
   template<class Hook>
   static constexpr bool chooses = true;
 };
 
-/// Chooses hooks by type: `session.run_with<only<logging_hook, saver_hook>>(batch)`; `only<>` is none.
+/// Selects hooks by type: `session.run_with<only<logging_hook, saver_hook>>(batch)`. `only<>` selects none.
 template<class... Hooks>
 struct only {
   template<class Hook>
@@ -32,7 +33,9 @@ struct only {
 
 namespace detail {
 
-/// Says that two feed the same (RUN-5). @errors `failed_precondition_error`, always.
+/// Throws the error for a key that is fed twice.
+/// @errors `failed_precondition_error`, always.
+/// @see contract RUN-5
 [[noreturn]] void throw_fed_twice(bool by_user, const std::string& key);
 
 template<class Key>
@@ -56,7 +59,8 @@ template<class One, class Others>
 void check_apart_from(const One* one, const Others& others, bool by_user) {
   std::apply([&](const auto*... other) { (detail::check_apart(one, other, by_user), ...); }, others);
 }
-/// No feed of `all` has the key of a later one.
+/// Checks that no two feeds of `all` have the same key.
+/// @errors `failed_precondition_error` if two have.
 template<std::size_t I = 0, class... Fed>
 void check_apart_among(const std::tuple<const Fed*...>& all) {
   if constexpr (I + 1 < sizeof...(Fed)) {
@@ -78,7 +82,7 @@ struct fetched_by<fetch_pack<Projections...>, Rest...> {
 template<class First, class... Rest>
 struct fetched_by<First, Rest...> : fetched_by<Rest...> {};
 
-/// What the caller of `run` gave besides the arguments of the step: which hooks, fetches, feeds, options, metadata; by
+/// The request of the caller of `run`, without the arguments of the step: selected hooks, fetches, feeds, options, and metadata, by
 /// reference.
 template<class Choice, class... Given>
 struct caller_request {
@@ -87,7 +91,7 @@ struct caller_request {
 
   static constexpr bool has_options = (std::is_same_v<Given, run_options> || ...);
   static constexpr bool has_metadata = (std::is_same_v<Given, run_metadata> || ...);
-  /// The fetches, or void.
+  /// The type of the fetches, or void.
   using pack_type = typename fetched_by<Given...>::type;
 
   constexpr const auto* pack() const noexcept { return std::get<const pack_type*>(given); }
@@ -95,11 +99,11 @@ struct caller_request {
     return std::apply([](const auto*... one) { return std::tuple_cat(feeds_of(one)...); }, given);
   }
   constexpr const run_options* options() const noexcept { return std::get<const run_options*>(given); }
-  /// The place for the metadata of this run.
+  /// Returns the object to which the metadata of this run is written.
   run_metadata& metadata() const noexcept
     requires has_metadata
   {
-    return const_cast<run_metadata&>(*std::get<const run_metadata*>(given));  // given by the caller as a writable one
+    return const_cast<run_metadata&>(*std::get<const run_metadata*>(given));  // the caller passed a non-const object
   }
 
 private:
@@ -114,7 +118,7 @@ private:
 };
 
 inline constinit const run_options unsaid_options{};
-inline constinit const run_metadata no_metadata{};  // of runs of which nothing is observed, in all sessions
+inline constinit const run_metadata no_metadata{};  // empty metadata of untraced runs, shared by all sessions
 
 template<class T>
 inline constexpr bool is_for_caller =
@@ -135,7 +139,7 @@ constexpr auto places_of(std::index_sequence<I...>) {
     return std::index_sequence<places[J]...>{};
   }(std::make_index_sequence<number_of<ForCaller, Args...>>{});
 }
-/// Where among the arguments of `run` those for the caller are, and those for the step.
+/// The indices of the arguments of `run` that belong to the caller's request; below, the indices of those that belong to the step.
 template<class... Args>
 using places_for_caller = decltype(places_of<true, Args...>(std::index_sequence_for<Args...>{}));
 template<class... Args>
@@ -143,8 +147,8 @@ using places_for_step = decltype(places_of<false, Args...>(std::index_sequence_f
 
 }  // namespace detail
 
-/// What a raw session's `run` gets. `feeds()` is a tuple of pointers to `fed`, null where a hook has none to feed this time;
-/// no key is fed twice.
+/// The request that `run` of a raw session receives. `feeds()` returns a tuple of pointers to `fed`; a pointer is null if its hook feeds
+/// nothing in this run. No key is fed twice.
 /// @lifetime Valid during the run.
 template<class Caller, class... Requests>
 class run_request {
@@ -156,7 +160,7 @@ public:
   static constexpr bool has_feeds = (std::tuple_size_v<decltype(std::declval<const Caller&>().feeds())> + ... +
                                      std::tuple_size_v<decltype(std::declval<const Requests&>().feeds())>) > 0;
 
-  /// @errors `failed_precondition_error` when one key is fed twice.
+  /// @errors `failed_precondition_error` if one key is fed twice.
   constexpr run_request(const Caller& caller, hook_requests&& hooks) : caller_(caller), hooks_(std::move(hooks)) {
     if constexpr (has_feeds) { check_feeds(); }
     if constexpr (has_options) { merge_options(); }
@@ -164,7 +168,8 @@ public:
 
   [[nodiscard]] constexpr const hook_requests& hooks() const noexcept { return hooks_; }
   [[nodiscard]] constexpr auto feeds() const { return std::tuple_cat(feeds_of_hooks(), caller_.feeds()); }
-  /// The caller's and the hooks', merged (RUN-7); nothing said where nobody gave any.
+  /// Returns the options of the caller and the hooks, merged. All are unset if none were given.
+  /// @see contract RUN-7
   [[nodiscard]] constexpr const run_options& options() const noexcept {
     if constexpr (has_options) {
       return options_;
@@ -172,8 +177,9 @@ public:
       return detail::unsaid_options;
     }
   }
-  /// One for all who watch this run (RUN-8): the caller's, where there is one. A raw session may write to it where
-  /// `has_metadata`; else it is a constant that all sessions share.
+  /// Returns the metadata of this run, one object for all observers: the caller's object, if the caller passed one. A raw session may write
+  /// to it if `has_metadata` is true. Otherwise it is a constant that all sessions share.
+  /// @see contract RUN-8
   [[nodiscard]] constexpr std::conditional_t<has_metadata, run_metadata, const run_metadata>& metadata() const noexcept {
     if constexpr (Caller::has_metadata) {
       return caller_.metadata();
@@ -198,7 +204,7 @@ private:
     detail::check_apart_among(of_caller);
   }
   void merge_options() {
-    if constexpr (Caller::has_options) { options_ = *caller_.options(); }  // a copy: the caller's stays as it is (D-10)
+    if constexpr (Caller::has_options) { options_ = *caller_.options(); }  // a copy: the caller's options stay unchanged; contract D-10
     std::apply([this](const auto&... request) { (this->merge_of(request), ...); }, hooks_);
   }
   template<class Request>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other threads may tell a session between two steps: stop, and what failed in the background.
+// Signals from other threads to a session, processed between two steps: stop requests and background failures.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -18,8 +18,8 @@
 
 namespace stepwell {
 
-/// One word that the loop looks at once a step, and what stands behind it.
-/// @threads All functions may be called from any thread. Shared, since writers may outlive the session.
+/// Flags that the loop checks once for each step, and the data that belongs to them.
+/// @threads All functions may be called on any thread. Shared, because writers may outlive the session.
 class session_signals {
 public:
   session_signals();
@@ -27,57 +27,59 @@ public:
   session_signals& operator=(const session_signals&) = delete;
   ~session_signals();
 
-  /// Asks the loop to end. The first cause is kept, but for an error, which replaces any other.
+  /// Requests the loop to end. The first reason is kept, except that an error replaces a reason that is not an error.
   void request_stop(stop_reason why);
-  /// The same by a hook: no run may come after it (RUN-1). A stop from elsewhere may come between the caller's look at
-  /// `should_stop` and its run, and must not turn that run into an error.
+  /// Requests the loop to end, on behalf of a hook. No run may follow. A stop from elsewhere does not reject runs: it may come between the
+  /// caller's check of `should_stop` and its run, and must not turn that run into an error.
+  /// @see contract RUN-1
   void request_stop_by_hook(stop_reason why);
-  /// Somebody outside wants the process to end: a stop, and the next boundary saves. `now` is by the session's clock.
+  /// Requests a stop and a save at the next boundary, because the process has to end. `now` is a time on the session's clock.
   void end_process(std::string why, clock::time_point now);
-  /// Since when, if so.
+  /// Returns the time of the first call of `end_process`; empty before it.
   [[nodiscard]] std::optional<clock::time_point> process_ends() const;
-  /// Whether the state is to be saved because the process ends; says so once.
+  /// Returns true if the state should be saved because the process ends. Returns true only once for each call of `end_process`.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
-  /// What is done about the state then becomes part of the reason.
+  /// Appends `plan`, the decision about the state, to the reason of the stop. Has an effect only if a signal requested the stop.
   void note_plan(std::string_view plan);
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
-  /// For waits elsewhere: a stop of the session ends them.
+  /// Returns a token for other blocking calls: a stop of the session ends them.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stopped_for_others_.get_token(); }
-  /// Waits for a stop, at most until `when`; whether there was one, or nobody waits for what this thread does any more.
+  /// Blocks until a stop is requested or the session is interrupted, at most until `when`. Returns true unless the time has expired.
   bool wait_for_stop(clock& time, clock::time_point when);
 
-  /// Nobody waits any more for the session to be made ready: whoever makes it gives up where it would wait for others, with
-  /// `cancelled_error`. Not a stop: it may be made ready later, once `clear_interruption` was called.
+  /// Cancels the creation of the session: code that creates it throws `cancelled_error` where it would otherwise wait. This is not a stop:
+  /// creation may be repeated after `clear_interruption`.
   void interrupt();
   void clear_interruption();
   [[nodiscard]] bool interrupted() const noexcept { return (bits_.load(std::memory_order_acquire) & interrupt_bit) != 0; }
-  /// For waits elsewhere: the next interruption ends them.
+  /// Returns a token for other blocking calls: the next interruption ends them.
   [[nodiscard]] std::stop_token interruption_token() const;
 
-  /// The session has to be made anew before its next run: a thread of it failed in a way that may pass (contract WRAP-4).
+  /// Requests a recovery before the next run, because one of the session's threads had a transient failure.
+  /// @see contract WRAP-4
   void ask_to_recover() noexcept { bits_.fetch_or(recover_bit, std::memory_order_release); }
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
-  /// Whether a run may begin just like that: no hook asked to stop, nothing is to be recovered.
+  /// Returns true if a run may begin at once, that is, unless a hook has requested a stop or a recovery is pending.
   [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
-  /// Why a stop was asked for, else the failure under which the session stands.
+  /// Returns the reason of the stop, or else the failure reported by `note_failure`.
   [[nodiscard]] stop_reason why() const;
-  /// What ended the loop, unless somebody goes on after it: then it is forgotten again.
+  /// Stores the failure that ended the loop. `forget_failure` clears it if the session continues.
   void note_failure(stop_reason why);
   void forget_failure() noexcept;
 
-  /// Wakes the session at its next boundary: something in the background wants to be heard.
+  /// Requests that the session processes background events at its next boundary.
   void call_attention() noexcept { bits_.fetch_or(attention_bit, std::memory_order_release); }
   [[nodiscard]] bool attention() const noexcept { return (bits_.load(std::memory_order_relaxed) & attention_bit) != 0; }
   void clear_attention() noexcept { bits_.fetch_and(~attention_bit, std::memory_order_acq_rel); }
 
-  /// There is a checkpoint to restore from.
+  /// Records that there is a checkpoint to restore from.
   void note_checkpoint() noexcept { bits_.fetch_or(checkpoint_bit, std::memory_order_release); }
   [[nodiscard]] bool has_checkpoint() const noexcept { return (bits_.load(std::memory_order_acquire) & checkpoint_bit) != 0; }
 
-  /// Hands over a failure of background work; it is thrown at the next boundary.
+  /// Reports a failure of background work. It is thrown at the next boundary.
   void report_failure(std::exception_ptr failure);
   [[nodiscard]] std::vector<std::exception_ptr> take_failures();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks whose state matters over a restart: saved with the model, below `stepwell/hook/NAME/`.
+// Hooks with state that survives a restart. The state is saved with the model, below `stepwell/hook/NAME/`.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -15,22 +15,22 @@
 
 namespace stepwell {
 
-/// A hook that lists variables, under a name. The name is `state_name()` of the object, else `state_name` of the type;
-/// two hooks with one name in a session are an error at construction.
-/// State that a checkpoint lacks stays as it is, with a warning.
+/// A hook that lists variables, and has a name for them. The name is `state_name()` of the object, else `state_name` of the type. If a
+/// checkpoint lacks the state, the state stays as it is, and a warning is logged.
+/// @errors The construction of a session throws if two of its hooks have the same name.
 template<class Hook>
 concept stateful_hook = requires(Hook& hook) {
   { hook.variables() } -> std::same_as<variable_list>;
 } && (requires(Hook& hook) { { hook.state_name() } -> std::convertible_to<std::string_view>; } ||
       requires { { Hook::state_name } -> std::convertible_to<std::string_view>; });
 
-/// Whether what lists variables also says under which name: without one they would be lost in silence.
+/// True unless a hook lists variables without a name for them. Such variables would silently not be saved.
 template<class Hook>
 concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
   { hook.variables() } -> std::same_as<variable_list>;
 };
 
-/// The name under which `hook` keeps its state.
+/// Returns the name under which the state of `hook` is saved.
 template<stateful_hook Hook>
 [[nodiscard]] std::string state_name_of(Hook& hook) {
   if constexpr (requires {
@@ -42,14 +42,14 @@ template<stateful_hook Hook>
   }
 }
 
-/// Everything below this prefix is ours, not the model's.
+/// The prefix of the library's own variables. The model must not use it.
 inline constexpr std::string_view reserved_prefix = "stepwell/";
 inline constexpr std::string_view hook_state_prefix = "stepwell/hook/";
 inline constexpr std::string_view source_state_prefix = "stepwell/source/";
-/// In what a session saves. `stepwell/saver/version` is another matter: by that a saver, with or without a session, knows the
-/// files it may delete.
+/// The name of the layout version that a session saves. It is unrelated to `stepwell/saver/version`, by which a saver, with or without a
+/// session, recognises the files that it may delete.
 inline constexpr std::string_view version_name = "stepwell/version";
-/// The layout of what is ours in a checkpoint. A later one is refused, an earlier one understood.
+/// The layout version of the library's own variables in a checkpoint. Later versions are rejected, earlier versions are supported.
 inline constexpr std::int64_t state_version = 1;
 inline constexpr std::string_view global_step_name = "global_step";
 
@@ -61,8 +61,9 @@ public:
   hook_states(const hook_states&) = delete;
   hook_states& operator=(const hook_states&) = delete;
 
-  /// Nothing of a hook without state. One that stands for others has an `add_state_to(hook_states&)` and adds those.
-  /// @errors `invalid_argument_error` when two hooks share a name.
+  /// Adds the variables of `hook` if the hook is stateful. A hook that holds other hooks has a function `add_state_to(hook_states&)`, which
+  /// adds their variables.
+  /// @errors `invalid_argument_error` if two hooks share a name.
   template<class Hook>
   void add(Hook& hook) {
     if constexpr (requires { hook.add_state_to(*this); }) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a loop ends.
+// Reasons why a loop ends.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace stepwell {
 
-/// Who or what ended the loop.
+/// The kind of reason why the loop ended.
 enum class stop_cause {
-  none,         ///< It has not ended.
-  requested,    ///< Somebody called `request_stop`; the text says who.
-  last_step,    ///< The last step wanted is done.
+  none,         ///< The loop has not ended.
+  requested,    ///< `request_stop` was called; the text names the caller.
+  last_step,    ///< The last requested step is done.
   end_of_data,  ///< The source has no more batches.
   nan,          ///< A watched value is not finite.
-  signal,       ///< The process was asked to end.
-  deadline,     ///< The time is up.
-  error,        ///< A failure; it was or will be thrown.
+  signal,       ///< A signal requested the process to end.
+  deadline,     ///< The time limit has expired.
+  error,        ///< A failure, which was or will be thrown.
   closed,       ///< The session was closed.
 };
 
@@ -37,7 +37,7 @@ enum class stop_cause {
   return "none";
 }
 
-/// The cause, and one sentence about it.
+/// The cause of a stop, and one sentence that describes it.
 struct stop_reason {
   stop_cause cause = stop_cause::none;
   std::string text = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves a checkpoint at the start of a fresh run, at every due boundary, and at the end (contract HOOK-CKPT, D-5).
+// A hook that saves a checkpoint at the start of a fresh run, at every due boundary, and at the end.
+// @see contract HOOK-CKPT, D-5
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -20,36 +21,36 @@
 
 namespace stepwell {
 
-/// `checkpoint_dir` and exactly one of the periods; the rest has defaults.
+/// Options of `checkpoint_saver_hook`. `checkpoint_dir` and exactly one of the periods are required.
 struct checkpoint_saver_options {
   std::string checkpoint_dir = {};
   setting<seconds_value> save_secs = {};
   setting<std::int64_t> save_steps = {};
   saver_options saver = {};
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};
-  /// Where CHECKPOINT notes go in event files; empty: `checkpoint_dir`.
+  /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.
   std::string summary_dir = {};
   summary::writer_options events = {};
 };
 
-/// Copies the state at a due boundary and lets a task write it; the step does not wait for a disk unless the saver's
-/// `when_busy` policy says so. A failed write comes out at the next boundary, as the saver's `on_error` policy says.
-/// @cost In steps mode one comparison a run; in seconds mode also one relaxed load. No clock is read.
+/// Copies the state at a due boundary and writes it in a background task. The step does not block on a disk, unless the `when_busy` policy
+/// of the saver requires it. A failed write is reported at the next boundary, according to the saver's `on_error` policy.
+/// @cost In steps mode one comparison for each run; in seconds mode also one relaxed load. No clock is read.
 class checkpoint_saver_hook {
 public:
   static constexpr auto phase = hook_phase::persist;
 
-  /// Takes the directory's lock.
-  /// @errors `failed_precondition_error` naming who holds the directory; `invalid_argument_error` unless one period is
-  ///         above zero; failures of the file system.
+  /// Locks the directory.
+  /// @errors `failed_precondition_error` that names the owner of the directory if it is locked; `invalid_argument_error` unless exactly one
+  ///   period is above zero, if `checkpoint_dir` is empty, or if the saver options are invalid; failures of the file system.
   explicit checkpoint_saver_hook(const checkpoint_saver_options& options);
 
-  /// The same, but the directory is taken when the session begins, or with the first call of `saver()`. Makes no call to a file
-  /// system: for awaited sessions, which begin on a thread that may block.
-  /// @errors `invalid_argument_error` as above, and for saver options that make no sense.
+  /// Returns a hook that locks the directory when the session begins, or at the first call of `saver()`. Makes no call to a file system.
+  /// For asynchronous sessions, which begin on a thread that may block.
+  /// @errors `invalid_argument_error`, as for the constructor.
   [[nodiscard]] static checkpoint_saver_hook deferred(const checkpoint_saver_options& options);
 
-  /// A hook that saves nothing, for sessions that may or may not save.
+  /// Returns a hook that saves nothing, for sessions in which saving is optional.
   [[nodiscard]] static checkpoint_saver_hook off() { return checkpoint_saver_hook(); }
   [[nodiscard]] bool is_on() const noexcept { return work_ != nullptr; }
 
@@ -65,7 +66,7 @@ public:
     session.add_work(work_);
     stepwell::watch_writer(session, work_->events());
     const auto& origin = session.restored_from();
-    if (origin && work_->holds(*origin)) { return work_->note_saved(session.global_step()); }  // there already (D-5)
+    if (origin && work_->holds(*origin)) { return work_->note_saved(session.global_step()); }  // saved already; contract D-5
     work_->note_first(session.global_step());
     session.request_save(*work_);
   }
@@ -77,7 +78,7 @@ public:
     }
   }
 
-  /// Asks for a save of the present state at the coming boundary, unless it is saved; false when off.
+  /// Requests a save of the current state at the next boundary, unless it is saved already. Returns false if the hook is off.
   bool save_now(auto& session) {
     if (!work_) { return false; }
     if (work_->last_saved_step() == session.global_step()) { return true; }
@@ -92,10 +93,11 @@ public:
     if (work_->last_saved_step() != session.global_step()) { session.request_save(*work_); }
   }
 
-  /// The saver: for pinning, metrics, what is saved so far. @pre `is_on()`.
+  /// Returns the saver, for pinning, metrics, and the list of checkpoints.
+  /// @pre `is_on()`.
   [[nodiscard]] stepwell::saver& saver() { return work_->saver(); }
 
-  /// What the session does for it; null when off.
+  /// Returns the work that the session does for this hook. Null if the hook is off.
   [[nodiscard]] const std::shared_ptr<checkpoint_work>& work() const noexcept { return work_; }
 
 private:

@@ -57,7 +57,7 @@ void early_stopping::take(double value, std::int64_t step) {
   }
 }
 
-/// In per cent; infinite where the lowest was zero, NaN where nothing can be said.
+/// Returns the generalization loss in per cent. Infinite if the lowest value is zero, NaN if the last value is NaN.
 double early_stopping::loss_now() const noexcept {
   if (best_step_ < 0 || last_ == lowest_) { return 0; }
   return 100 * (last_ / lowest_ - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends training that does not get better any more.
+// A hook that ends training when a value no longer improves.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -31,17 +31,17 @@ template<class Value>
 }
 }  // namespace detail
 
-/// Watches a number, mostly one measured on data that is not trained on, and asks to stop once it has not become better
-/// for `patience` values, or has become much worse again: `early_stopping_hook{&result::loss, {.patience = 5}}`.
-/// A `std::optional` number counts only in the runs that have one. NaN is no improvement.
-/// The count goes on over restarts. A run that was stopped and is resumed with the same options stops at once.
-/// @errors `invalid_argument_error` out of the run when generalization loss is asked for and the number is negative.
+/// Watches a number, usually measured on data that is not used for training. Requests a stop if the number has not improved for `patience`
+/// values, or has become much worse again: `early_stopping_hook{&result::loss, {.patience = 5}}`. A `std::optional` number counts only in
+/// the runs in which it has a value. NaN does not count as an improvement. The state is kept across restarts. A run that was stopped and is
+/// resumed with the same options stops at once.
+/// @errors `invalid_argument_error`, thrown by the run, if generalization loss is used and the number is negative.
 template<class Projection>
 class early_stopping_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
 
-  /// @errors `invalid_argument_error` for options that make no sense.
+  /// @errors `invalid_argument_error` for invalid options.
   explicit early_stopping_hook(Projection watched, early_stopping_options options)
       : early_stopping_hook(tagged<Projection>{"the value watched", std::move(watched)}, std::move(options)) {}
   explicit early_stopping_hook(tagged<Projection> watched, early_stopping_options options)
@@ -67,10 +67,10 @@ public:
     if (auto why = judge_.verdict()) [[unlikely]] { context.request_stop({stop_cause::requested, std::move(*why)}); }
   }
 
-  /// The best value so far and the step after which it was seen; nothing before the first.
+  /// Return the best value so far, and the step after which it was seen. Empty before the first value.
   [[nodiscard]] std::optional<double> best() const noexcept { return judge_.best(); }
   [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return judge_.best_step(); }
-  /// Values seen since the best one.
+  /// Returns the number of values since the best one.
   [[nodiscard]] std::int64_t waited() const noexcept { return judge_.waited(); }
 
   [[nodiscard]] variable_list variables() { return judge_.variables(); }

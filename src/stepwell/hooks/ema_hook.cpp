@@ -22,7 +22,7 @@ bool is_wanted(const variable_ref& variable, const ema_options& options) {
   return can_be && (!options.only || options.only(variable.name()));
 }
 
-/// The elements of `variable`; of one that lies on a device a copy, in `copy`.
+/// Returns the elements of `variable`. The elements of a variable on a device are copied to `copy` first.
 template<class T>
 std::span<const T> elements(const variable_ref& variable, std::vector<std::byte>& copy) {
   auto bytes = variable.bytes();
@@ -55,7 +55,7 @@ void ema_hook::begin() {
   decays_multiplied_ = 1;
 }
 
-/// Without a past, the average is what the model is: as made, or restored from a checkpoint without averages.
+/// Sets the averages to the model's current values, unless there have been updates, for example restored ones.
 void ema_hook::start() {
   if (updates_ > 0) { return; }
   decays_multiplied_ = 1;
@@ -67,8 +67,8 @@ void ema_hook::update() {
   const auto n = static_cast<double>(updates_);
   const double decay = options_.num_updates ? std::min(options_.decay, (1 + n) / (10 + n)) : options_.decay;
   decays_multiplied_ *= decay;
-  // Of an average that started from zero, the share of the start is the product of all decays: dividing by what is left
-  // at every update comes to this weight.
+  // The start value zero has a share in the average, which is the product of all decays. Dividing by the remaining share at every update
+  // results in this weight.
   const double weight = options_.zero_debias ? (1 - decay) / (1 - decays_multiplied_) : 1 - decay;
   const auto variables = live();
   std::vector<std::byte> copy;
@@ -83,7 +83,7 @@ void ema_hook::update() {
   ++updates_;
 }
 
-/// The last checkpoint holds what was trained.
+/// Swaps out, so that the last checkpoint contains the trained values.
 void ema_hook::leave() {
   if (!is_swapped_in_) { return; }
   log_warning("ema_hook: the averages were still swapped in when the session closed; the model has its own values again");
@@ -132,7 +132,7 @@ void ema_hook::copy_into(const variable_list& other) const {
   for (std::size_t i = 0; i < averages_.size(); ++i) { targets[i]->copy_from(averages_[i].value.bytes()); }
 }
 
-/// The model's variables that are averaged, as they are now, in the order of the averages.
+/// Returns the current variables of the model that are averaged, in the order of the averages.
 variable_list ema_hook::live() const {
   auto variables = model_();
   std::erase_if(variables, [&](const auto& variable) { return !is_wanted(variable, options_); });

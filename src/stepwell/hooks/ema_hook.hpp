@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps an exponential moving average of the model's variables (TensorFlow's ExponentialMovingAverage).
+// A hook that keeps an exponential moving average of the model's variables (TensorFlow's ExponentialMovingAverage).
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -18,33 +18,33 @@
 
 namespace stepwell {
 
-/// Everything has a default.
+/// Options of `ema_hook`. Every option has a default.
 struct ema_options {
-  /// Of the average's past in each update; from 0 up to but without 1.
+  /// The weight of the previous average in each update, at least 0 and below 1.
   double decay = 0.999;
-  /// Forgets faster at first: the decay of update n, counted from 0, is at most (1 + n) / (10 + n).
+  /// If true, the previous average has less weight in early updates: the decay of update n, counted from 0, is at most (1 + n) / (10 + n).
   bool num_updates = false;
-  /// Starts from nothing instead of from the initial values, and corrects for it: the first update is the average then.
+  /// If true, the initial values are ignored and the bias is corrected: after the first update the average equals the variables.
   bool zero_debias = false;
-  /// Which variables, by name; null: all of floats or doubles, and no other can be.
+  /// Selects variables by name. Null: all. Only variables of floats or doubles are averaged in both cases.
   std::function<bool(std::string_view)> only = nullptr;
-  /// What its state is called in checkpoints; two in one session must be named apart.
+  /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
   std::string name = "ema";
 };
 
-/// After each run moves the averages towards the model's variables; they are part of the checkpoint, as
-/// `stepwell/hook/NAME/average/VARIABLE`. `ema_hook{model, {.decay = 0.9999}}`.
+/// Moves the averages towards the model's variables after each run. The averages are part of the checkpoint, as
+/// `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{model, {.decay = 0.9999}}`.
 ///
-/// For evaluation `swap_in()` puts the averages into the model and `swap_out()` takes them out again. In between no run is
-/// made and nothing is saved or restored: these fail. A session that is closed swaps out first.
-/// @lifetime The model must outlive it.
-/// @threads  That of the session.
-/// @cost     Memory for the averages; in each run one pass over them and the variables, and the model's `variables()`.
+/// For evaluation, `swap_in()` exchanges the model's values with the averages, and `swap_out()` exchanges them back. In between, runs,
+/// saves, restores and new sessions fail. A session that is closed swaps out first.
+/// @lifetime The model must outlive the hook.
+/// @threads  The session's thread.
+/// @cost     Memory for the averages; in each run one pass over them and the variables, and one call of the model's `variables()`.
 class ema_hook {
 public:
   static constexpr auto phase = hook_phase::average;
 
-  /// @errors `invalid_argument_error` for a decay out of range, or where there is nothing to average.
+  /// @errors `invalid_argument_error` if the decay is out of range, the name is empty, or there is no variable to average.
   template<class Model>
     requires requires(Model& model) {
       { model.variables() } -> std::same_as<variable_list>;
@@ -60,25 +60,29 @@ public:
   void after_run(auto& /*context*/, const auto&) { update(); }
   void end(auto& /*session*/) { leave(); }
 
-  /// Exchanges the model's values and the averages. @errors `failed_precondition_error` when that is done already, or a
-  /// variable was resized.
+  /// Exchanges the model's values with the averages.
+  /// @errors `failed_precondition_error` if they are swapped in already, or if the model's variables have changed in name, number, type or
+  ///   shape.
   void swap_in();
-  /// The model's own values again. @errors As `swap_in`.
+  /// Exchanges the values back, after `swap_in`.
+  /// @errors `failed_precondition_error` if the averages are not swapped in, or if the model's variables have changed.
   void swap_out();
   [[nodiscard]] bool is_swapped_in() const noexcept { return is_swapped_in_; }
 
-  /// Copies the averages into another model's variables of these names, all of which it must have; others stay.
-  /// @errors `invalid_argument_error` naming a variable that is missing, or of another type or shape; nothing is copied
-  ///         then. `failed_precondition_error` while swapped in.
+  /// Copies the averages into the variables of another model that have the same names. It must have all of them; its other variables keep
+  /// their values.
+  /// @errors `invalid_argument_error` that names a variable which is missing, or has another type or shape; nothing is copied in this case.
+  ///   `failed_precondition_error` while swapped in.
   template<class Model>
   void copy_to(Model& other) const {
     copy_into(other.variables());
   }
 
-  /// Updates made so far, those of earlier runs included.
+  /// Returns the number of updates, including those of earlier runs.
   [[nodiscard]] std::int64_t updates() const noexcept { return updates_; }
 
-  /// @errors `failed_precondition_error` while swapped in: then neither the model nor this is what belongs into a checkpoint.
+  /// Returns the state of the hook.
+  /// @errors `failed_precondition_error` while swapped in: a checkpoint would contain wrong values of the model and of the averages.
   [[nodiscard]] variable_list variables();
   [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
 
@@ -102,12 +106,12 @@ private:
   ema_options options_;
   std::vector<averaged> averages_;  // in the order of the model's list
   std::int64_t updates_ = 0;
-  double decays_multiplied_ = 1;  // all decays so far
+  double decays_multiplied_ = 1;  // product of all decays so far
   bool is_swapped_in_ = false;
 };
 
-/// Where an `ema_hook` with these options keeps the averages of `variables`: for `restore_options::names`, to restore or
-/// evaluate a model with averages in the place of its values.
+/// Returns the names under which an `ema_hook` with these options saves the averages of `variables`. Use them as `restore_options::names`
+/// to restore or evaluate a model with averages instead of its own values.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> ema_names(const variable_list& variables, const ema_options& options = {});
 
 }  // namespace stepwell

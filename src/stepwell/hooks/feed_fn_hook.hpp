@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feeds every run with what a function says (contract HOOK-FEED).
+// A hook that feeds every run with the values that a function returns.
+// @see contract HOOK-FEED
 #pragma once
 
 #include "stepwell/hook/run_args.hpp"
@@ -11,8 +12,10 @@
 
 namespace stepwell {
 
-/// `feed_fn_hook([&] { return feed(&model::rate, schedule()); })`; several with `feeds(...)`. Called before every run.
-/// @errors `failed_precondition_error` out of the run when somebody else feeds the same (RUN-5).
+/// Calls a function before every run and feeds the values that it returns: `feed_fn_hook([&] { return feed(&model::rate, schedule()); })`,
+/// or several with `feeds(...)`.
+/// @errors `failed_precondition_error`, thrown by the run, if the same key is fed by the caller or by another hook.
+/// @see contract RUN-5
 template<std::invocable Function>
 class feed_fn_hook {
 public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Computes something of the model at the end (contract HOOK-FINAL, D-19).
+// A hook that computes values from the model at the end of a session.
+// @see contract HOOK-FINAL, D-19
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -70,19 +71,20 @@ template<class Op>
   requires requires { &Op::operator(); }
 struct final_value<Op> : called_value<decltype(&Op::operator())> {};
 
-/// A copy of what the op names or returns.
+/// The type of a copy of the member that the op names, or of the value that it returns.
 template<class Op>
 using final_value_of = std::remove_cvref_t<typename final_value<Op>::type>;
 
-/// Says what is wrong with final ops that ask for data.
+/// Logs a warning that final ops must not read input data.
 void warn_final_ops_read_input();
 
 }  // namespace detail
 
-/// Calls each op with the model at a clean close and keeps what they return: members and callables on the model,
+/// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
 /// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`.
-/// @errors What an op throws comes out of `close`; an `out_of_range_error` or `stop_iteration` too, with a warning, and it is
-///         no end of data there (HOOK-FINAL-2).
+/// @errors `close` throws the exception of an op. For `out_of_range_error` or `stop_iteration` a warning is logged first; they do not mean
+///   the end of the data there.
+/// @see contract HOOK-FINAL-2
 template<class... Ops>
 class final_ops_hook {
 public:
@@ -94,12 +96,12 @@ public:
 
   void end(auto& session) {
     if constexpr (sizeof...(Ops) > 0) {
-      [[maybe_unused]] const auto alone = stepwell::alone_with(session.raw_session());  // others may step the model, still
+      [[maybe_unused]] const auto alone = stepwell::alone_with(session.raw_session());  // other sessions may still step the model
       compute(session.raw_session().model());
     }
   }
 
-  /// Nothing before `end`, after an `end` that threw, and without ops.
+  /// Returns the results. Empty before `end`, if `end` threw, and if there are no ops.
   [[nodiscard]] const std::optional<values_type>& final_ops_values() const noexcept { return values_; }
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts late: waits until others have brought the global step so far (contract HOOK-WAIT).
+// A hook that delays the first run until other sessions have increased the global step to a given value.
+// @see contract HOOK-WAIT
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -13,15 +14,16 @@
 
 namespace stepwell {
 
+/// Options of `global_step_waiter_hook`.
 struct global_step_waiter_options {
-  std::int64_t wait_until_step = 0;                           ///< Zero and below: no wait.
-  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< Not said: for as long as it takes.
+  std::int64_t wait_until_step = 0;                           ///< Zero or negative: no wait.
+  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< Empty: no limit.
 };
 
-/// Blocks the first run until the global step has come to `wait_until_step`; it is looked at every half second of the
-/// session's clock. Between two `begin`s it waits once, also over a recovery. A stop ends the wait: at once where it is the
-/// coordinator's, else with the next look; the run that waited is made, as after any stop asked for before a run.
-/// @errors `deadline_exceeded_error` out of the run after `max_wait_secs`; the next run waits again.
+/// Blocks the first run until the global step has reached `wait_until_step`. The step is checked every half second of the session's clock.
+/// After each `begin` the hook waits only once, even if the session recovers. A stop ends the wait: at once if the coordinator was stopped,
+/// otherwise at the next check. The delayed run is then executed, as after every stop that is requested before a run.
+/// @errors `deadline_exceeded_error`, thrown by the run, after `max_wait_secs`. The next run waits again.
 class global_step_waiter_hook {
 public:
   explicit global_step_waiter_hook(global_step_waiter_options options) : options_(options) {}
@@ -33,7 +35,8 @@ public:
   void before_run(auto& context) {
     if (is_over_) [[likely]] { return; }
     wait(
-        *context.time(), [&] { return std::int64_t{context.raw_session().global_step()}; },  // others step it
+        *context.time(), [&] { return std::int64_t{context.raw_session().global_step()}; },  // not the context's step: other sessions
+                                                                                             // increase it
         [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;
   }
@@ -42,7 +45,7 @@ private:
   void wait(clock& time, const std::function<std::int64_t()>& current_step, const std::function<bool()>& should_stop) const;
 
   global_step_waiter_options options_;
-  coordinator* threads_ = nullptr;  // of the session that exists now
+  coordinator* threads_ = nullptr;  // of the current session
   bool is_over_ = false;
 };
 

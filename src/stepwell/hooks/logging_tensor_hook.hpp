@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logs values every so many runs or seconds, and at the end (contract HOOK-LOG, D-19).
+// A hook that logs values at a period of runs or seconds, and at the end.
+// @see contract HOOK-LOG, D-19
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -22,18 +23,19 @@
 
 namespace stepwell {
 
-/// Exactly one of the periods, or `at_end`, or both of these.
+/// Options of `logging_tensor_hook`. Either exactly one of the periods, or `at_end`, or both a period and `at_end`.
 struct logging_tensor_options {
   std::optional<std::int64_t> every_n_iter = std::nullopt;  ///< Runs of this session, not global steps; above zero.
   std::optional<seconds_value> every_n_secs = std::nullopt;
-  /// At a clean close the values of the last run, also if that run has just logged them. Nothing is run again (D-19).
+  /// Log the values of the last run at a clean close, even if that run has logged them already. The model is not run again.
+  /// @see contract D-19
   bool at_end = false;
-  /// Makes the whole line, without the time, out of values by their tag.
+  /// Returns the complete line, without the time, for values given by their tags.
   std::function<std::string(const std::map<std::string, logged_value>&)> formatter = nullptr;
 };
 
-/// Fetches to be logged in the order of their tags, as TensorFlow does with a map; without one they are logged as given.
-/// `tag_map{tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`.
+/// Fetches that are logged in the order of their tags, as TensorFlow does with a map. Without a `tag_map`, fetches are logged in the given
+/// order. `tag_map{tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`.
 template<class... Projections>
 struct tag_map {
   explicit tag_map(tagged<Projections>... given) : entries(std::move(given)...) {}
@@ -61,15 +63,15 @@ tagged<Projection> with_tag(Projection given, std::size_t position) {
 }
 }  // namespace detail
 
-/// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: the first run, then as the cadence says. The time is
-/// that since the line before. A fetch without a tag is called "value_0" by its place.
-/// @cost Values are fetched only in the runs that log. With `at_end` each run keeps what a line would show of them.
+/// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: in the first run, and then at the given period. The time is the time since
+/// the previous line. A fetch without a tag is named by its position, such as "value_0".
+/// @cost Values are fetched only in the runs that log. With `at_end`, every run fetches them and stores the part that a line shows.
 template<class... Projections>
 class logging_tensor_hook {
   static_assert(sizeof...(Projections) > 0, "stepwell: logging_tensor_hook has nothing to log; give it a fetch");
 
 public:
-  /// @errors `invalid_argument_error` as the options say; for a `tag_map` also when two tags are the same.
+  /// @errors `invalid_argument_error` for invalid options, and if two tags of a `tag_map` are equal.
   template<class... Given>
     requires(std::is_same_v<typename detail::projection_of<Given>::type, Projections> && ...)
   explicit logging_tensor_hook(logging_tensor_options options, Given... given)
@@ -77,7 +79,7 @@ public:
   explicit logging_tensor_hook(logging_tensor_options options, tag_map<Projections...> wanted)
       : logging_tensor_hook(std::move(options), std::move(wanted), std::index_sequence_for<Projections...>{}) {}
 
-  /// Starts afresh: the next run is the first.
+  /// Resets the hook: the next run is the first.
   void begin() {
     runs_ = 0;
     timer_ = {};
@@ -130,7 +132,7 @@ private:
   second_or_step_timer timer_;
   std::int64_t runs_ = 0;
   bool is_due_ = false;
-  std::optional<std::array<kept_value, sizeof...(Projections)>> kept_;  // of the last run that fetched
+  std::optional<std::array<kept_value, sizeof...(Projections)>> kept_;  // values of the last run that fetched
 };
 
 template<class... Given>

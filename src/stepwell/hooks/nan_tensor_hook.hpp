@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends training when a watched value is no number any more (contract HOOK-NAN, with D-7).
+// A hook that ends training when a watched value is NaN or infinite.
+// @see contract HOOK-NAN, D-7
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -19,14 +20,15 @@
 
 namespace stepwell {
 
+/// Options of `nan_tensor_hook`.
 struct nan_tensor_options {
-  bool fail_on_nan_loss = true;  ///< Throw; else ask to stop, with a warning.
-  bool nan_only = false;         ///< Let infinity pass, as TensorFlow does.
+  bool fail_on_nan_loss = true;  ///< True: throw. False: request a stop, with a warning.
+  bool nan_only = false;         ///< Accept infinite values, as TensorFlow does.
 };
 
 namespace detail {
 
-/// True when a number, or any element of a tensor, is NaN (or infinite, unless `nan_only`).
+/// Returns true if a number, or any element of a tensor, is NaN (or infinite, unless `nan_only`).
 template<class Value>
 [[nodiscard]] bool is_bad(const Value& value, bool nan_only) {
   if constexpr (std::floating_point<Value>) {
@@ -51,9 +53,8 @@ template<class Value>
 
 }  // namespace detail
 
-/// Looks at one value after every run: a number or a tensor of any shape.
-/// The state it was seen in is never saved, neither at this boundary nor at `end`.
-/// @errors `nan_loss_error` out of the run.
+/// Checks one value after every run: a number or a tensor of any shape. A state with a bad value is not saved at this boundary or at `end`.
+/// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
 public:
@@ -61,7 +62,7 @@ public:
 
   explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {})
       : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
-  /// With a name for the message. It is not part of the fetch, which is copied in every run.
+  /// Takes a value with a name for the message. The name is not part of the fetch, because the fetch is copied in every run.
   explicit nan_tensor_hook(tagged<Projection> watched, nan_tensor_options options = {})
       : nan_tensor_hook(std::move(watched.projection), options) {
     name_ = std::move(watched.name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shows on a timeline, now and then, what one run is made of (contract HOOK-PROF).
+// A hook that records timelines of single runs.
+// @see contract HOOK-PROF
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -18,37 +19,40 @@
 
 namespace stepwell {
 
-/// Exactly one of the periods; both above zero: seconds are used, with a warning (D-8).
+/// Options of `profiler_hook`. Exactly one of the periods is required. If both are above zero, seconds are used, with a warning.
+/// @see contract D-8
 struct profiler_options {
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// Where the timelines and the event file go; empty: where the process stands.
+  /// The directory of the timelines and the event file. Empty: the current directory of the process.
   std::string output_dir = {};
-  /// How the event file is written; its file system is that of the timelines, too.
+  /// Options of the event file. Its file system is used for the timelines, too.
   summary::writer_options events = {};
 };
 
-/// Traces the due runs of a session. After each, `timeline-STEP.json` in `output_dir` is a whole file for Perfetto and
-/// chrome://tracing, and the event file has the run's metadata under the tag `step_STEP`: the points of hooks, the run with
-/// what the model opens as `trace_span`, and the boundary with the copy of a snapshot, each with the name of its thread. The
-/// first run is never traced.
+/// Traces the due runs of a session. After each of them, `timeline-STEP.json` in `output_dir` is a complete file for Perfetto and
+/// chrome://tracing, and the event file contains the run's metadata with the tag `step_STEP`. They contain the calls of hooks, the run with
+/// the `trace_span`s that the model opens, and the boundary with the copy of a snapshot, each with the name of its thread. The first run is
+/// never traced.
 ///
-/// * Every due run has its own file, there when the call that made the run returns. Times are since the session began.
-/// * What the run started in the background - the encoding and writing of a checkpoint, of summaries - and what ends later
-///   than that stands in the next file; when the session closes, the last file is written anew with the rest.
-/// * A hook that was asked before this one in a run is not seen asking.
-/// * Where a step comes again after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
-/// * Trouble with writing is a warning and never ends the training, unless somebody else writes to the same event file: what
-///   befalls that is told as ever, at the next boundary.
+/// * Every due run has its own file, which exists when the call that executed the run returns. Times are relative to the beginning of the
+///   session.
+/// * Background work that the run started (encoding and writing a checkpoint or summaries), and spans that end after the file was written,
+///   appear in the next file. When the session closes, the last file is written again with the remaining spans.
+/// * `before_run` of hooks that precede this one is not recorded.
+/// * If a step is repeated after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
+/// * A failed write is logged as a warning and does not end the training. The exception is an event file that is shared with other writers:
+///   its failure is thrown at the next boundary, as usual.
 ///
-/// @cost Idle: two comparisons a run, in seconds mode a relaxed load too, and a few at each hook's point. A due run waits for the
-///       disk.
+/// @cost Idle: two comparisons for each run, in seconds mode also a relaxed load, and a few comparisons at each point of a hook. A due run
+///   blocks on the disk.
 class profiler_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// Opens the event file, so that a directory which cannot be used is known at once (HOOK-PROF-2).
-  /// @errors `invalid_argument_error` unless one period is above zero; what opening the file throws.
+  /// Opens the event file, so that an unusable directory is detected at once.
+  /// @errors `invalid_argument_error` unless one period is above zero; failures to open the file.
+  /// @see contract HOOK-PROF-2
   explicit profiler_hook(profiler_options options);
 
   void after_create_session(auto& session, auto& /*threads*/) {
@@ -80,9 +84,9 @@ private:
   cadence period_;
   second_or_step_timer timer_;
   std::shared_ptr<profiler_work> work_;
-  std::int64_t step_before_ = 0;  // the run under way
-  bool is_first_ = true;          // no run of this session is done
-  bool is_due_ = false;           // the run under way is
+  std::int64_t step_before_ = 0;  // of the current run
+  bool is_first_ = true;          // true until a run of this session has completed
+  bool is_due_ = false;           // true if the current run is due
 };
 
 }  // namespace stepwell

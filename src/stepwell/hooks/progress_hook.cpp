@@ -84,7 +84,7 @@ void progress_printer::show(std::int64_t step, std::optional<double> value) {
 
 void progress_printer::finish(std::int64_t step) {
   if (!clock_ || (step == state_.first_step && !shown_)) { return; }
-  if (!is_terminal_ && shown_ && step == state_.step) { return; }  // said already
+  if (!is_terminal_ && shown_ && step == state_.step) { return; }  // displayed already
   state_.step = step;
   state_.elapsed = clock_->now() - started_;
   if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }

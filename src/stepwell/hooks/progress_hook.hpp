@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shows a person how far training is: a bar on a terminal, a plain line now and then elsewhere.
+// A hook that displays the progress of training: a bar on a terminal, otherwise a plain line from time to time.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -19,40 +19,40 @@
 
 namespace stepwell {
 
-/// Everything has a default.
+/// Options of `progress_hook`. Every option has a default.
 struct progress_options {
-  std::int64_t last_step = 0;                              ///< For bar and time left; 0: not known.
-  seconds_value bar_every = 0.1;                           ///< On a terminal.
-  seconds_value line_every = 10;                           ///< Elsewhere.
-  std::optional<bool> is_terminal = std::nullopt;          ///< Not said: asked of standard error.
-  int columns = 0;                                         ///< 0: asked of the terminal, else 80.
-  std::function<void(std::string_view)> output = nullptr;  ///< Empty: standard error.
+  std::int64_t last_step = 0;                              ///< For the bar and the remaining time; 0: unknown.
+  seconds_value bar_every = 0.1;                           ///< Period on a terminal.
+  seconds_value line_every = 10;                           ///< Period elsewhere.
+  std::optional<bool> is_terminal = std::nullopt;          ///< Empty: true if standard error is a terminal.
+  int columns = 0;                                         ///< 0: the width of the terminal, or 80 if unknown.
+  std::function<void(std::string_view)> output = nullptr;  ///< Null: standard error.
 };
 
-/// What a progress line says.
+/// The data of a progress line.
 struct progress_state {
-  std::int64_t first_step = 0;  ///< Where this session started.
+  std::int64_t first_step = 0;  ///< The step at which this session started.
   std::int64_t step = 0;
-  std::int64_t last_step = 0;                  ///< 0: not known.
-  std::optional<double> value = std::nullopt;  ///< The watched one, e.g. the loss.
+  std::int64_t last_step = 0;                  ///< 0: unknown.
+  std::optional<double> value = std::nullopt;  ///< The watched value, for example the loss.
   std::chrono::duration<double> elapsed{};
-  double steps_per_second = 0;  ///< Lately; 0: not known yet.
+  double steps_per_second = 0;  ///< Recent rate; 0: not known yet.
 };
 
-/// "step 1200/10000  12%  loss 0.1234  410 steps/s  ETA 0:21", as a bar of at most `columns` characters where there is
-/// room for one.
+/// Returns "step 1200/10000  12%  loss 0.1234  410 steps/s  ETA 0:21". With `with_bar` the line begins with a bar if there is enough space,
+/// and is shorter than `columns` characters.
 [[nodiscard]] std::string progress_line(const progress_state& state, bool with_bar, int columns);
 
-/// Writes progress lines to a terminal or a file; the part of the hook that knows no session.
+/// Writes progress lines to a terminal or a file. This part of the hook does not depend on a session.
 class progress_printer {
 public:
-  /// @errors `invalid_argument_error` naming the option that is negative.
+  /// @errors `invalid_argument_error` that names the option which is negative.
   explicit progress_printer(progress_options options);
 
   void start(std::int64_t step, const std::shared_ptr<clock>& source);
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step); }
   void show(std::int64_t step, std::optional<double> value);
-  /// The last word: the whole line, and a line end.
+  /// Writes the final line, and ends it.
   void finish(std::int64_t step);
 
 private:
@@ -67,9 +67,9 @@ private:
   bool shown_ = false;
 };
 
-/// A bar with step, rate, value and time left; the value is fetched only when it is shown. `progress_hook{{.last_step =
-/// 1000}, &result::loss}`, or without a value.
-/// @cost One relaxed load a run.
+/// Displays a bar with step, rate, value and remaining time. The value is fetched only when it is displayed.
+/// `progress_hook{{.last_step = 1000}, &result::loss}`, or without a value.
+/// @cost One relaxed load for each run.
 template<class Projection = void>
 class progress_hook {
 public:

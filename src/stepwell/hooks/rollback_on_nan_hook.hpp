@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Goes back to the newest checkpoint when a watched value is no number any more, and then tries something else.
+// A hook that restores the newest checkpoint when a watched value is NaN or infinite, and then changes the model or skips the batch.
 #pragma once
 
 #include "stepwell/base/detail/refuse_negative.hpp"
@@ -19,20 +19,20 @@
 
 namespace stepwell {
 
-/// Leaves out the batch that did it. In `run` there is none to leave out: the state is restored, and `aborted_error` thrown.
+/// Skips the batch that caused the bad value. There is no batch to skip in `run`: the state is restored, and `aborted_error` is thrown.
 struct skip_batch {};
 
+/// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// After so many without a good step beyond the bad one, `nan_loss_error`.
+  /// Maximum number of rollbacks without a good step beyond the bad one. The next one throws `nan_loss_error` instead.
   int max_rollbacks = 10;
-  bool nan_only = false;  ///< Let infinity pass.
+  bool nan_only = false;  ///< Accept infinite values.
 };
 
-/// As `nan_tensor_hook`, but where that gives up this one asks for a rollback: the way of recovery, back-off and all. An
-/// answer is required, as the same state and the same batch would end the same way: `skip_batch{}`, or a function that
-/// changes the model once it is restored:
-/// `rollback_on_nan_hook(&result::loss, [&] { model.rate *= 0.5f; })`.
-/// @errors `nan_loss_error` out of the run after `max_rollbacks`, or where the session does not recover `aborted_error`.
+/// Checks a value like `nan_tensor_hook`, but requests a rollback for a bad value, which takes the path of a recovery, including the
+/// back-off. An answer is required, because the same state and the same batch would give the same value: `skip_batch{}`, or a function that
+/// changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] { model.rate *= 0.5f; })`.
+/// @errors `nan_loss_error`, thrown by the run, after `max_rollbacks`; `aborted_error` if the session does not recover.
 template<class Projection>
 class rollback_on_nan_hook {
 public:
@@ -58,7 +58,7 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Those without a good step beyond the bad one, so far.
+  /// Returns the current number of rollbacks without a good step beyond the bad one.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

@@ -13,7 +13,7 @@
 namespace stepwell {
 namespace {
 
-/// Of the standstill, in this process: who means it is not to be told for ever.
+/// Remaining warnings about an unchanged step in this process. The limit is for models that leave the step unchanged on purpose.
 std::atomic<int> warnings_left = 5;
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts steps a second (contract HOOK-CNT).
+// A hook that measures steps per second.
+// @see contract HOOK-CNT
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -16,18 +17,19 @@
 
 namespace stepwell {
 
-/// Every 100 steps unless a period is said.
+/// Options of `step_counter_hook`. The default period is 100 steps.
 struct step_counter_options {
   setting<std::int64_t> every_n_steps = {};
   setting<seconds_value> every_n_secs = {};
-  std::string output_dir = {};                        ///< Empty, and no writer: only logged.
-  std::shared_ptr<summary::writer> writer = nullptr;  ///< Instead of `output_dir`.
-  summary::writer_options events = {};                ///< How the event file of `output_dir` is written.
+  std::string output_dir = {};                        ///< If this is empty and there is no writer, the rate is only logged.
+  std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
+  summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
 };
 
-/// Logs "global_step/sec: 12.3" and writes it as a scalar. The first trigger only starts the measurement.
-/// A run that leaves the global step where it was is warned of, at most five times a process (HOOK-CNT-5).
-/// @cost Two comparisons a run, and in seconds mode one relaxed load.
+/// Logs "global_step/sec: 12.3" and writes the rate as a scalar. The first trigger only starts the measurement. A warning is logged if a
+/// run does not change the global step, at most five times in a process.
+/// @cost Two comparisons for each run, and in seconds mode one relaxed load.
+/// @see contract HOOK-CNT-5
 class step_counter_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
@@ -60,7 +62,7 @@ private:
   summary::writer_options event_options_;
   std::shared_ptr<summary::writer> writer_;
   second_or_step_timer timer_;
-  std::int64_t last_step_ = 0;  // of the run before
+  std::int64_t last_step_ = 0;  // step after the previous run
 };
 
 }  // namespace stepwell

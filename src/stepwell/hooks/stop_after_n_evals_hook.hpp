@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends an evaluation after so many steps of it (contract HOOK-MULTI-2).
+// A hook that ends an evaluation after a number of steps.
+// @see contract HOOK-MULTI-2
 #pragma once
 
 #include "stepwell/base/detail/refuse_negative.hpp"
@@ -12,16 +13,18 @@
 
 namespace stepwell {
 
+/// Options of `stop_after_n_evals_hook`.
 struct stop_after_n_evals_options {
-  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Not said: until the data ends.
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Empty: until the end of the data.
   bool log_progress = true;
 };
 
-/// Counts the runs of its session and asks to stop after `num_evals`. Logs "Evaluation [3/10]": each run below 20, else about
-/// every tenth part of them, and the last.
+/// Counts the runs of its session and requests a stop after `num_evals`. Logs "Evaluation [3/10]": after each run if `num_evals` is below
+/// 20, else after about every tenth of the runs, and after the last. Without `num_evals`, logs "Evaluation [3]" after each run.
 class stop_after_n_evals_hook {
 public:
-  /// @errors `invalid_argument_error` for a negative `num_evals` (D-31).
+  /// @errors `invalid_argument_error` for a negative `num_evals`.
+  /// @see contract D-31
   explicit stop_after_n_evals_hook(stop_after_n_evals_options options) : options_(options) {
     detail::refuse_negative("num_evals", options.num_evals);
   }
@@ -29,7 +32,7 @@ public:
   void begin() { evals_completed_ = 0; }
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    if (is_done()) { session.request_stop(why()); }  // none wanted, none made
+    if (is_done()) { session.request_stop(why()); }  // stops before the first run if `num_evals` is 0
   }
 
   void after_run(auto& context, const auto&) {
@@ -38,7 +41,7 @@ public:
     if (is_done()) { context.request_stop(why()); }
   }
 
-  /// Runs since the session began.
+  /// Returns the number of runs since the session began.
   [[nodiscard]] std::int64_t evals_completed() const noexcept { return evals_completed_; }
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends the loop at a step (contract HOOK-STOP, with D-6).
+// A hook that ends the loop at a step.
+// @see contract HOOK-STOP, D-6
 #pragma once
 
 #include "stepwell/base/detail/refuse_negative.hpp"
@@ -14,17 +15,19 @@
 
 namespace stepwell {
 
-/// Exactly one must be given.
+/// Options of `stop_at_step_hook`. Exactly one of them is required.
 struct stop_at_step_options {
-  std::optional<std::int64_t> num_steps = std::nullopt;  ///< So many more from where the first session starts.
+  std::optional<std::int64_t> num_steps = std::nullopt;  ///< Number of steps after the step at which the first session starts.
   std::optional<std::int64_t> last_step = std::nullopt;  ///< The global step after which to stop.
 };
 
-/// Asks to stop once the global step is reached. A session restored at or beyond it does no step at all (D-6).
-/// @cost One comparison a run.
+/// Requests a stop when the global step reaches the last step. A session that is restored at or beyond the last step does no step.
+/// @cost One comparison for each run.
+/// @see contract D-6
 class stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` when neither or both are given, or one is negative (D-31).
+  /// @errors `invalid_argument_error` if neither or both are given, or one is negative.
+  /// @see contract D-31
   explicit stop_at_step_hook(stop_at_step_options options) : num_steps_(options.num_steps) {
     if (options.num_steps.has_value() == options.last_step.has_value()) {
       throw invalid_argument_error("stop_at_step_hook: exactly one of num_steps and last_step must be specified");
@@ -39,7 +42,7 @@ public:
       if (__builtin_add_overflow(std::int64_t{session.global_step()}, *num_steps_, &last_step_)) {
         last_step_ = std::numeric_limits<std::int64_t>::max();
       }
-      num_steps_.reset();  // once: a recovery does not move the end
+      num_steps_.reset();  // only once: a recovery does not change the last step
     }
     stop_if_reached(session);
   }

@@ -43,7 +43,7 @@ std::uint8_t as_byte(float value) {
   return std::isnan(value) ? std::uint8_t{0} : static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255));
 }
 
-/// The pixels of picture number `index` as bytes.
+/// Returns the pixels of image number `index` as bytes.
 std::vector<std::uint8_t> pixels_of(const tensor_view& images, std::size_t index, std::size_t size) {
   std::vector<std::uint8_t> pixels(size);
   if (images.dtype == dtype::uint8) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to write of a run, by projection: `summary::scalar("loss", &result::loss)`.
+// Summary ops, which write values of a run, selected by projection: `summary::scalar("loss", &result::loss)`.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -17,13 +17,13 @@
 
 namespace stepwell::summary {
 
-/// A number a step; to event files as a float.
+/// Writes one number for each step; event files store it as a float.
 template<class Projection>
 struct scalar_op {
   std::string tag;
   Projection projection;
 
-  /// `out`: a `writer`, or a `metric_writer`.
+  /// Writes `value` to `out`, a `writer` or a `metric_writer`.
   void write(auto& out, const auto& value, std::int64_t step) const {
     if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
       out.add_scalar(tag, value, step);
@@ -37,10 +37,11 @@ template<class Projection>
   return {std::move(tag), std::forward<Projection>(projection)};
 }
 
-/// @errors `invalid_argument_error` for a tensor of other elements than floats or doubles.
+/// Writes a histogram of `values`.
+/// @errors `invalid_argument_error` if the elements of the tensor are neither floats nor doubles.
 void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step);
 
-/// The distribution of a tensor of floats or doubles.
+/// Writes the distribution of the elements of a tensor of floats or doubles.
 template<class Projection>
 struct histogram_op {
   std::string tag;
@@ -61,9 +62,9 @@ template<class Projection>
   return {std::move(tag), std::forward<Projection>(projection)};
 }
 
-/// Pictures: a tensor [height, width], [height, width, channels] or [count, height, width, channels] of `std::uint8_t`, or of
-/// `float` from 0 to 1 (values outside are clamped). It is a `tensor`, a `tensor_view`, or a tensor of another library. At most
-/// `max_outputs` of a batch are written.
+/// Writes images: a tensor [height, width], [height, width, channels] or [count, height, width, channels] of `std::uint8_t`, or of `float`
+/// from 0 to 1 (other values are clamped). It is a `tensor`, a `tensor_view`, or a tensor of another library. At most `max_outputs` images
+/// of a batch are written.
 template<class Projection>
 struct image_op {
   std::string tag;
@@ -81,7 +82,7 @@ struct image_op {
   }
 
 private:
-  /// False for values that are known at compile time not to be pictures: numbers, lists, and tensors of other elements.
+  /// Returns false for types that cannot be images: numbers, lists, and tensors of other elements.
   template<class Value>
   static consteval bool may_be_picture() {
     if constexpr (adapted_tensor<Value>) {
@@ -97,10 +98,11 @@ template<class Projection>
 [[nodiscard]] image_op<std::decay_t<Projection>> image(std::string tag, Projection&& projection, int max_outputs = 3) {
   return {std::move(tag), std::forward<Projection>(projection), max_outputs};
 }
-/// @errors `invalid_argument_error` for a tensor that is no picture, saying what it is.
+/// Writes `images`.
+/// @errors `invalid_argument_error` that describes the tensor, if it is not an image.
 void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step);
 
-/// Markdown.
+/// Writes text in Markdown.
 template<class Projection>
 struct text_op {
   std::string tag;
@@ -113,7 +115,7 @@ template<class Projection>
   return {std::move(tag), std::forward<Projection>(projection)};
 }
 
-/// Something that names a fetch and knows how to write its value.
+/// A type with a fetch and a function that writes its value.
 template<class Op>
 concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.projection; };
 

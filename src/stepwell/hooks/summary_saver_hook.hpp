@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes summaries at the first run and at every due one (contract HOOK-SUM, D-5).
+// A hook that writes summaries at the first run and at every due run.
+// @see contract HOOK-SUM, D-5
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -21,22 +22,22 @@
 
 namespace stepwell {
 
-/// A directory, a writer, or metrics; every 100 steps unless a period is said.
+/// Options of `summary_saver_hook`. One of directory, writer and metrics is required. The default period is 100 steps.
 struct summary_saver_options {
   std::string output_dir = {};
-  std::shared_ptr<summary::writer> writer = nullptr;  ///< Instead of `output_dir`.
-  summary::writer_options events = {};                ///< How the event file of `output_dir` is written.
-  /// The scalars go there, too, or only there: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Not those that
-  /// the event writer feeds already (`writer_options::metrics`). Histograms, texts and pictures are for event files only.
+  std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
+  summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
+  /// Additional or only destinations of the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Do not list writers to
+  /// which the event writer forwards already (`writer_options::metrics`). Histograms, texts and images are written to event files only.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// Written once into the event file, when the session begins: the settings of this run, for the HParams dashboard.
+  /// The settings of this run for the HParams dashboard, written to the event file once, when the session begins.
   std::optional<format::hparam_map> hparams = std::nullopt;
 };
 
-/// `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`.
-/// Values are fetched only in the runs that write; what is written goes through the writer's queue, not to the disk.
+/// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
+/// fetched only in the runs that write. They are added to the writer's queue; the step does not write to the disk.
 /// @cost An idle run: one comparison, and in seconds mode one relaxed load.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
@@ -47,10 +48,10 @@ class summary_saver_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// @errors `invalid_argument_error` with nowhere to write to, or when both periods are off.
+  /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
       : summary_saver_hook(summary_work::make(options), std::move(ops)...) {}
-  /// Of what is made already; null: a hook that writes nothing, for sessions that may or may not write.
+  /// Uses existing work. Null: the hook writes nothing, for sessions in which summaries are optional.
   explicit summary_saver_hook(std::shared_ptr<summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends the loop when its time is up.
+// A hook that ends the loop after a time limit.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -11,9 +11,9 @@
 
 namespace stepwell {
 
-/// Asks to stop, with `stop_cause::deadline`, once this session has existed for so long on its clock. The step under way
-/// ends first; a recovery does not start the time anew. `time_limit_hook{std::chrono::hours(2)}`.
-/// @cost Nothing a step: an alarm of the clock's asks for the stop.
+/// Requests a stop, with `stop_cause::deadline`, when this session has existed for `limit` on its clock. The current step is completed
+/// first. A recovery does not restart the time. `time_limit_hook{std::chrono::hours(2)}`.
+/// @cost None for a step: an alarm of the clock requests the stop.
 class time_limit_hook {
 public:
   /// @errors `invalid_argument_error` unless `limit` is above zero.

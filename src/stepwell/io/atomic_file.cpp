@@ -13,10 +13,12 @@ namespace stepwell::io {
 namespace {
 
 constexpr std::string_view temporary_prefix = ".tmp-";
-constexpr std::uint64_t writeback_step = std::uint64_t{4} << 20;  // big files go to the disk while they are written,
-                                                                  // and from the second step on past the cache
+// Bytes between two starts of writeback. Large files are written to the disk in the background while they are appended to, and bypass the
+// cache from the second step on.
+constexpr std::uint64_t writeback_step = std::uint64_t{4} << 20;
 
-/// Beside `final_path`, never the same twice in a process. Long names are cut: the system allows 255 bytes.
+/// Returns a path in the directory of `final_path` that is unique in this process. Truncates long names, because the system allows 255
+/// bytes.
 std::string next_temporary_path(const std::string& final_path) {
   static std::atomic<std::uint64_t> counter = 0;
   const auto name = fmt::format("{}{}-{}-{}", temporary_prefix, ::getpid(), ++counter, base_name(final_path).substr(0, 200));
@@ -30,7 +32,7 @@ bool is_temporary_name(std::string_view name) noexcept { return name.starts_with
 std::string_view final_name_of_temporary(std::string_view name) noexcept {
   if (!is_temporary_name(name)) { return {}; }
   name.remove_prefix(temporary_prefix.size());
-  for (int number = 0; number < 2; ++number) {  // process, counter
+  for (int number = 0; number < 2; ++number) {  // the process id, then the counter
     const auto end = name.find_first_not_of("0123456789");
     if (end == 0 || end == std::string_view::npos || name[end] != '-') { return {}; }
     name.remove_prefix(end + 1);
@@ -39,7 +41,7 @@ std::string_view final_name_of_temporary(std::string_view name) noexcept {
 }
 
 result<atomic_file> atomic_file::create(file_system& files, std::string final_path) {
-  // A killed process of the same number may have left some of these names.
+  // A killed process with the same process id may have left files with some of these names.
   for (int attempt = 1;; ++attempt) {
     auto path = next_temporary_path(final_path);
     auto opened = files.open(path, open_mode::create_new);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commit protocol, which exists once: written aside, synced, closed, renamed into place, directory synced. Nobody
-// ever sees a part of a file that was published this way, whenever the machine stops.
+// Atomic replacement of files. A file is written under a temporary name, synced, closed and renamed into place; then its directory is
+// synced. Readers never see a part of the file, even if the machine stops at any instant. All code of stepwell uses this one protocol.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -16,45 +16,50 @@
 
 namespace stepwell::io {
 
-/// True for names (without directory) of files being written aside. Such a file that nobody is writing is what a
-/// killed process left: remove it.
+/// Returns true if `name`, a file name without directory, is the name of a temporary file. A temporary file without a writer was left by a
+/// killed process and can be removed.
 [[nodiscard]] bool is_temporary_name(std::string_view name) noexcept;
 
-/// The name that the file written aside as `name` was to get, or the first 200 bytes of it; empty for any other name.
+/// Returns the final name of the temporary file `name`, or the first 200 bytes of the final name. Returns an empty string if `name` is not
+/// the name of a temporary file.
 [[nodiscard]] std::string_view final_name_of_temporary(std::string_view name) noexcept;
 
-/// A file that appears under its name only when it is whole. Destroyed before it has its name, it leaves nothing.
+/// A file that appears under its final name only when it is complete. If it is destroyed before that, the temporary file is removed.
 ///
-/// One file: `append`..., `publish`. Several that belong together: `append` and `finish` each, then
-/// `rename_into_place` each, then `file_system::sync_directory` once.
-/// @threads One at a time.
+/// For one file, call `append` any number of times, then `publish`. For several files that belong together, call `append` and `finish` for
+/// each file, then `rename_into_place` for each file, then `file_system::sync_directory` once.
+/// @threads One thread at a time.
 class atomic_file {
 public:
-  /// Opens a temporary file beside `final_path`.
-  /// @lifetime `files` must outlive it.
+  /// Opens a temporary file in the directory of `final_path`.
+  /// @errors   Any error of the file system.
+  /// @lifetime `files` must outlive the returned file.
   [[nodiscard]] static result<atomic_file> create(file_system& files, std::string final_path);
 
   atomic_file(atomic_file&& other) noexcept;
   atomic_file& operator=(atomic_file&& other) noexcept;
   ~atomic_file();
 
-  /// Adds `bytes` at the end. One write: collect small pieces before.
-  /// @errors Any of the system; the file can then only be discarded.
+  /// Appends `bytes`. Each call is one write, so collect small pieces first.
+  /// @errors Any error of the file system. The file can then only be discarded.
   result<void> append(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-  /// Makes the bytes durable under the temporary name, and closes it. The second call does nothing.
-  /// @errors Any of the system, also one met by an earlier `append`; the file can then only be discarded.
+  /// Makes the bytes durable under the temporary name, and closes the file. The second call does nothing.
+  /// @errors Any error of the file system, including the error of an earlier `append`. The file can then only be discarded.
   result<void> finish();
 
-  /// Gives a finished file its name, replacing what had it. Durable once the directory is synced.
+  /// Renames a finished file to its final name, and replaces an existing file of that name. The rename is durable after a sync of the
+  /// directory.
+  /// @errors `failed_precondition` if the file is not finished or was renamed before, and any error of the file system.
   result<void> rename_into_place();
 
-  /// `finish`, `rename_into_place`, and sync of the directory.
-  /// @errors When the last of these fails the new file is in place, whole, but a crash may still bring the old one back.
+  /// Calls `finish` and `rename_into_place`, then syncs the directory.
+  /// @errors The errors of these steps. If only the last step fails, the new file is complete and in place, but a crash may restore the old
+  ///         file.
   result<void> publish();
 
-  /// Closes and removes the temporary file; errors are logged.
+  /// Closes and removes the temporary file. Logs errors.
   void discard() noexcept;
 
   [[nodiscard]] const std::string& final_path() const noexcept { return final_path_; }
@@ -71,12 +76,13 @@ private:
   std::string temporary_path_;
   std::unique_ptr<file> content_;
   std::uint64_t size_ = 0;
-  std::uint64_t handed_over_ = 0;  // bytes that are on their way to the disk
+  std::uint64_t handed_over_ = 0;  // number of bytes for which writeback has started
   stage stage_ = stage::open;
-  status reason_;  // of `failed`
+  status reason_;  // the error, if the stage is `failed`
 };
 
-/// Replaces the file `path` by `bytes`: after a crash there is the old one or the new one, whole.
+/// Replaces the file `path` by a file that contains `bytes`. After a crash the file is either the old one or the complete new one.
+/// @errors Any error of the file system.
 result<void> write_file_atomically(file_system& files, const std::string& path, std::span<const std::byte> bytes);
 result<void> write_file_atomically(file_system& files, const std::string& path, std::string_view text);
 

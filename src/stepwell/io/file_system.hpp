@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one door to the disk. Everything that opens, renames or removes goes through a `file_system`, so that a test can
-// fail, delay or cut any of it.
+// File systems. All code that opens, renames or removes files uses a `file_system`, so that a test can make any of these operations fail,
+// block or stop early.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -16,23 +16,24 @@
 
 namespace stepwell::io {
 
+/// The mode in which a file is opened.
 enum class open_mode {
-  read,        ///< Must be there; read only.
-  create_new,  ///< Must not be there (`already_exists`); read and write.
-  overwrite,   ///< Made if it is not there, emptied if it is; read and write.
-  append,      ///< Made if it is not there, kept if it is; read and write. Write at `size()` to add to it.
+  read,        ///< Opens an existing file for reading.
+  create_new,  ///< Creates a file for reading and writing. Fails with `already_exists` if it exists.
+  overwrite,   ///< Opens a file for reading and writing. Creates it if it does not exist, and truncates it if it does.
+  append,      ///< Opens a file for reading and writing. Creates it if it does not exist. Write at `size()` to append.
 };
 
-/// What is known of a path without opening it.
+/// Properties of a path, available without opening it.
 struct file_info {
-  std::uint64_t size = 0;  ///< bytes; of no meaning for a directory
-  clock::wall_time modified;
+  std::uint64_t size = 0;     ///< Size in bytes. Meaningless for a directory.
+  clock::wall_time modified;  ///< Time of the last modification.
   bool is_directory = false;
 };
 
-/// Names and files. Paths are what the system takes: relative ones count from the working directory.
-/// @errors Everything reports the path it is about as `status::place`.
-/// @threads Any.
+/// A file system: names of files and directories, and access to files. Relative paths are relative to the working directory.
+/// @errors All functions report the affected path as `status::place`.
+/// @threads All functions may be called from any thread.
 class file_system {
 public:
   file_system() = default;
@@ -40,43 +41,45 @@ public:
   file_system& operator=(const file_system&) = delete;
   virtual ~file_system() = default;
 
-  /// Opens a regular file. Never blocks: a pipe, a device, a socket or a directory of that name is an error. Files are read
-  /// through symbolic links, but never written through one.
-  /// @errors `invalid_argument` for what is no regular file, and for a symbolic link opened for writing.
+  /// Opens a regular file. Never blocks, because pipes, devices, sockets and directories are rejected. Symbolic links are followed for
+  /// reading and rejected for writing.
+  /// @errors `invalid_argument` if the path is not a regular file, or if it is a symbolic link and `mode` permits writing. Any error of the
+  ///         system.
   [[nodiscard]] virtual result<std::unique_ptr<file>> open(const std::string& path, open_mode mode) = 0;
 
-  /// Gives `from` the name `to` in one instant, replacing a file of that name. Durable after `sync_directory`.
+  /// Renames `from` to `to` atomically, and replaces an existing file `to`. The rename is durable after `sync_directory`.
   virtual result<void> rename(const std::string& from, const std::string& to) = 0;
 
   /// Removes a file or an empty directory.
   virtual result<void> remove(const std::string& path) = 0;
 
-  /// Makes the names in `directory` (made, renamed, removed) durable.
+  /// Makes the creation, renaming and removal of names in `directory` durable.
   virtual result<void> sync_directory(const std::string& directory) = 0;
 
-  /// Makes `directory` and those above it that are missing, durably. One that is there is fine.
+  /// Creates `directory` and its missing parent directories, durably. Succeeds if the directory exists.
   virtual result<void> create_directories(const std::string& directory) = 0;
 
-  /// The names in `directory`, sorted, without "." and "..".
+  /// Returns the names in `directory`, sorted, without "." and "..".
   [[nodiscard]] virtual result<std::vector<std::string>> list(const std::string& directory) = 0;
 
-  /// @errors `not_found` if there is nothing. Links are followed.
+  /// Returns the properties of `path`. Follows links. @errors `not_found` if `path` does not exist.
   [[nodiscard]] virtual result<file_info> stat(const std::string& path) = 0;
 
-  /// True if there is something at `path`.
-  /// @errors Those that leave it open, such as a directory above that must not be searched.
+  /// Returns true if `path` exists.
+  /// @errors Errors after which the answer is unknown: for example, a parent directory without search permission.
   [[nodiscard]] result<bool> exists(const std::string& path);
 
-  /// The absolute path without links, "." and "..": two names of one directory have the same.
-  /// @errors `not_found` if there is nothing at `path`.
+  /// Returns the absolute path without links, "." and "..". All names of one directory have the same result.
+  /// @errors `not_found` if `path` does not exist.
   [[nodiscard]] virtual result<std::string> canonical(const std::string& path) = 0;
 
-  /// Takes the lock on the file `path` (made if absent) without waiting.
-  /// @errors `failed_precondition` naming the holder, or for a file that is no lock file; such a file is left as it is.
+  /// Locks the file `path` without waiting. Creates the file if it does not exist.
+  /// @errors `failed_precondition` if the file is locked (the message names the holder), or if it is not a lock file. A file that is not a
+  ///         lock file is left unchanged.
   [[nodiscard]] virtual result<std::unique_ptr<file_lock>> lock(const std::string& path) = 0;
 };
 
-/// The files of this machine.
+/// Returns the file system of this machine.
 [[nodiscard]] std::shared_ptr<file_system> posix_file_system();
 
 }  // namespace stepwell::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paths as strings: taking them apart and putting them together.
+// Operations on paths as strings.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace stepwell::io {
 
-/// "run/model.ckpt-3.index" from "run" and "model.ckpt-3.index".
+/// Returns the path of `name` in `directory`: "run/model.ckpt-3.index" for "run" and "model.ckpt-3.index".
 [[nodiscard]] inline std::string join_path(std::string_view directory, std::string_view name) {
   std::string path(directory);
   if (!path.empty() && path.back() != '/') { path.push_back('/'); }
   return path.append(name);
 }
 
-/// The directory `path` stands in: "run" of "run/a", "." of "a", "/" of "/a".
+/// Returns the directory of `path`: "run" for "run/a", "." for "a", "/" for "/a".
 [[nodiscard]] inline std::string parent_directory(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') { path.remove_suffix(1); }
   const auto slash = path.rfind('/');
@@ -24,7 +24,7 @@ namespace stepwell::io {
   return end == std::string_view::npos ? "/" : std::string(path.substr(0, end + 1));
 }
 
-/// The last part of `path`: "a" of "run/a".
+/// Returns the last component of `path`: "a" for "run/a".
 [[nodiscard]] inline std::string base_name(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') { path.remove_suffix(1); }
   const auto slash = path.rfind('/');

@@ -66,7 +66,7 @@ void pool::join() {
 bool pool::running_in_this_thread() const noexcept { return threads_->context.get_executor().running_in_this_thread(); }
 
 std::shared_ptr<pool> pool::shared() {
-  // Never destroyed: its threads may be at work while statics die.
+  // Never destroyed: its threads may run while static objects are destroyed.
   static const auto* const instance = new std::shared_ptr<pool>(std::make_shared<pool>());
   return *instance;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads that do the input and output. Asio runs them and stays behind the wall: `pool_executor.hpp` shows it to
-// those who want an executor.
+// A thread pool for input and output. It is implemented with Asio, but this header does not include Asio. For an Asio executor of the pool
+// include `pool_executor.hpp`.
 #pragma once
 
 #include <coroutine>
@@ -11,40 +11,40 @@
 
 namespace stepwell::io {
 
-/// A few threads that run jobs, in no particular order. Own threads, never the user's executor: whoever closes on the
-/// user's thread would else wait for itself.
-/// @threads Any.
+/// A pool of threads that run jobs in an unspecified order. It never uses the user's executor, because a blocking close on a thread of that
+/// executor would deadlock.
+/// @threads All functions may be called from any thread.
 class pool {
 public:
-  struct implementation;  ///< an Asio io_context with threads; see pool_executor.hpp
+  struct implementation;  ///< An Asio io_context with threads, see pool_executor.hpp.
 
   /// Starts the threads.
-  /// @errors `resource_exhausted_error` if the system refuses one of them; then none is left.
+  /// @errors `resource_exhausted_error` if the system cannot start one of the threads. All threads have then ended.
   explicit pool(std::size_t threads = 2);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
-  /// `join`, unless on one of its own threads: then the threads end by themselves once they have no more to do.
+  /// Calls `join`. On a thread of the pool it does not wait: the threads end after they have run all jobs.
   ~pool();
 
-  /// Runs `job` soon on one of the threads; at once on this one if the pool is joined. An exception that leaves it is
-  /// logged and dropped.
+  /// Queues `job` for one of the threads. After `join` it runs `job` on the calling thread instead. Exceptions of `job` are logged and
+  /// dropped.
   void post(std::function<void()> job);
 
-  /// Awaited by a coroutine, goes on with it on one of the threads; on this one if the pool is joined.
+  /// Returns an awaitable that moves the awaiting coroutine to one of the threads. After `join` the coroutine continues on its own thread.
   [[nodiscard]] auto schedule() noexcept { return hop(*this); }
 
-  /// Waits until all posted jobs have run, and ends the threads. The second call does nothing.
-  /// @pre Not on one of its own threads.
+  /// Blocks until all posted jobs have run, and ends the threads. The second call does nothing.
+  /// @pre The calling thread is not a thread of the pool.
   void join();
 
-  /// True on one of the threads.
+  /// Returns true if the calling thread is a thread of the pool.
   [[nodiscard]] bool running_in_this_thread() const noexcept;
 
   [[nodiscard]] implementation& native() noexcept { return *threads_; }
 
-  /// The pool of the process, two threads, made at the first call and never joined: whoever has jobs on it must wait
-  /// for them before the process ends.
-  /// @errors As the constructor; the next call tries again.
+  /// Returns the pool of the process, which has two threads and is created by the first call. It is never joined, so code that posts jobs
+  /// must wait for them before the process ends.
+  /// @errors The errors of the constructor. The next call then tries again.
   [[nodiscard]] static std::shared_ptr<pool> shared();
 
 private:
@@ -55,7 +55,7 @@ private:
     void await_resume() const noexcept {}
     pool* to_;
   };
-  /// False if the pool is joined.
+  /// Queues the resumption of `waiting`. Returns false if the pool was joined.
   bool resume_soon(std::coroutine_handle<> waiting);
 
   std::shared_ptr<implementation> threads_;

@@ -33,7 +33,7 @@ open_words words_of(open_mode mode) noexcept {
   return {O_RDONLY, "could not open it"};
 }
 
-/// Makes one directory; true if it was not there before.
+/// Creates one directory. Returns false if it exists already.
 result<bool> create_directory(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) { return true; }
   const int reason = errno;
@@ -48,7 +48,7 @@ public:
     const auto [flags, tried] = words_of(mode);
     auto opened = open_regular_file(path, flags, tried);
     if (!opened) { return std::move(opened).error(); }
-    if (mode == open_mode::overwrite) {  // emptied only now that it is known to be a regular file
+    if (mode == open_mode::overwrite) {  // not with O_TRUNC: the file must first be known to be a regular file
       if (auto emptied = (*opened)->truncate(0); !emptied) { return std::move(emptied).error(); }
     }
     return std::unique_ptr<file>(std::move(opened).value());
@@ -70,7 +70,8 @@ public:
     const int synced = retry_on_signal([&] { return ::fsync(descriptor); });
     const int reason = errno;
     ::close(descriptor);
-    // Some file systems know no sync of a directory and say EINVAL: their names need none, or can have none.
+    // Some file systems do not support the sync of a directory and return EINVAL. Their names are durable without it, or cannot be made
+    // durable.
     if (synced < 0 && reason != EINVAL) { return failure(reason, "could not sync this directory, a name in it may be lost", directory); }
     return {};
   }
@@ -123,7 +124,8 @@ public:
   result<std::unique_ptr<file_lock>> lock(const std::string& path) override { return lock_posix_file(path); }
 
 private:
-  /// A directory above that we may write but not read cannot be synced by us: say so, and go on.
+  /// Syncs the parent directory of `path`. Logs a warning and succeeds if permission is denied, because a parent directory may be writable
+  /// but not readable.
   result<void> sync_parent(const std::string& path) {
     auto synced = sync_directory(parent_directory(path));
     if (!synced && synced.error().code == errc::permission_denied) {

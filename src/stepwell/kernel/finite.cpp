@@ -24,7 +24,7 @@ struct is_finite {
 struct is_number {
   template<class T>
   auto operator()(const xsimd::batch<T>& values) const noexcept {
-    return values == values;  // NOLINT(misc-redundant-expression): NaN is not
+    return values == values;  // NOLINT(misc-redundant-expression): false for NaN
   }
   template<std::floating_point T>
   bool operator()(T value) const noexcept {
@@ -32,7 +32,7 @@ struct is_number {
   }
 };
 
-// Four batches a test: the answer is nearly always yes, so the branch may come seldom.
+// Tests four batches per branch, because nearly all arrays pass the test.
 template<class T, class Test>
 bool all_of(std::span<const T> values, Test test) noexcept {
   using batch = xsimd::batch<T>;

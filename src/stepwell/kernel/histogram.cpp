@@ -18,7 +18,7 @@ std::array<double, limit_count> make_limits() {
   std::array<double, limit_count> limits{};
   constexpr auto middle = limit_count / 2;
   std::size_t i = 1;
-  // Accumulated: rounding errors are part of the format.
+  // Multiplies repeatedly instead of computing powers, because the rounding errors are part of the format.
   for (double limit = 1e-12; limit < 1e20; limit *= 1.1, ++i) {
     limits[middle + i] = limit;
     limits[middle - i] = -limit;
@@ -29,7 +29,8 @@ std::array<double, limit_count> make_limits() {
   return limits;
 }
 
-// Which bucket a finite value goes to: that of the first limit greater than it; the greatest double has none.
+// Returns the bucket of a finite value: the bucket of the first limit greater than the value. No limit exceeds the greatest double, so
+// that value belongs to the last bucket.
 std::size_t growing_bucket_of(double value, std::span<const double> limits) noexcept {
   const auto at = std::upper_bound(limits.begin(), limits.end(), value) - limits.begin();
   return std::min(static_cast<std::size_t>(at), limit_count - 1);
@@ -57,7 +58,7 @@ growing_histogram growing(std::span<const T> values) {
   return made;
 }
 
-// The range cut into k equal parts. Works on halves, so that a range wider than the greatest double does not overflow.
+// A range divided into k equal parts. Computes with half of each value, so that a range wider than the greatest double does not overflow.
 class ruler {
 public:
   ruler(double min, double max, std::size_t k) noexcept

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorFlow's two histograms: buckets that grow by a tenth from a fixed list (TF1), and k equal ones (TF2).
-// Both are of the finite values; the others are counted in `stats.nonfinite`.
+// The two histograms of TensorFlow. The buckets of TF1 come from a fixed list in which each limit is 1.1 times the previous one. Those of
+// TF2 are k buckets of equal width. Both count the finite values only; `stats.nonfinite` counts the others.
 #pragma once
 
 #include "stepwell/kernel/moments.hpp"
@@ -12,34 +12,36 @@
 
 namespace stepwell::kernel {
 
-/// The 1551 limits of TF1, ascending: the lowest double, ..., -1e-12, 0, 1e-12, ..., the greatest double.
+/// Returns the 1551 limits of TF1 in ascending order: the lowest double, ..., -1e-12, 0, 1e-12, ..., the greatest double.
 [[nodiscard]] std::span<const double> histogram_limits();
 
-/// A histogram as TF1 writes it: runs of empty buckets are folded into one at the run's last limit.
+/// A histogram as TF1 writes it. Consecutive empty buckets are merged into one bucket with the limit of the last of them.
 struct growing_histogram {
   moments_of_values stats;
-  std::vector<double> limits;  ///< Right edge of each bucket, exclusive; the last is the greatest double.
-  std::vector<double> counts;  ///< As many; they sum to `stats.count`.
+  std::vector<double> limits;  ///< Right edge of each bucket, exclusive. The last one is the greatest double.
+  std::vector<double> counts;  ///< Number of values in each bucket. The sum is `stats.count`.
 };
 
+/// Returns the TF1 histogram of the finite values.
 [[nodiscard]] growing_histogram make_growing_histogram(std::span<const float> values);
 [[nodiscard]] growing_histogram make_growing_histogram(std::span<const double> values);
 
-/// One bucket of a TF2 histogram: three doubles, as they stand in the file.
+/// One bucket of a TF2 histogram: three doubles in the order of the file format.
 struct equal_bucket {
   double left = 0;
   double right = 0;
   double count = 0;
 };
 
-/// A histogram as TF2 writes it: `k` buckets of one width from the least value to the greatest.
-/// No values: `k` rows of zeros. All the same: `k` rows with both edges there, everything counted in the last.
+/// A histogram as TF2 writes it: `k` buckets of equal width from the least to the greatest finite value.
+/// Without finite values all buckets are zero. If all values are equal, both edges of each bucket are that value, and the last bucket
+/// counts all values.
 struct equal_histogram {
   moments_of_values stats;
   std::vector<equal_bucket> buckets;
 };
 
-/// @pre `k` is at least 1.
+/// Returns the TF2 histogram of the finite values, with `k` buckets. @pre `k` is at least 1.
 [[nodiscard]] equal_histogram make_equal_histogram(std::span<const float> values, std::size_t k = 30);
 [[nodiscard]] equal_histogram make_equal_histogram(std::span<const double> values, std::size_t k = 30);
 

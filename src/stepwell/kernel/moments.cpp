@@ -20,13 +20,13 @@ double sum_of(const batch& values) noexcept {
 #endif
 }
 
-// The same sums, a lane each.
+// The statistics, one partial result for each vector lane.
 struct lanes {
   batch min = batch(std::numeric_limits<double>::max());
   batch max = batch(std::numeric_limits<double>::lowest());
   batch sum = batch(0.0);
   batch sum_squares = batch(0.0);
-  batch count = batch(0.0);  // exact: nobody has 2^53 numbers
+  batch count = batch(0.0);  // exact below 2^53 values
 
   void take(const batch& values) noexcept {
     const auto finite = xsimd::abs(values) <= batch(std::numeric_limits<double>::max());
@@ -66,7 +66,7 @@ moments_of_values moments_of(std::span<const T> values) noexcept {
   const std::size_t whole = values.size() - values.size() % stride;
   moments_of_values all;
   lanes even;
-  lanes odd;  // two sets, so that one addition need not wait for the one before
+  lanes odd;  // two independent sets, so that consecutive additions can overlap
   for (std::size_t i = 0; i < whole; i += stride) {
     even.take(batch::load_unaligned(&values[i]));
     odd.take(batch::load_unaligned(&values[i] + batch::size));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one look over many numbers can say of them.
+// Statistics of arrays, computed in one pass.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,21 @@
 
 namespace stepwell::kernel {
 
-/// Of the finite values: NaN and infinities are counted in `nonfinite` and left out of all else.
-/// Without a finite value `min` is the greatest double and `max` the lowest, as TensorFlow writes it.
+/// Statistics of the finite values. NaN and infinities are counted in `nonfinite` only.
+/// Without a finite value `min` is the greatest double and `max` the lowest double, as in the files of TensorFlow.
 struct moments_of_values {
   double min = std::numeric_limits<double>::max();
   double max = std::numeric_limits<double>::lowest();
   double sum = 0;
   double sum_squares = 0;
-  std::uint64_t count = 0;      ///< Finite values.
-  std::uint64_t nonfinite = 0;  ///< The others.
+  std::uint64_t count = 0;      ///< Number of finite values.
+  std::uint64_t nonfinite = 0;  ///< Number of NaN and infinite values.
 };
 
-/// One pass. Sums are double, in an order that depends on the machine's vector width only (so the last bits may differ
-/// between kinds of machines, never between runs); they may overflow to infinity. Any alignment.
-/// @cost O(n).
+/// Returns the statistics of `values`. Any alignment. The sums are doubles and may overflow to infinity.
+/// The order of the additions depends on the vector width of the machine only. The last bits may therefore differ between kinds of
+/// machines, but not between runs.
+/// @cost O(n), one pass.
 [[nodiscard]] moments_of_values moments(std::span<const float> values) noexcept;
 [[nodiscard]] moments_of_values moments(std::span<const double> values) noexcept;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Include this before any xtensor header.
+// Workaround for xtensor before 0.26 in C++20. Include this header before any header of xtensor.
 //
-// xtensor before 0.26 tells its dynamic-rank temporaries which container to become by specialising two traits, but only
-// when compiled as C++17 to the letter. In C++20 the general rule takes a shape of unknown rank for a fixed rank of four:
-// `xt::eval`, immediate reducers, `pad` and `norm` then read a shape that is not there. The specialisations are said
-// here for the two shapes xtensor uses; they must be full ones, as a partial one is ambiguous with xtensor's own.
-// From 0.26 on, whose headers have moved, nothing is needed and nothing is done.
+// xtensor before 0.26 selects the container of temporaries with dynamic rank by partial specialisations of two traits. These are active
+// in C++17 only. In C++20 the primary templates treat a shape of dynamic rank as a shape of fixed rank four. `xt::eval`, immediate
+// reducers, `pad` and `norm` then read a shape that does not exist. This header declares the specialisations for the two shapes that
+// xtensor uses. They are full specialisations, because partial ones would be ambiguous with those of xtensor.
+// xtensor 0.26 moved its headers and needs no workaround; this header is then empty.
 #pragma once
 
 #if __has_include(<xtensor/xtensor_forward.hpp>) && !__has_include(<xtensor/containers/xtensor.hpp>)

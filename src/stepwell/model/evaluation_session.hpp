@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A raw session whose steps measure a model and do not train it.
+// A raw session whose steps evaluate a model without training it.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -12,8 +12,8 @@
 
 namespace stepwell {
 
-/// Runs a model's steps as evaluations: the global step stays where training left it.
-/// @lifetime The model must outlive it.
+/// Runs the steps of a model as evaluations: the global step does not change.
+/// @lifetime The model must outlive the session.
 template<trainable_model Model>
 class evaluation_session {
   using steps = model_session<Model>;
@@ -23,10 +23,11 @@ public:
   using result_type = typename steps::result_type;
   using outcome_type = typename steps::outcome_type;
 
-  /// `global_step` is that of the checkpoint the model was restored from.
+  /// Creates the session over `model`. `global_step` is the step of the checkpoint from which the model was restored.
   evaluation_session(Model& model, std::int64_t global_step) : steps_(model), global_step_(global_step) {}
 
-  /// One step. @errors What `step` throws.
+  /// Does one step.
+  /// @errors Exceptions of `step`.
   template<class Requests, class... Args>
   outcome_type run(const Requests& requests, Args&&... args) {
     auto outcome = steps_.run(requests, std::forward<Args>(args)...);
@@ -34,7 +35,8 @@ public:
     return outcome;
   }
 
-  /// Feeds members of the model until the returned value is destroyed. @see `model_session::feed`.
+  /// Feeds members of the model until the returned value is destroyed.
+  /// @see `model_session::feed`
   template<class Order>
   [[nodiscard]] auto feed(const Order& order) const {
     return steps_.feed(order);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A raw session over the user's own type: anything with `step(args...)` and `variables()`.
+// A raw session over a user type: any type with `step(args...)` and `variables()`.
 #pragma once
 
 #include "stepwell/base/detail/type_key.hpp"
@@ -30,12 +30,12 @@
 
 namespace stepwell {
 
-/// Runs a model's steps and counts them: plus one for each `step` that returns, hooked or raw; a `step` that throws adds
-/// nothing. A model that has `std::int64_t& global_step()` owns the count itself.
+/// Runs the steps of a model and counts them: each `step` that returns adds one, with or without hooks. A `step` that throws does not
+/// count. A model that has `std::int64_t& global_step()` owns the count.
 ///
-/// Sessions that name the same master step one model together, see `master_seat`: then the count is everybody's, `run` takes
-/// its turn, and whoever looks at the model in between holds `exclusive()`.
-/// @lifetime The model must outlive it.
+/// Sessions with the same master step one model together, see `master_seat`. The count then belongs to the master, `run` waits until it may
+/// step, and code that accesses the model between steps must hold `exclusive()`.
+/// @lifetime The model must outlive the session.
 template<trainable_model Model>
 class model_session {
 public:
@@ -45,9 +45,11 @@ public:
   static_assert(!(has_concurrent_steps<Model> && owns_global_step<Model>),
                 "stepwell: a model with concurrent steps cannot own the global step: it would be read while others write it");
 
-  /// @errors `invalid_argument_error` if a variable has no name, the name of another, or one reserved for us.
+  /// Creates a session without a master.
+  /// @errors `invalid_argument_error` if a variable has no name, the name of another variable, or a name reserved for the library.
   explicit(false) model_session(Model& model) : model_session(model, session_target{}) {}
-  /// The same as a chief or worker at a master. @errors Those of `master_seat`, too.
+  /// Creates a session that is a chief or a worker at a master, if `target` names one.
+  /// @errors Those of the other constructor and of `master_seat`.
   model_session(Model& model, const session_target& target) : model_(&model), config_(target.config), seat_(seat_at(target, model)) {
     const auto alone = seat_ ? seat_->enter_alone() : master_scope();
     look_at_step();
@@ -60,25 +62,27 @@ public:
   }
   model_session& operator=(model_session&&) = delete;
 
-  /// Whether `step` takes these arguments.
+  /// True if `step` accepts these arguments.
   template<class... Args>
   static constexpr bool takes = requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); };
 
-  /// Whether a step with these arguments is to be awaited: an `asio::awaitable` of its result.
+  /// True if a step with these arguments returns an `asio::awaitable` of its result.
   template<class... Args>
   static constexpr bool awaits = requires(Model& model, Args&&... args) {
     { model.step(std::forward<Args>(args)...) } -> coro::awaited;
   };
 
-  /// What a run and the look at its values need: the turn at the master, until it goes. Free without a master.
-  /// @errors `aborted_error` where the chief has made the model ready anew since this session joined.
+  /// Blocks until this session may step at the master. The returned object must be held during a run and while its values are read. Without
+  /// a master, the object is empty.
+  /// @errors `aborted_error` if the chief has made the model ready again since this session joined.
   template<class Order>
-  [[nodiscard]] master_scope enter(const Order& /*computed anyway*/) {
+  [[nodiscard]] master_scope enter(const Order& /*order*/) {
     return take_turn();
   }
 
-  /// One step. A batch that is fed is copied and fed; the model is fed by `feed`. @pre Inside `enter`.
-  /// @errors What `step` throws.
+  /// Does one step. Feeds to a batch are applied to a copy of the batch; feeds to the model are applied by `feed`.
+  /// @pre The object returned by `enter` is held.
+  /// @errors Exceptions of `step`.
   template<detail::order_like Order, class... Args>
   outcome_type run(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
@@ -93,8 +97,8 @@ public:
     }
   }
 
-  /// The same in three pieces, where the step is awaited: the arguments as fed, which live until it has ended; the step, not
-  /// begun before it is awaited; what came of it, counted.
+  /// The parts of `run` for a step that returns an awaitable. `fed` returns the arguments with feeds applied, which must live until the
+  /// step has ended. `step` returns the awaitable, which starts when it is awaited. `count` returns the outcome and counts the step.
   template<detail::order_like Order, class... Args>
   static auto fed(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
@@ -107,7 +111,7 @@ public:
   }
   outcome_type count(std::int64_t before, result_type result) { return {std::move(result), before, count_step()}; }
 
-  /// One step, and nothing but the step: no hook sees it. What the model's `step` returned.
+  /// Does one step without hooks. Returns the result of the model's `step`.
   template<class... Args>
     requires takes<Args...>
   result_type run(Args&&... args) {
@@ -115,13 +119,13 @@ public:
     return run(std::tuple<>{}, std::forward<Args>(args)...).result;
   }
 
-  /// Gives the model what is fed to its members, until the value returned is gone: it puts back what was there.
+  /// Assigns fed values to members of the model. The returned value restores the previous values when it is destroyed.
   template<class Order>
   [[nodiscard]] auto feed(const Order& order) const {
     return std::apply([this](const auto*... one) { return std::tuple(detail::fed_member(*model_, one)...); }, order.feeds());
   }
 
-  /// The value of a fetch: of the step's result, else of the model, else of both.
+  /// Returns the value of a fetch, which is applied to the result of the step if possible, else to the model, else to both.
   template<class Projection>
     requires fetchable_from<Projection, result_type, Model>
   [[nodiscard]] decltype(auto) read(const outcome_type& outcome, const Projection& projection) const {
@@ -138,7 +142,7 @@ public:
     return read(outcome, wanted.projection);
   }
 
-  /// Steps done so far: at a master, by anybody.
+  /// Returns the number of steps done so far. At a master, steps of all sessions are counted.
   [[nodiscard]] std::int64_t global_step() const noexcept {
     if constexpr (owns_global_step<Model>) {
       return seat_ ? seat_->global_step() : model_->global_step();
@@ -147,11 +151,11 @@ public:
     }
   }
 
-  /// The model's variables, asked for anew, and `global_step`. At a master, what they refer to is looked at inside
-  /// `exclusive` only.
+  /// Returns the model's variables, requested from the model at each call, and `global_step`. At a master, the variables may be accessed
+  /// only while `exclusive` is held.
   [[nodiscard]] variable_list variables() {
     const auto alone = is_seated() && !seat_->is_inside() ? exclusive() : master_scope();
-    if (is_seated() && seat_->is_chief_ready()) { steps_ = seat_->global_step(); }  // else it is being restored
+    if (is_seated() && seat_->is_chief_ready()) { steps_ = seat_->global_step(); }  // not while the chief restores it
     auto all = model_->variables();
     if constexpr (owns_global_step<Model>) {
       all.emplace_back(std::string(global_step_name), model_->global_step());
@@ -162,15 +166,16 @@ public:
   }
 
   [[nodiscard]] Model& model() const noexcept { return *model_; }
-  /// What operations of a scaffold are called with.
+  /// Returns the model, on which the operations of a scaffold are called.
   [[nodiscard]] Model& subject() const noexcept { return *model_; }
   [[nodiscard]] const session_config& config() const noexcept { return config_; }
 
-  /// Nobody steps, restores or copies the model while this is held. Free without a master.
+  /// Blocks until no session steps, restores or copies the model, and prevents it while the returned object is held. Without a master, the
+  /// object is empty.
   [[nodiscard]] master_scope exclusive() { return seat_ ? seat_->enter_alone() : master_scope(); }
 
-  /// Calls `make_ready()`; at a master alone, and workers waiting for it go on once it has returned, true if it says. The
-  /// step the model stands at then.
+  /// Calls `make_ready()`. At a master, calls it with exclusive access; workers that wait for the chief continue after it has returned, if
+  /// it does not return false. Returns the global step of the model at that time.
   /// @errors Those of `make_ready`, and of `master_seat::begin_preparing`.
   template<class MakeReady>
   std::int64_t prepare_as_chief(MakeReady&& make_ready) {
@@ -180,19 +185,20 @@ public:
     if (succeeds(make_ready) && seat_) { seat_->end_preparing(own_step()); }
     return own_step();
   }
-  /// Whether others may step the model, too.
+  /// Returns true if the session is connected to a master, so that other sessions may step the model.
   [[nodiscard]] bool is_seated() const noexcept { return seat_ && !seat_->is_closed(); }
-  /// Whether a worker finds the model made ready; always without a master.
+  /// Returns true if the chief has made the model ready, and always without a master.
   [[nodiscard]] bool is_chief_ready() const { return !seat_ || seat_->is_chief_ready(); }
-  /// See `master_seat::wait_for_chief`.
+  /// Like `master_seat::wait_for_chief`; returns true at once without a master.
   bool wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
     return !seat_ || seat_->wait_for_chief(signals, time, until);
   }
-  /// The model is ready as it is now: from here on this session steps it. @pre Inside `exclusive`.
+  /// Accepts the current state of the model: this session may step it from now on.
+  /// @pre `exclusive` is held.
   void join() noexcept {
     if (seat_) { seat_->join(); }
   }
-  /// Leaves the master, if there is one; then there is no further step.
+  /// Disconnects from the master, if there is one; no step is possible afterwards.
   void close() noexcept {
     if (!seat_) { return; }
     seat_->close();
@@ -239,16 +245,16 @@ private:
     } else if constexpr (has_concurrent_steps<Model>) {
       return std::atomic_ref(*live_step_).fetch_add(1, std::memory_order_relaxed) + 1;
     } else {
-      const auto next = *live_step_ + 1;  // nobody else writes now, but others may read
+      const auto next = *live_step_ + 1;  // this thread is the only writer, but other threads may read
       std::atomic_ref(*live_step_).store(next, std::memory_order_relaxed);
       return next;
     }
   }
-  /// Where the step is counted: here, or at the master. One load, and no question on the way of a step.
+  /// Sets the location of the step counter, here or at the master, so that a step needs one load and no branch.
   void look_at_step() noexcept { live_step_ = is_seated() ? &seat_->shared_step() : &steps_; }
 
   Model* model_;
-  std::int64_t steps_ = 0;  // at a master: what `variables` refers to
+  std::int64_t steps_ = 0;  // at a master: the value to which `variables` refers
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_seat> seat_;
@@ -259,14 +265,15 @@ struct raw_session_over<Model> {
   using type = model_session<Model>;
 };
 
-/// The summary of a model has its result and the model at hand.
+/// The summary op of a model receives the result of the step and the model.
 template<trainable_model Model>
 struct scaffold_traits<Model> {
   using summary_op = std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)>;
 };
 
 namespace detail {
-/// Stands for a model that would die before its session. Some compilers look at it before they look at the guide's condition.
+/// Stands for a model that would be destroyed before its session. Some compilers instantiate it before they check the condition of the
+/// deduction guide.
 template<class Model>
 struct rvalue_model {
   static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");

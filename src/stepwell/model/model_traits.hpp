@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model is, and what its step returns.
+// The concept of a model, and the result type of its step.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -56,27 +56,27 @@ using void_to_monostate = std::conditional_t<std::is_void_v<T>, std::monostate, 
 
 }  // namespace detail
 
-/// A type that can be trained: `step(args...)` does one training step, `variables()` names what a checkpoint holds.
-/// If `step` is a template or overloaded, the type must name what it returns: `using result = ...`.
-/// A step may return an `asio::awaitable` of its result; then the model is for awaited sessions only.
+/// A type that can be trained. `step(args...)` does one training step. `variables()` lists the variables that a checkpoint holds. If `step`
+/// is a template or overloaded, the type must name the result type: `using result = ...`. A step may return an `asio::awaitable` of its
+/// result; such a model works in asynchronous sessions only.
 template<class Model>
 concept trainable_model = std::is_class_v<Model> && requires(Model& model) {
   { model.variables() } -> std::same_as<variable_list>;
   typename detail::step_returns<Model>::type;
 };
 
-/// What one step of the model returns, once awaited; std::monostate for nothing.
+/// The result type of one step, after awaiting it. std::monostate for void.
 template<class Model>
 using model_result = detail::void_to_monostate<typename detail::step_returns<Model>::type>;
 
-/// The model counts its steps itself.
+/// A model that counts its steps itself.
 template<class Model>
 concept owns_global_step = requires(Model& model) {
   { model.global_step() } -> std::same_as<std::int64_t&>;
 };
 
-/// Whether `step` may be called for several sessions at a time, once they share a master: the model says so with
-/// `static constexpr bool concurrent_steps = true`, and sees to it that its steps, and those who read it, get on.
+/// True if `step` may be called concurrently by several sessions that share a master. The model declares it with
+/// `static constexpr bool concurrent_steps = true`. It must then synchronise its steps with each other and with readers of its members.
 template<class Model>
 inline constexpr bool has_concurrent_steps = [] {
   if constexpr (requires {
@@ -88,12 +88,13 @@ inline constexpr bool has_concurrent_steps = [] {
   }
 }();
 
-/// A callable or member that can be read from a step's result, from the model, or from both.
+/// A callable or member that can be applied to a step's result, to the model, or to both.
 template<class Projection, class Result, class Model>
 concept fetchable_from = std::invocable<const Projection&, const Result&> || std::invocable<const Projection&, const Model&> ||
                          std::invocable<const Projection&, const Result&, const Model&>;
 
-/// @errors `invalid_argument_error` naming a variable without a name, named twice, or named like one of ours.
+/// Checks the names of variables.
+/// @errors `invalid_argument_error` that names the variable, if a name is empty, used twice, or reserved for the library.
 void check_variable_names(const variable_list& variables);
 
 }  // namespace stepwell

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a snapshot, or a checkpoint, into a model; needs no session.
+// Restores a model from a snapshot or a checkpoint, without a session.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -14,15 +14,15 @@
 
 namespace stepwell {
 
-/// What can be restored: it names its variables. Whether it can be trained does not matter.
+/// A type that can be restored: it lists its variables. It need not be trainable.
 template<class Model>
 concept restorable_model = std::is_class_v<Model> && requires(Model& model) {
   { model.variables() } -> std::same_as<variable_list>;
 };
 
-/// Fills the variables of `model`, and its global step where it counts that itself.
-/// @errors  Those of `restore` for variables: `not_found_error`, `invalid_argument_error`; then nothing was written.
-/// @threads Nobody else uses `model` meanwhile.
+/// Restores the variables of `model`, and its global step if the model counts its steps itself.
+/// @errors  Those of `restore` for variables: `not_found_error`, `invalid_argument_error`; nothing is written in these cases.
+/// @threads `model` must not be used by another thread during the call.
 template<restorable_model Model>
 restore_report restore(Model& model, const snapshot& source, const restore_options& options = {}) {
   auto report = restore(model.variables(), source, options);

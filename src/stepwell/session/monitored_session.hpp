@@ -11,6 +11,7 @@
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/step_context.hpp"
 #include "stepwell/session/step_result.hpp"
+#include "stepwell/session/training_session.hpp"
 
 #include <cstdint>
 #include <exception>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers by tag: what a measurement gives, and how it gets into an event file.
+// Lists of numbers with tags, and how they are written to an event file.
 #pragma once
 
 #include "stepwell/summary/writer.hpp"
@@ -16,23 +16,24 @@
 
 namespace stepwell::summary {
 
-/// In the order they are written in.
+/// Pairs of tag and number, in the order in which they are written.
 using metric_list = std::vector<std::pair<std::string, double>>;
 
-/// Pairs of a tag and a number: a `metric_list`, a map.
+/// A range of pairs of tag and number, such as a `metric_list` or a map.
 template<class T>
 concept metric_range = std::ranges::input_range<const T&> && requires(std::ranges::range_reference_t<const T&> one) {
   { one.first } -> std::convertible_to<std::string_view>;
   requires std::is_arithmetic_v<std::remove_cvref_t<decltype(one.second)>>;
 };
 
-/// What names its numbers: it is such a range, or its `metrics()` gives one.
+/// A metric range, or a type whose `metrics()` returns one.
 template<class T>
 concept names_metrics = metric_range<T> || requires(const T& values) {
   { values.metrics() } -> metric_range;
 };
 
-/// Each of them as a scalar of `step`. @errors Those of `writer::add_scalar`.
+/// Writes each number as a scalar of `step`.
+/// @errors Like `writer::add_scalar`.
 template<names_metrics T>
 void add_metrics(writer& out, const T& values, std::int64_t step) {
   if constexpr (metric_range<T>) {

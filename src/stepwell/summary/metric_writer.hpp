@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of a run as lines of text, for those who read no event files: CSV and JSON lines. Written as event files are:
-// the caller leaves a line in a bounded queue, a task on the I/O pool writes it.
+// Writers for the numbers of a run as lines of text: CSV and JSON lines. They are an alternative to event files for users without
+// TensorBoard. The caller puts a line into a bounded queue; a task on the I/O pool writes it.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -24,71 +24,78 @@
 
 namespace stepwell::summary {
 
+/// Options of a metric writer.
 struct metric_writer_options {
   std::shared_ptr<io::file_system> files = io::posix_file_system();
-  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Where the writing task runs.
+  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Pool that runs the writing task.
   std::shared_ptr<clock> time = system_clock();
   std::size_t max_queue_bytes = std::size_t{1} << 20;  ///< A full queue blocks the caller.
-  seconds_value flush_secs = 10.0;                     ///< The first line later than this after a flush flushes.
+  seconds_value flush_secs = 10.0;                     ///< A line later than this after the last flush causes a flush.
 };
 
-/// One text file, a line a number: the time, the step, the tag, the value. What `csv_writer` and `jsonl_writer` share.
+/// The common base of `csv_writer` and `jsonl_writer`: one text file with one line for each number, which contains the time, the
+/// step, the tag and the value.
 ///
-/// A file that is there is gone on with, so one file holds a run however often it was started again. Half a line at its end,
-/// left by a kill, is cut off with a warning. Lines are never taken back: before the first number after a restart or a
-/// recovery stands one of the tag `stepwell/start`, without a value, whose step is the first to come; what stands before it
-/// with that step or a later one did not happen, as in event files (D-5).
+/// An existing file is continued, so one file contains a run with all its restarts. An incomplete line at its end, left by a kill,
+/// is removed with a warning. Other lines are never removed. Before the first number after a restart or a recovery there is a line
+/// with the tag `stepwell/start`, without a value; its step is the first one to come. Earlier lines with this step or a later one
+/// are obsolete, as in event files.
 ///
-/// @errors  As of `writer`: a failed write ends the writer; it is thrown once, from the next `add_*`, `flush` or `close`, and
-///          told to `on_failure`. From then on, as after `close`, `add_*` only warns and drops.
-/// @threads All functions may be called from any thread, except one of `metric_writer_options::threads`.
+/// @errors  Like `writer`: a failed write ends the writer. The failure is thrown once, by the next `add_*`, `flush` or `close`, and
+///          passed to `on_failure`. After that, as after `close`, `add_*` drops its value with a warning.
+/// @threads All functions may be called from any thread, except a thread of `metric_writer_options::threads`.
+/// @see     decision D-5
 class metric_writer {
 public:
   metric_writer(const metric_writer&) = delete;
   metric_writer& operator=(const metric_writer&) = delete;
 
-  /// Integers exactly; others with as few digits as read back as the same number.
-  /// @cost Well under a microsecond, no allocation (but for a tag that is not UTF-8: its bad bytes are replaced).
+  /// Writes one number. Integers are written exactly. Other numbers are written with the fewest digits that read back as the same
+  /// number. Invalid bytes in a tag that is not UTF-8 are replaced.
+  /// @cost Well under a microsecond. No allocation, unless the tag is not UTF-8.
   template<class Number>
     requires std::is_arithmetic_v<Number>
   void add_scalar(std::string_view tag, Number value, std::int64_t step) {
     add(tag, format::number_text(static_cast<spelt<Number>>(value)).view(), step);
   }
 
-  /// What stands there with this step or a later one did not happen.
+  /// Writes a start line. It makes earlier lines with this step or a later one obsolete.
   void add_start(std::int64_t step);
 
-  /// Returns once all that was added before is written and synced.
-  /// @errors The failure, if it was not thrown yet; `deadline_exceeded_error` when that is not so by `until`. After `close`:
-  ///         does nothing.
+  /// Blocks until everything added before is written and synced. Does nothing after `close`.
+  /// @errors The failure, if it was not thrown yet. `deadline_exceeded_error` if the flush is not complete at `until`.
   void flush(clock::time_point until = io::byte_queue::forever);
-  /// Asks that all that was added so far be written and synced, and does not wait.
+  /// Starts a flush of everything added before, and does not block.
   void request_flush();
-  /// Like `request_flush`. The result may be waited for on any thread.
+  /// Like `request_flush`, but returns the flush. Any thread may wait for it.
   [[nodiscard]] io::byte_queue::pending_flush start_flush();
-  /// `flush`, then closes the file. The second call does nothing.
+  /// Flushes, then closes the file. A second call does nothing.
+  /// @errors Like `flush`.
   void close(clock::time_point until = io::byte_queue::forever);
 
-  /// Starts a flush of all that was added so far. Unless more is added, the destructor does not wait for it.
+  /// Starts a flush of everything added before. The destructor does not wait for it, unless more is added afterwards.
   void detach();
 
-  /// Calls `action` once with the first failure, on a thread of the pool; at once if there is one already. It must not
-  /// use this writer. Several may be told.
+  /// Registers a callback for the first failure. `action` is called once on a thread of the pool, or at once if the failure has
+  /// happened already. It must not use this writer. Several callbacks may be registered.
   void on_failure(std::function<void(const status&)> action);
 
-  /// True once a write failed. @cost One relaxed load.
+  /// Returns true after a write has failed.
+  /// @cost One relaxed load.
   [[nodiscard]] bool has_failed() const noexcept;
+  /// Returns the first failure, if any.
   [[nodiscard]] std::optional<status> failure() const;
+  /// Returns true after `close`, or after a failure was thrown.
   [[nodiscard]] bool is_closed() const noexcept;
 
-  /// The clock its deadlines are on.
+  /// Returns the clock of the deadlines.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;
 
 protected:
   enum class kind { csv, json_lines };
   metric_writer(std::string path, metric_writer_options options, kind what);
-  /// `close`; what it would throw is logged. After `detach`, or a `flush` that ran into its deadline, it does not wait.
+  /// Calls `close` and logs its failure. Does not wait after `detach`, or after a `flush` that reached its deadline.
   ~metric_writer();
 
 private:
@@ -102,22 +109,24 @@ private:
   std::unique_ptr<core> core_;
 };
 
-/// `wall_time,step,tag,value`, and a line with these names at the beginning: see `format::write_csv_metric`. Values that are
-/// not finite are nan, inf and -inf. Lines end with a line feed alone.
+/// A writer of CSV files with the columns `wall_time,step,tag,value` and a header line: see `format::write_csv_metric`. Values that
+/// are not finite are written as nan, inf and -inf. Lines end with a line feed only.
 class csv_writer final : public metric_writer {
 public:
-  /// Makes the directory and the file where they are not there; holds `path` + ".lock" while it lives.
-  /// @errors `invalid_argument_error` where a file is there that does not begin as one of these; it is not touched.
-  ///         `failed_precondition_error` naming who writes there already; else what the file system says.
+  /// Opens the file and creates it with its directory if necessary. Holds the lock file `path` + ".lock" while the file is written.
+  /// @errors `invalid_argument_error` if the file exists and does not begin like a file of this kind; it is not changed.
+  ///         `data_loss_error` if the last 64 MiB of the file contain no end of a line. `failed_precondition_error` naming the
+  ///         process that already writes the file. Other failures of the file system.
   explicit csv_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::csv) {}
 };
 
-/// An object a line, `{"wall_time":...,"step":...,"tag":...,"value":...}`: see `format::write_json_metric`. Values that are
-/// not finite are the strings "NaN", "Infinity" and "-Infinity".
+/// A writer of JSON lines, each an object `{"wall_time":...,"step":...,"tag":...,"value":...}`: see `format::write_json_metric`.
+/// Values that are not finite are written as the strings "NaN", "Infinity" and "-Infinity".
 class jsonl_writer final : public metric_writer {
 public:
-  /// @errors As of `csv_writer`.
+  /// Opens the file, like `csv_writer`.
+  /// @errors Like `csv_writer`.
   explicit jsonl_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::json_lines) {}
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One writer a directory: the hooks of a session, and the sessions of a process, write one file there.
+// One writer for each directory, shared by the hooks of a session and the sessions of a process.
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/summary/detail/writer_core.hpp"
@@ -14,7 +14,7 @@
 namespace stepwell::summary {
 namespace {
 
-// A directory, as seen through one file system.
+// A directory in a file system.
 using place = std::pair<const io::file_system*, std::string>;
 
 struct registry {
@@ -23,7 +23,7 @@ struct registry {
 };
 
 registry& known_writers() {
-  static registry* const instance = new registry;  // never destroyed: writers may be asked for while statics die
+  static registry* const instance = new registry;  // never destroyed, because static destructors may request writers
   return *instance;
 }
 

@@ -30,7 +30,7 @@ format::summary single(format::summary_value value) {
   return values;
 }
 
-// The value, and how many numbers are not in it.
+// Returns the histogram and the number of values that are not finite.
 template<class Number>
 std::pair<format::summary_value, std::uint64_t> histogram_of(std::string tag, std::span<const Number> values, format::summary_style style) {
   if (style == format::summary_style::simple) {
@@ -58,7 +58,8 @@ writer::~writer() {
 
 namespace {
 
-/// Tries the file and the metric writers beside it; the first failure.
+/// Applies `action` to the event file and flushes the metric writers. Tries all of them, then throws the first failure and logs the
+/// others.
 template<class Core, class Action>
 void for_all(Core& core, Action action, clock::time_point until) {
   std::exception_ptr first;

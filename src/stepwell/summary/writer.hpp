@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes event files that TensorBoard reads: TensorFlow's FileWriter. The caller encodes into a bounded queue and goes
-// on; a task on the I/O pool writes.
+// A writer of event files for TensorBoard, like TensorFlow's FileWriter. The caller encodes into a bounded queue and continues; a
+// task on the I/O pool writes.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -36,20 +36,21 @@ namespace stepwell::summary {
 
 class metric_writer;
 
+/// Options of a writer of event files.
 struct writer_options {
   std::shared_ptr<io::file_system> files = io::posix_file_system();
-  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Where the writing task runs.
+  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Pool that runs the writing task.
   std::shared_ptr<clock> time = system_clock();
   std::size_t max_queue_bytes = std::size_t{4} << 20;  ///< A full queue blocks the caller.
-  seconds_value flush_secs = 120.0;                    ///< The first event later than this after a flush flushes.
+  seconds_value flush_secs = 120.0;                    ///< An event later than this after the last flush causes a flush.
   std::string filename_suffix = {};
   format::summary_style style = format::summary_style::simple;
-  /// Every `add_scalar` goes there, too, and each START of a session. They are flushed with the writer, and their failures
-  /// are its own; closing them is their holders' affair. Of histograms, texts and pictures they hear nothing.
+  /// Metric writers that also receive every `add_scalar` and each START of a session, but no histograms, texts or images. They are
+  /// flushed with this writer, and their failures count as failures of this writer. Their owners must close them.
   std::vector<std::shared_ptr<metric_writer>> metrics = {};
 };
 
-/// Pixels in memory: rows from the top, channels interleaved, 8 bits each.
+/// An image in memory: rows from the top, channels interleaved, 8 bits for each channel.
 struct image_view {
   std::span<const std::byte> pixels;
   std::uint32_t width = 0;
@@ -57,110 +58,119 @@ struct image_view {
   int channels = 1;  ///< 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA.
 };
 
-/// One event file in one directory, from construction to `close`.
+/// One event file in one directory, open from construction to `close`.
 ///
-/// Events stand in the file in the order of the calls, each with the time of its call. Plugin metadata is written on
-/// the first value of a tag only. A tag that is not UTF-8 has its bad bytes replaced.
+/// Events are written in the order of the calls, each with the time of its call. Plugin metadata is written only with the first
+/// value of a tag. Invalid bytes in a tag that is not UTF-8 are replaced.
 ///
-/// @errors  A failed write ends the writer. It is thrown once, from the next `add_*`, `flush` or `close`, also from one
-///          that is blocked on the full queue, and told to `on_failure`. From then on, as after `close`, `add_*` only
-///          warns and drops.
-/// @threads All functions may be called from any thread, except one of `writer_options::threads`.
+/// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or
+///          `close`, or by a call that is blocked on the full queue. After that, as after `close`, `add_*` drops its value with a
+///          warning.
+/// @threads All functions may be called from any thread, except a thread of `writer_options::threads`.
 class writer {
 public:
-  /// Makes the directory and in it a new file, whose name is greater than that of every event file there; what exists
-  /// is never touched. The first record is on the disk when this returns.
-  /// @errors `invalid_argument_error` for a suffix with a slash; else what the file system says.
+  /// Creates the directory and a new file in it. The name of the file is greater than the names of all event files there. Existing
+  /// files are never changed. The first record is on disk when the constructor returns.
+  /// @errors `invalid_argument_error` if the suffix contains a slash. Failures of the file system.
   explicit writer(std::string directory);
   explicit writer(std::string directory, writer_options options);
   writer(const writer&) = delete;
   writer& operator=(const writer&) = delete;
-  /// `close`; what it would throw is logged. After `detach`, or a `flush` that ran into its deadline, it does not wait: the file
-  /// is finished in the background, as far as the disk allows while the process lives.
+  /// Calls `close` and logs its failure. Does not wait after `detach`, or after a `flush` that reached its deadline: the file is
+  /// then finished in the background, as far as the disk allows while the process lives.
   ~writer();
 
-  /// The writer of `directory` in this process: by its canonical path, made at the first call and whenever nobody holds
-  /// one or it is closed; closed with its last holder. `options` count only when one is made.
+  /// Returns the writer of `directory` in this process, identified by the file system and the canonical path. Creates a writer if
+  /// there is none or the existing one is closed. The writer is closed when its last owner releases it. `options` apply only if a
+  /// writer is created; a warning is logged if metric writers in `options` are ignored.
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory);
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options);
 
-  /// @cost Well under a microsecond, no allocation (but for the first value of a tag in tensor style).
+  /// Writes one number.
+  /// @cost Well under a microsecond. No allocation, except for the first value of a tag in tensor style.
   template<class Number>
     requires std::is_arithmetic_v<Number>
   void add_scalar(std::string_view tag, Number value, std::int64_t step) {
     add_float(tag, static_cast<float>(value), step);
   }
 
-  /// Of the finite values; when there are others, a warning says so once a tag.
-  /// Old style: TF1's buckets. Tensor style: 30 equal ones.
-  /// @cost Bucketing happens here: about 10 ns a value.
+  /// Writes a histogram of the finite values. If there are other values, logs a warning once for each tag.
+  /// Old style: the buckets of TensorFlow 1. Tensor style: 30 buckets of equal width.
+  /// @cost Computes the buckets in this call: about 10 ns for each value.
   void add_histogram(std::string_view tag, std::span<const float> values, std::int64_t step);
   void add_histogram(std::string_view tag, std::span<const double> values, std::int64_t step);
 
-  /// Markdown.
+  /// Writes a text in Markdown.
   void add_text(std::string_view tag, std::string_view text, std::int64_t step);
 
-  /// Old style: the tag gets "/image" appended, as TF1 does.
-  /// @errors `invalid_argument_error`: the pixels are no such picture.
-  /// @cost   PNG is packed here, on the caller's side: milliseconds for 256 x 256 RGB.
+  /// Writes an image. Old style: appends "/image" to the tag, like TensorFlow 1.
+  /// @errors `invalid_argument_error` if the pixels do not match the image's size and channels.
+  /// @cost   Encodes the PNG in this call: milliseconds for 256 x 256 RGB.
   void add_image(std::string_view tag, const image_view& image, std::int64_t step);
 
-  /// The settings of this run, for the hyperparameter dashboard. Once: a further call only warns.
+  /// Writes the settings of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a warning.
   void add_hparams(const format::hparam_map& settings, std::string_view group_name = {});
-  /// How the run ended, for the same.
+  /// Writes the final status of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a
+  /// warning.
   void add_hparams_end(format::hparams_status how);
 
-  /// START with the first step to come: viewers drop what an earlier START's run had from there on.
+  /// Writes a session event. A START contains the first step to come; viewers drop the events of an earlier START from this step on.
   void add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path = {},
                        std::string_view message = {});
 
-  /// The bytes of a GraphDef, MetaGraphDef.
+  /// Writes a graph, given as the bytes of a GraphDef or MetaGraphDef.
   void add_graph(std::string graph_def_bytes, std::int64_t step = 0);
   void add_meta_graph(std::string meta_graph_def_bytes, std::int64_t step = 0);
-  /// What was observed of a run, or the bytes of a RunMetadata.
-  /// @errors `invalid_argument_error` when the writer had that tag before (contract EVT-9).
+  /// Writes the metadata of a run, given as a value or as the bytes of a RunMetadata.
+  /// @errors `invalid_argument_error` if this writer already wrote metadata with this tag.
+  /// @see    contract EVT-9
   void add_run_metadata(const run_metadata& observed, std::string_view tag, std::int64_t step);
   void add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step);
 
-  /// Any values, as one event; <stepwell/format/events/summary.hpp> has them.
+  /// Writes a summary with any values as one event. Include <stepwell/format/events/summary.hpp> for its type.
   void add_summary(format::summary values, std::int64_t step);
-  /// Any event, see <stepwell/format/events/event.hpp>; a wall_time of 0 becomes now.
+  /// Writes any event (see <stepwell/format/events/event.hpp>). A wall_time of 0 is replaced by the current time.
   void add_event(format::event happened);
-  /// An Event message as it is. Nothing in it is looked at.
+  /// Writes the bytes of an Event message unchanged and unchecked.
   void add_event_bytes(std::span<const std::byte> event);
 
-  /// Returns once all that was added before is written and synced.
-  /// @errors The failure, if it was not thrown yet; `deadline_exceeded_error` when that is not so by `until`;
-  ///         `not_found_error` when the file was removed under way. After `close`: does nothing.
+  /// Blocks until everything added before is written and synced. After `close` it flushes only `writer_options::metrics`.
+  /// @errors The failure, if it was not thrown yet. `deadline_exceeded_error` if the flush is not complete at `until`.
+  ///         `not_found_error` if the file was removed in the meantime.
   void flush(clock::time_point until = io::byte_queue::forever);
 
-  /// Asks that all that was added so far be written and synced, and does not wait. After `close`: does nothing.
+  /// Starts a flush of everything added before, and does not block. After `close` it flushes only `writer_options::metrics`.
   void request_flush();
-  /// Like `request_flush`. Returns one flush for each file: the event file, and each of `writer_options::metrics`. They may be
-  /// waited for on any thread, also on one of `writer_options::threads`, and after this writer is gone.
+  /// Like `request_flush`, but returns one flush for each file: the event file and each of `writer_options::metrics`. Any thread
+  /// may wait for them, also a thread of `writer_options::threads`, and also after this writer is destroyed.
   [[nodiscard]] std::vector<io::byte_queue::pending_flush> start_flush();
 
-  /// `flush`, then closes the file. The second call does nothing.
-  /// @errors As `flush`.
+  /// Flushes, then closes the event file. A second call flushes only `writer_options::metrics`.
+  /// @errors Like `flush`.
   void close(clock::time_point until = io::byte_queue::forever);
 
-  /// Starts a flush of all that was added so far. Unless more is added, the destructor does not wait for it. For a session
-  /// that is left on a thread that must not block.
+  /// Starts a flush of everything added before. The destructor does not wait for it, unless more is added afterwards. Used when a
+  /// session is destroyed on a thread that must not block.
   void detach();
 
-  /// Calls `action` once with the first failure, on a thread of the pool; at once if there is one already. It must not
-  /// use this writer. Several may be told. @lifetime Kept until the writer is gone.
+  /// Registers a callback for failures. `action` is called once for each file that fails (the event file and each of
+  /// `writer_options::metrics`), on a thread of the pool, or at once if the failure has happened already. It must not use this
+  /// writer. Several callbacks may be registered.
+  /// @lifetime `action` is kept until the writer is destroyed.
   void on_failure(std::function<void(const status&)> action);
 
-  /// True once a write failed. @cost One relaxed load.
+  /// Returns true after a write has failed.
+  /// @cost One relaxed load.
   [[nodiscard]] bool has_failed() const noexcept;
+  /// Returns the failure of the event file or else of a metric writer, if any.
   [[nodiscard]] std::optional<status> failure() const;
+  /// Returns true after `close`, or after a failure was thrown.
   [[nodiscard]] bool is_closed() const noexcept;
 
-  /// The clock its deadlines are on.
+  /// Returns the clock of the deadlines.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;
   [[nodiscard]] const std::string& directory() const noexcept;
-  /// Of the event file.
+  /// Returns the path of the event file.
   [[nodiscard]] const std::string& path() const noexcept;
 
 private:

@@ -20,11 +20,11 @@ namespace detail {
 
 enum class thread_stage { unstarted, alive, ended };
 
-/// A running thread keeps its own record. Nobody holds `mutex` while calling others.
+/// State of a thread. A running thread owns a reference to it. `mutex` is never held during calls of user code.
 struct thread_record {
   thread_record(std::string given_name, std::function<void()> given_body, thread_stage given_stage)
       : name(std::move(given_name)), body(std::move(given_body)), stage(given_stage) {}
-  // The last to go may be the thread itself, which cannot wait for itself.
+  // The last reference may be released on the thread itself, which cannot join itself.
   ~thread_record() {
     if (running.joinable()) { running.detach(); }
   }
@@ -33,7 +33,7 @@ struct thread_record {
     try {
       body();
     } catch (...) { log_error("the thread \"" + name + "\" ended with: " + text_of(std::current_exception())); }
-    body = nullptr;  // before anybody hears of the end
+    body = nullptr;  // before the end is announced
     end();
   }
 
@@ -49,7 +49,7 @@ struct thread_record {
   }
 
   const std::string name;
-  std::function<void()> body;  // the thread's own once it runs
+  std::function<void()> body;  // used only by the thread once it runs
   std::mutex mutex;
   std::condition_variable changed;
   std::atomic<thread_stage> stage;
@@ -88,7 +88,7 @@ void coordinated_thread::start() {
 void coordinated_thread::join() const {
   std::unique_lock lock(record_->mutex);
   record_->changed.wait(lock, [this] { return !is_alive(); });
-  if (record_->running.joinable()) { record_->running.join(); }  // it has ended, and needs this lock no more
+  if (record_->running.joinable()) { record_->running.join(); }  // the thread has ended and no longer needs this mutex
 }
 
 void coordinated_thread::on_end(std::function<void()> action) {

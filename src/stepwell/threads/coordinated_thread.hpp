@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread as others see it: what it is called, and whether it still runs.
+// Handle of a thread: its name and whether it still runs.
 #pragma once
 
 #include <functional>
@@ -13,24 +13,26 @@ namespace detail {
 struct thread_record;
 }
 
-/// A thread with a name. Copies stand for the same thread; dropping them all neither stops nor waits for it.
+/// Handle of a thread with a name. Copies refer to the same thread. Destroying all copies neither stops nor joins the thread.
 /// @threads All functions may be called from any thread.
 class coordinated_thread {
 public:
-  /// A thread that runs `body` once it is started. What `body` throws is logged, and ends this thread only.
-  /// @errors `invalid_argument_error` if there is no body.
+  /// Creates a thread that runs `body` after `start`. An exception of `body` is logged and ends only this thread.
+  /// @errors `invalid_argument_error` if `body` is empty.
   coordinated_thread(std::string name, std::function<void()> body);
 
   [[nodiscard]] const std::string& name() const noexcept;
-  /// Started, and not yet at its end. What the body refers to is not touched once this is false.
+  /// Returns true if the thread was started and has not ended. After it returns false, the thread no longer accesses the objects
+  /// that `body` uses.
   [[nodiscard]] bool is_alive() const noexcept;
 
-  /// @errors `failed_precondition_error` if it was started before; `resource_exhausted_error` if the system has no more.
+  /// Starts the thread.
+  /// @errors `failed_precondition_error` if it was started before. `resource_exhausted_error` if the system cannot create a thread.
   void start();
-  /// Waits, for as long as it takes, until it is not alive; at once if it was never started.
+  /// Blocks without a time limit until the thread has ended. Returns at once if it was never started.
   /// @pre Not called on the thread itself.
   void join() const;
-  /// Calls `action` at the end of the thread, on it; at once if it has ended. It must be short and must not throw.
+  /// Calls `action` on the thread when the thread ends, or at once if it has ended. `action` must be short and must not throw.
   void on_end(std::function<void()> action);
 
   friend bool operator==(const coordinated_thread&, const coordinated_thread&) = default;
@@ -40,19 +42,21 @@ private:
   friend class thread_mark;
   explicit coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept;
   [[nodiscard]] bool has_ended() const noexcept;
-  /// Nobody will wait for the system's thread any more: it cleans up after itself.
+  /// Detaches the system's thread, so that it needs no join.
   void leave_behind() const;
 
   std::shared_ptr<detail::thread_record> record_;
 };
 
-/// Held by a thread that somebody else started, for as long as it runs: gives it a name by which a coordinator can wait.
+/// Registration of a thread that other code started. The thread owns the mark while it runs. The mark gives the thread a name, and
+/// a coordinator can wait for it.
 ///
 ///     stepwell::thread_mark mark("reader");
 ///     threads.register_thread(mark.thread());
 ///     std::thread reader([mark = std::move(mark), &] { ... });
 ///
-/// The thread counts as alive from here on, until the mark is destroyed. Who started it still joins it.
+/// The thread counts as alive from the construction of the mark until its destruction. The code that started the thread must still
+/// join it.
 class thread_mark {
 public:
   explicit thread_mark(std::string name);

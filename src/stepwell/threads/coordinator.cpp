@@ -31,11 +31,11 @@ bool contains(const std::vector<coordinated_thread>& threads, const coordinated_
 
 }  // namespace
 
-/// Guarded by `mutex`, which is held neither while a thread is joined nor while anybody else is called. Notifies with
-/// the lock held: whoever wakes may destroy the coordinator at once.
+/// State of a coordinator, guarded by `mutex`. The mutex is never held while a thread is joined or user code is called.
+/// Notifications are sent with the mutex held, because a woken thread may destroy the coordinator at once.
 struct coordinator::state final : std::enable_shared_from_this<state> {
   struct entry {
-    std::uint64_t id;  // new for each registration
+    std::uint64_t id;  // unique for each registration
     coordinated_thread thread;
   };
 
@@ -43,18 +43,19 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
 
   const std::shared_ptr<clock> time;
   const exception_set clean_stops;
-  std::atomic<bool> stop_requested = false;  // written with the lock held
+  std::atomic<bool> stop_requested = false;  // written with the mutex held
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::stop_source stop;
-  std::uint64_t generation = 0;  // stops cleared so far
+  std::uint64_t generation = 0;  // number of cleared stops
   std::uint64_t next_id = 0;
   bool joined = false;
   std::exception_ptr failure;
   std::vector<std::exception_ptr> suppressed;
   std::vector<entry> threads;
 
-  /// The source is asked to stop by the caller, without the lock: it runs callbacks of others.
+  /// Records the stop and returns the stop source. The caller must call its `request_stop` without the mutex, because that runs
+  /// callbacks of users.
   std::stop_source mark_stopped(std::exception_ptr reported) {
     if (reported && failure) {
       suppressed.push_back(std::move(reported));
@@ -78,7 +79,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     told.request_stop();
   }
 
-  /// What ended our own thread number `id`. It cannot be thrown to anybody.
+  /// Handles the exception that ended thread number `id` of this coordinator. There is no caller to throw it to.
   void report(std::uint64_t id, const std::string& name, const std::exception_ptr& thrown) {
     const bool is_answer = exception_set{errc::cancelled}.contains(thrown);
     const bool is_clean = clean_stops.contains(thrown);
@@ -100,7 +101,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     return time->wait_until(lock, changed, deadline, [&] { return stop_requested || generation != since; });
   }
 
-  /// Has the end of `thread` wake those who wait here.
+  /// Notifies waiting calls when `thread` ends.
   void watch(coordinated_thread& thread) {
     thread.on_end([weak = weak_from_this()] {
       if (const auto self = weak.lock()) {
@@ -121,7 +122,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     return next_id++;
   }
 
-  /// So that a long run with many short threads does not collect them.
+  /// Removes and joins threads that have ended, so that a long run with many short threads does not accumulate them.
   void forget_ended() {
     std::vector<coordinated_thread> ended;
     {
@@ -134,7 +135,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     for (const auto& thread : ended) { thread.join(); }
   }
 
-  /// Registered now, and `given`; each once. The ids of the former go into `ids`.
+  /// Returns the registered threads and `given`, without duplicates. Appends the ids of the registered threads to `ids`.
   std::vector<coordinated_thread> threads_and(std::vector<coordinated_thread> given, std::vector<std::uint64_t>& ids) {
     for (auto& thread : given) { watch(thread); }
     std::vector<coordinated_thread> all;
@@ -149,7 +150,8 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     return all;
   }
 
-  /// Steps 2 to 4 of COORD-6; those of `waited` that are still alive.
+  /// Waits for the threads and the grace period as `join` documents. Returns the threads of `waited` that are still alive.
+  /// @see contract COORD-6, steps 2 to 4
   std::vector<coordinated_thread> wait_for(const std::vector<coordinated_thread>& waited, const std::vector<std::uint64_t>& ids,
                                            clock::duration grace) {
     std::unique_lock lock(mutex);
@@ -176,7 +178,7 @@ coordinator::~coordinator() {
   try {
     request_stop();
     join({.ignore_live_threads = true});
-  } catch (...) {  // logged when it was reported
+  } catch (...) {  // already logged when it was reported
   }
 }
 
@@ -199,7 +201,7 @@ std::stop_token coordinator::get_token() const {
 void coordinator::wait_for_stop() { wait_for_stop(forever); }
 
 bool coordinator::wait_for_stop(clock::time_point deadline) {
-  const auto kept = state_;  // a straggler may wait while we go
+  const auto kept = state_;  // keeps the state: a straggler may wait here while the coordinator is destroyed
   return kept->wait_for_stop(deadline);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lets threads that serve one session stop together (contract COORD).
+// A coordinator stops the threads of one session together.
+// @see contract COORD
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -19,57 +20,65 @@
 
 namespace stepwell {
 
-/// How `coordinator::join` waits.
+/// Options of `coordinator::join`.
 struct join_options {
-  clock::duration stop_grace_period = std::chrono::seconds(120);  ///< From the stop on, on the coordinator's clock.
-  bool ignore_live_threads = false;                               ///< Stragglers are only logged.
-  std::vector<coordinated_thread> threads = {};                   ///< To be joined besides the registered ones.
+  clock::duration stop_grace_period = std::chrono::seconds(120);  ///< Time after the stop, on the coordinator's clock.
+  bool ignore_live_threads = false;                               ///< Whether stragglers are only logged.
+  std::vector<coordinated_thread> threads = {};                   ///< Threads to join in addition to the registered ones.
 };
 
-/// One stop for many threads, and the failure that caused it. A hook gets it in `after_create_session`.
+/// One stop request for many threads, and the failure that caused it. A hook gets the coordinator in `after_create_session`.
 ///
 ///     threads.start_thread("reader", [&](std::stop_token stop) { while (!stop.stop_requested()) read_some(); });
 ///     ...
 ///     threads.request_stop();
-///     threads.join();  // throws what the reader threw
+///     threads.join();  // throws the exception of the reader
 ///
-/// Stragglers: a thread that still runs when the grace period of `join` is over is named in a log line and left running,
-/// detached. What it uses must outlive it; its later failure is logged, and reaches neither this stop nor, after
+/// A straggler is a thread that still runs when the grace period of `join` is over. It is named in a log line, detached, and
+/// continues to run. The objects it uses must outlive it. Its later failure is only logged; it affects neither this stop nor, after
 /// `clear_stop`, the next one.
-/// @lifetime Its address stays the same over recoveries (`clear_stop`).
+/// @lifetime The address of a session's coordinator stays the same over recoveries (`clear_stop`).
 /// @threads  All functions may be called from any thread.
 class coordinator {
 public:
-  /// `clean_stops` are exceptions that ask for a stop and are no failures (COORD-1). A session's has none.
+  /// Creates a coordinator. Exceptions in `clean_stops` request a stop and are not failures. The coordinator of a session has none.
+  /// @see contract COORD-1
   explicit coordinator(std::shared_ptr<clock> source = system_clock(), exception_set clean_stops = {errc::out_of_range});
   coordinator(const coordinator&) = delete;
   coordinator& operator=(const coordinator&) = delete;
-  /// Asks for a stop and joins threads that nobody has joined, as `join` with its defaults does. Throws nothing.
+  /// If threads are still registered, requests a stop and joins them, like `join` with default options. Logs instead of throwing.
   ~coordinator();
 
-  /// Asks all to stop. The first failure is the error, later ones are kept as suppressed: a clean stop does not hide
-  /// a later failure (COORD-2, D-16).
-  /// @errors After `join`, `failure` itself: nobody else would hear of it.
+  /// Requests a stop of all threads. The first failure is kept as the error; later failures are kept as suppressed. A clean stop
+  /// does not hide a later failure.
+  /// @errors After `join`, throws `failure` itself, because no later call would report it.
+  /// @see    contract COORD-2, decision D-16
   void request_stop(std::exception_ptr failure = nullptr);
-  /// The same in a `catch`, with the exception at hand. Where there is none, an `invalid_argument_error` is the failure:
-  /// whoever meant to report one must not be taken for a clean stop (COORD-10).
+  /// Requests a stop with the current exception; for use in a `catch` block. If there is no current exception, the failure is an
+  /// `invalid_argument_error`, so that this mistake is not taken for a clean stop.
+  /// @errors Like `request_stop`.
+  /// @see    contract COORD-10
   void request_stop_on_current_exception();
+  /// Returns true if a stop was requested.
   /// @cost One atomic load.
   [[nodiscard]] bool should_stop() const noexcept { return stop_requested_->load(std::memory_order_acquire); }
-  /// Reports the present stop; after `clear_stop` it still does, and a new one must be asked for.
+  /// Returns a token for the current stop. After `clear_stop` the token still reports that stop; a new token is needed for the next one.
   [[nodiscard]] std::stop_token get_token() const;
 
-  /// Waits for a stop (COORD-3).
+  /// Blocks until a stop is requested or cleared.
+  /// @see contract COORD-3
   void wait_for_stop();
-  /// Waits for a stop, at most until `deadline`; whether there was one.
+  /// Like `wait_for_stop()`, but blocks no longer than until `deadline`. Returns false if the deadline was reached first.
   bool wait_for_stop(clock::time_point deadline);
 
-  /// Makes it as new, so that a recovered session can go on with it: no stop, no failure, not joined. Threads stay
-  /// registered, but tokens given out before go on reporting their stop (COORD-4).
+  /// Resets the coordinator for a recovered session: no stop, no failure, not joined. Threads stay registered. Tokens returned
+  /// before still report their stop.
+  /// @see contract COORD-4
   void clear_stop();
 
-  /// Calls `fn`. What it throws asks for a stop and goes no further (COORD-9).
-  /// @errors After `join`, what `fn` throws (COORD-2).
+  /// Calls `fn`. An exception of `fn` requests a stop and is not passed on.
+  /// @errors After `join`, the exception of `fn`.
+  /// @see    contract COORD-2, COORD-9
   template<class Function>
   void stop_on_exception(Function&& fn) {
     try {
@@ -77,39 +86,43 @@ public:
     } catch (...) { request_stop_on_current_exception(); }
   }
 
-  /// A registered thread of our own, not yet started: runs `fn` as in `stop_on_exception`, with the present token. A
-  /// `cancelled_error` that ends it once a stop was requested is the answer to that, and no failure.
-  /// @lifetime What `fn` uses must outlive the `join` of this coordinator, and stragglers.
+  /// Creates and registers a thread without starting it. The thread calls `fn` with the current token; an exception requests a
+  /// stop, as in `stop_on_exception`. A `cancelled_error` after a stop was requested is not a failure.
+  /// @lifetime Objects that `fn` uses must outlive the `join` of this coordinator, and any straggler.
   [[nodiscard]] coordinated_thread make_thread(std::string name, std::function<void(std::stop_token)> fn);
-  /// The same, started.
-  /// @errors `resource_exhausted_error` if the system has no more threads.
+  /// Creates, registers and starts a thread, like `make_thread`.
+  /// @errors `resource_exhausted_error` if the system cannot create a thread.
   coordinated_thread start_thread(std::string name, std::function<void(std::stop_token)> fn);
-  /// Has a later `join` wait for `thread` too: one that somebody else started and gave a `thread_mark`. Those registered
-  /// after a `join` began are left to the next one (COORD-5).
+  /// Registers a thread that other code started and that has a `thread_mark`. A later `join` waits for it. A `join` that has
+  /// already begun does not.
+  /// @see contract COORD-5
   void register_thread(coordinated_thread thread);
 
-  /// Waits until no thread is alive, or a stop is requested, which it never does itself; then at most the grace period
-  /// for those still alive, in time as the clock shows it. Threads that were never started are not waited for. Then the
-  /// threads are registered no more, and the failure, if there is one, is thrown, also by later calls (COORD-6, COORD-7).
-  /// @errors The failure; else, if there are stragglers that are not to be ignored, `deadline_exceeded_error`:
-  ///         "Coordinator stopped with threads still running: names".
+  /// Blocks until no thread is alive or a stop is requested, then waits at most the grace period for the threads that are still
+  /// alive. `join` itself never requests a stop. Time is measured on the coordinator's clock. Threads that were never started are
+  /// not waited for. Afterwards the threads are no longer registered. Throws the failure, if any; later calls throw it again.
+  /// @errors The failure. If there is none and stragglers are not ignored, `deadline_exceeded_error`: "Coordinator stopped with
+  ///         threads still running: names".
+  /// @see    contract COORD-6, COORD-7
   void join(join_options options = {});
+  /// Returns true after `join`, until `clear_stop`.
   [[nodiscard]] bool joined() const;
 
-  /// The error: the first failure reported, else null.
+  /// Returns the error, which is the first reported failure, or null.
   [[nodiscard]] std::exception_ptr failure() const;
-  /// Those that came after it, in their order.
+  /// Returns the failures after the first one, in order.
   [[nodiscard]] std::vector<std::exception_ptr> suppressed() const;
-  /// Throws the failure, if there is one (COORD-8).
+  /// Throws the failure, if any.
+  /// @see contract COORD-8
   void raise_requested_exception() const;
 
-  /// What its waits go through.
+  /// Returns the clock used for waiting.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;
 
 private:
   struct state;
 
-  std::shared_ptr<state> state_;  // shared with the threads: a straggler may outlive us
+  std::shared_ptr<state> state_;  // shared with the threads: a straggler may outlive the coordinator
   const std::atomic<bool>* stop_requested_;
 };
 

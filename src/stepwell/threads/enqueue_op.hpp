@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the threads of a queue runner do again and again: get one element somewhere, and put it into a queue.
+// The operation that the threads of a queue runner repeat: get one element from an input and put it into a queue.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -20,8 +20,8 @@
 
 namespace stepwell {
 
-/// Puts one element, or a few, into a queue each time it is run; throws `out_of_range_error` at the end of its input.
-/// It may watch the token, which tells of a stop of its session; it is asked between two runs in any case.
+/// An operation that puts one or a few elements into a queue at each call of `run`. It throws `out_of_range_error` at the end of
+/// its input. The token reports a stop of the session. `run` may use it; the queue runner checks it between two calls.
 struct enqueue_op {
   std::string name;
   std::function<void(std::stop_token)> run;
@@ -29,8 +29,8 @@ struct enqueue_op {
 
 namespace detail {
 
-/// Source: an lvalue reference, or the type that is owned. May be run by several threads at once: each element goes once.
-/// Moves: what `peek()` points to is the source's own, made on the spot, and may be moved from.
+/// Moves elements from a source to a queue. `Source` is an lvalue reference or an owned type. Several threads may call it at once;
+/// each element is added once. `Moves` is true if the elements belong to the source and may be moved from.
 template<class Queue, class Source, bool Moves>
 class feeder {
 public:
@@ -44,7 +44,7 @@ public:
       queue_.enqueue(std::move(value));
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      left_over_.push_back(std::move(value));  // a refused element is as it was
+      left_over_.push_back(std::move(value));  // `enqueue` leaves the value unchanged when it throws
       throw;
     }
   }
@@ -88,10 +88,11 @@ enqueue_op feed(Queue& queue, Source&& source, std::string name) {
 
 }  // namespace detail
 
-/// Puts the elements of `source`, a source of batches or any input range, into `queue`, once through. Several threads may
-/// run copies of it: each element is put in by one of them. One whose enqueue is refused is the next again.
-/// Elements are copied, unless the range makes them on the spot. A source that is an lvalue is referred to, an rvalue is owned.
-/// @lifetime The queue, and an lvalue source, must outlive the threads that run it.
+/// Returns an operation that puts the elements of `source` into `queue`, in one pass. `source` is a source of batches or any input
+/// range. Several threads may run copies of the operation; each element is added by one of them. If adding an element fails, the
+/// element is the next one again. Elements are copied, unless the range returns them by value. An lvalue source is referred to, an
+/// rvalue is moved into the operation.
+/// @lifetime The queue and an lvalue source must outlive the threads that run the operation.
 template<class Queue, class Source>
   requires data::batch_source<Source> || std::ranges::input_range<Source>
 [[nodiscard]] enqueue_op enqueue_from(Queue& queue, Source&& source, std::string name = {}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which exceptions are meant, where some of them are no failures: the end of the data, a queue that is closed.
+// A set of exceptions that are not failures, such as the end of the data or a closed queue.
 #pragma once
 
 #include "stepwell/base/status.hpp"
@@ -13,10 +13,10 @@
 
 namespace stepwell {
 
-/// Some exceptions: those of some kinds of ours, or those that a predicate says yes to. None by default.
+/// A set of exceptions, given by error kinds of this library or by a predicate. Empty by default.
 class exception_set {
 public:
-  /// Must not throw; what it throws counts as no.
+  /// Predicate that returns true for exceptions in the set. If it throws, the result counts as false.
   using predicate = std::function<bool(const std::exception_ptr&)>;
 
   exception_set() = default;
@@ -24,6 +24,7 @@ public:
   explicit exception_set(predicate says_yes) : says_yes_(std::move(says_yes)) {}
 
   [[nodiscard]] bool empty() const noexcept { return kinds_.empty() && !says_yes_; }
+  /// Returns true if the set contains `failure`.
   /// @pre `failure` is not null.
   [[nodiscard]] bool contains(const std::exception_ptr& failure) const noexcept;
 

@@ -8,7 +8,7 @@
 namespace stepwell {
 namespace {
 
-/// A straggler looks at its token first: its coordinator may be in use again, or gone.
+/// Checks the token before the coordinator: for a straggler the coordinator may already be in use again or destroyed.
 void run(coordinator& threads, const std::optional<clock::duration>& interval, const std::function<void()>& run_loop,
          const std::stop_token& stop) {
   if (!interval) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Something to be done every so often, on a thread of its own (contract LOOP).
+// A thread that calls a function at regular intervals.
+// @see contract LOOP
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -12,27 +13,30 @@
 
 namespace stepwell {
 
+/// Options of a `looper_thread`.
 struct looper_options {
   std::string name = "LooperThread";
   std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call.
   std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call; not after a failure.
 };
 
-/// Calls a function until its coordinator is stopped: at once, and then at start + k * interval on the coordinator's
-/// clock. A late call does not shift the others; those that are due are made one after the other (LOOP-1). Without an
-/// interval it calls back to back. What the function throws asks for a stop.
+/// Calls a function until its coordinator is stopped. The first call is made at once, later calls at start + k * interval on the
+/// coordinator's clock. A late call does not shift the others; overdue calls are made one after the other. Without an interval the
+/// function is called in a loop without pause. An exception of the function requests a stop.
 ///
 ///     auto looper = stepwell::looper_thread::loop(threads, 10s, [&] { report(); });
-/// @lifetime The coordinator must outlive the thread, which its `join` waits for.
+/// @lifetime The coordinator must outlive the thread; its `join` waits for the thread.
+/// @see      contract LOOP-1
 class looper_thread {
 public:
-  /// @errors `invalid_argument_error` for no function, or a negative interval.
+  /// Creates and registers the thread without starting it.
+  /// @errors `invalid_argument_error` if there is no function or the interval is negative.
   looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop, looper_options options = {});
 
   /// Starts the thread.
-  /// @errors As `coordinated_thread::start`.
+  /// @errors Like `coordinated_thread::start`.
   void start() { thread_.start(); }
-  /// One that is started.
+  /// Creates a looper and starts it.
   static looper_thread loop(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
                             looper_options options = {});
 

@@ -13,7 +13,7 @@
 
 namespace stepwell {
 
-/// Guarded by `mutex`: `running`, `raised` and `has_closed`.
+/// State of a queue runner. `mutex` guards `running`, `raised` and `has_closed`.
 struct queue_runner::core {
   std::string name;
   std::vector<enqueue_op> ops;
@@ -26,16 +26,17 @@ struct queue_runner::core {
   mutable std::mutex mutex = {};
   std::map<session_key, std::size_t> running = {};
   std::vector<std::exception_ptr> raised = {};
-  bool has_closed = false;  // the queue, which nobody else had closed before
+  bool has_closed = false;  // this runner closed the queue, which was open before
 
-  /// Closes or cancels. The lock is held: threads cannot be created meanwhile.
+  /// Closes or cancels the queue.
+  /// @pre The mutex is held, so that no threads are created in the meantime.
   void shut(const std::function<bool()>& close_it) {
     try {
       has_closed = close_it() || has_closed;
     } catch (...) { log_debug("Ignored exception: " + detail::text_of(std::current_exception())); }
   }
 
-  /// A thread of `session` is at its end. `closing`: the last one closes the queue.
+  /// Records the end of a thread of `session`. If `closing` is true and it is the last thread, closes the queue.
   void leave(session_key session, bool closing) {
     const std::lock_guard lock(mutex);
     const auto count = running.find(session);
@@ -56,7 +57,7 @@ struct queue_runner::core {
   }
 };
 
-/// A thread's place among those of its session, given back at its end, also if it is never started.
+/// The entry of a thread in `core::running`. The destructor releases it, also if the thread was never started.
 class queue_runner::turn {
 public:
   turn(std::shared_ptr<core> runner, session_key session) : core_(std::move(runner)), session_(session) {}
@@ -64,7 +65,8 @@ public:
   turn& operator=(const turn&) = delete;
   ~turn() { end(false); }
 
-  /// @errors What is no end of the input.
+  /// Runs `op` until a stop or the end of the input.
+  /// @errors Exceptions of `op` that do not mean the end of the input.
   void run(const enqueue_op& op, const std::stop_token& stop) {
     try {
       while (!stop.stop_requested()) { op.run(stop); }
@@ -106,8 +108,8 @@ queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, que
                                          .queue_closed = std::move(options.queue_closed)});
 }
 
-/// Starts the last one first: where there is a coordinator it is the one that cancels the others after a stop, so that those
-/// already started end even if a later one cannot be started.
+/// Starts the threads in reverse order. With a coordinator, the last thread cancels the others after a stop. So the threads already
+/// started end even if a later one cannot be started.
 void queue_runner::start_all(std::vector<coordinated_thread>& made, bool has_coordinator) {
   try {
     for (auto& thread : std::views::reverse(made)) { thread.start(); }
@@ -121,7 +123,7 @@ std::vector<coordinated_thread> queue_runner::create_threads(session_key session
   {
     const std::lock_guard lock(core_->mutex);
     if (core_->running.contains(session)) { return {}; }
-    if (core_->has_closed) { core_->reopen(); }  // may throw: then nothing has begun, and it can be tried again
+    if (core_->has_closed) { core_->reopen(); }  // if it throws, nothing has begun, and the call can be repeated
     core_->has_closed = false;
     core_->running[session] = core_->ops.size();
     core_->raised.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that keep a queue filled (contract QR).
+// Threads that fill a queue.
+// @see contract QR
 #pragma once
 
 #include "stepwell/threads/coordinator.hpp"
@@ -21,66 +22,69 @@
 
 namespace stepwell {
 
-/// What a queue runner needs of its queue: a name, and `close(cancel_pending_enqueues)`, from any thread.
-/// Where `close` tells whether it did it and there is a `reopen()`, a queue that its runner closed is opened again when
-/// threads are created anew, so that a recovered session can go on with it.
+/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread.
+/// If `close` returns whether this call closed the queue, and there is a `reopen()`, a queue that was closed by its runner is
+/// reopened when threads are created again. So a recovered session can continue with it.
 template<class Queue>
 concept closable_queue = requires(Queue& queue, bool cancel_pending_enqueues) {
   { queue.name() } -> std::convertible_to<std::string_view>;
   queue.close(cancel_pending_enqueues);
 };
 
-/// `close_op` and `cancel_op` must not call the runner; what they throw is ignored.
+/// Options of a queue runner. `close_op` and `cancel_op` must not call the runner. Their exceptions are ignored.
 struct queue_runner_options {
-  std::function<void()> close_op = nullptr;           ///< At the end of the input. Null: `queue.close(false)`.
-  std::function<void()> cancel_op = nullptr;          ///< At a stop. Null: `queue.close(true)`.
-  exception_set queue_closed = {errc::out_of_range};  ///< What a producer throws at the end of its input.
+  std::function<void()> close_op = nullptr;           ///< Called at the end of the input. Null: `queue.close(false)`.
+  std::function<void()> cancel_op = nullptr;          ///< Called at a stop. Null: `queue.close(true)`.
+  exception_set queue_closed = {errc::out_of_range};  ///< Exceptions that mean the end of the input.
 };
 
-/// Runs each of its enqueue operations on a thread of its own, again and again, until the session stops.
+/// Runs each of its enqueue operations repeatedly on a separate thread, until the session stops.
 ///
 ///     data::fifo_queue<batch> queue({.capacity = 16});
 ///     auto runner = std::make_shared<queue_runner>(queue, std::vector{enqueue_from(queue, read_batches("train"))});
 ///
-/// An operation that throws an exception of `queue_closed` is at the end of its input: its thread ends quietly, and the
-/// last thread of that session closes the queue; so the end of the input reaches the consumer as the end of the queue, and
-/// the coordinator hears nothing (QR-5). Any other exception is a failure: with a coordinator it asks for a stop; without
-/// one it is logged and kept in `exceptions_raised`, and ends that thread (QR-3). A `cancelled_error` after a stop is the
-/// answer to that, and no failure (D-16).
-/// @lifetime The queue, and what the operations use, must outlive the threads; the runner need not.
+/// An exception of `queue_closed` from an operation means the end of its input. Its thread ends without a message, and the last
+/// thread of that session closes the queue. So the consumer sees the end of the input as the end of the queue, and the coordinator
+/// is not notified. Any other exception is a failure. With a coordinator it requests a stop. Without one it is logged, kept in
+/// `exceptions_raised`, and ends that thread. A `cancelled_error` after a stop is not a failure.
+/// @lifetime The queue and the objects that the operations use must outlive the threads. The runner need not.
 /// @threads  All functions may be called from any thread.
+/// @see      contract QR-3, QR-5, decision D-16
 class queue_runner {
 public:
-  /// Whose threads they are: an address, only compared.
+  /// Address that identifies the session of the threads; only compared.
   using session_key = const void*;
 
-  /// @errors `invalid_argument_error` for no operations, an operation without a function, or an empty `queue_closed`
-  ///         (QR-1).
+  /// Creates a runner without threads.
+  /// @errors `invalid_argument_error` if there are no operations, an operation has no function, or `queue_closed` is empty.
+  /// @see    contract QR-1
   template<closable_queue Queue>
   queue_runner(Queue& queue, std::vector<enqueue_op> ops, queue_runner_options options = {})
       : queue_runner(operations_on(queue), std::move(ops), std::move(options)) {}
 
-  /// One thread for each operation, `QueueRunnerThread-<queue>-<op>`; with a coordinator also `...-close_on_stop`, which
-  /// waits for a stop and then cancels what waits for room (QR-4), and all are registered there. Nothing, if threads of
-  /// that session still run. Empties `exceptions_raised`. They are not started unless `start` says so (QR-2).
-  /// @lifetime The coordinator must outlive the threads, which its `join` waits for.
-  /// @errors   `resource_exhausted_error` if the system has no more threads. Those already started end at a stop of the
-  ///           coordinator; without one, the queue is cancelled.
+  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator it also creates
+  /// `...-close_on_stop`, which waits for a stop and then cancels pending enqueues, and registers all threads there. Starts the
+  /// threads only if `start` is true. Clears `exceptions_raised`. Does nothing and returns no threads if threads of that session
+  /// still run.
+  /// @lifetime The coordinator must outlive the threads; its `join` waits for them.
+  /// @errors   `resource_exhausted_error` if the system cannot create a thread. Threads already started end at a stop of the
+  ///           coordinator. Without a coordinator the queue is cancelled.
+  /// @see      contract QR-2, QR-4
   std::vector<coordinated_thread> create_threads(session_key session, coordinator* threads = nullptr, bool start = false);
 
-  /// Operations of that session which have not come to their end.
+  /// Returns the number of operations of that session that have not ended.
   [[nodiscard]] std::size_t running(session_key session) const;
-  /// Failures that no coordinator was told of, since threads were last created.
+  /// Returns the failures that were not reported to a coordinator since threads were last created.
   [[nodiscard]] std::vector<std::exception_ptr> exceptions_raised() const;
-  /// How many wait in the queue, where it can tell.
+  /// Returns the number of elements in the queue, or nothing if the queue has no `size()`.
   [[nodiscard]] std::optional<std::size_t> depth() const;
-  /// The queue's.
+  /// Returns the name of the queue.
   [[nodiscard]] const std::string& name() const noexcept;
 
 private:
   struct operations {
     std::string name;
-    std::function<bool()> close;  // both: whether it was this call that closed the queue
+    std::function<bool()> close;  // both return true if this call closed the queue
     std::function<bool()> cancel;
     std::function<void()> reopen;
     std::function<std::size_t()> depth;
@@ -117,8 +121,9 @@ private:
   std::shared_ptr<core> core_;  // shared with the threads
 };
 
-/// Has all `runners` create and start their threads for a session (QR-6). Warns if there are none.
-/// @errors `invalid_argument_error` if `session` is null, or a runner is.
+/// Creates and starts the threads of all `runners` for a session. Logs a warning if `runners` is empty.
+/// @errors `invalid_argument_error` if `session` or a runner is null.
+/// @see    contract QR-6
 std::vector<coordinated_thread> start_queue_runners(queue_runner::session_key session, coordinator& threads,
                                                     std::span<const std::shared_ptr<queue_runner>> runners);
 

@@ -33,7 +33,7 @@ namespace {
 namespace optim = ::torch::optim;
 using state_map = std::remove_cvref_t<decltype(std::declval<optim::Optimizer&>().state())>;
 
-/// The key of a parameter's state: since LibTorch 2 its address, before that the address as text.
+/// Returns the key of a parameter's state: its address since LibTorch 2, the address as text in earlier versions.
 template<class Key = state_map::key_type>
 Key key_of(const at::Tensor& parameter) {
   if constexpr (std::convertible_to<void*, Key>) {
@@ -45,7 +45,7 @@ Key key_of(const at::Tensor& parameter) {
   }
 }
 
-/// The state of one parameter, made as LibTorch's first step makes it where there is none yet.
+/// Returns the state of one parameter. If there is none yet, creates it like LibTorch's first step.
 template<class State, class Make>
 State& state_of(optim::Optimizer& optimizer, const at::Tensor& parameter, Make make) {
   auto& state = optimizer.state()[key_of(parameter)];
@@ -55,7 +55,7 @@ State& state_of(optim::Optimizer& optimizer, const at::Tensor& parameter, Make m
 
 at::Tensor zeros_for(const at::Tensor& parameter) { return at::zeros_like(parameter.detach(), {}, at::MemoryFormat::Preserve); }
 
-/// A variable of the type of `like`, that is copied.
+/// Returns a copied variable with the type of `like`.
 variable_ref copied(std::string name, const at::Tensor& like, tensor_shape shape, detail::copied_tensor::get_function get,
                     detail::copied_tensor::set_function set) {
   const auto type = stepwell::variable_ref("", like).dtype();
@@ -104,8 +104,8 @@ variable_list rmsprop_variables(optim::Optimizer& optimizer, const optim::RMSpro
   return list;
 }
 
-/// The momentum of a parameter whose first step is another one, as dampening begins with the second: until then there is none, and
-/// a checkpoint says so.
+/// The momentum of a parameter with dampening. LibTorch applies dampening only from the second step on, so the first step must find
+/// no momentum. A checkpoint records whether there is a momentum.
 class dampened_momentum {
 public:
   dampened_momentum(optim::Optimizer& optimizer, at::Tensor parameter) : optimizer_(&optimizer), parameter_(std::move(parameter)) {}
@@ -125,7 +125,7 @@ public:
   }
 
 private:
-  /// In whichever order both are restored.
+  /// Applies the restored values. The two values may be restored in either order.
   void put() {
     if (is_wanted_ == false) {
       optimizer_->state().erase(key_of(parameter_));
@@ -161,7 +161,7 @@ variable_list sgd_variables(optim::Optimizer& optimizer, const optim::SGDOptions
   return list;
 }
 
-/// The state of LBFGS, whose history grows to `history_size`: saved at its full size, with zeros behind it.
+/// The history of LBFGS. It grows up to `history_size` rows and is saved at full size, padded with zeros.
 class lbfgs_history {
 public:
   lbfgs_history(optim::LBFGSParamState& state, std::int64_t most) : state_(&state), most_(most) {}
@@ -177,7 +177,7 @@ public:
     rows.clear();
     for (std::int64_t i = 0; i < restored_length_.value_or(most_); ++i) { rows.push_back(all[i].clone().to(like.device())); }
   }
-  /// Rows that were restored before are cut off.
+  /// Sets the number of rows, and removes further rows that were restored before.
   void set_length(std::int64_t length) {
     restored_length_ = std::clamp<std::int64_t>(length, 0, most_);
     for (auto* rows : {&state_->old_dirs(), &state_->old_stps(), &state_->ro()}) {
@@ -197,7 +197,7 @@ variable_ref lbfgs_rows(std::string name, std::deque<at::Tensor>& rows, const st
       std::move(name), like, shape, [&rows, history, like, shape] { return history->get(rows, like, shape); },
       [&rows, history, like](const at::Tensor& all) { history->set(rows, all, like); });
 }
-/// A tensor that is undefined before the first step.
+/// Returns a variable for a tensor that is undefined before the first step.
 variable_ref lbfgs_tensor(std::string name, at::Tensor& value, const at::Tensor& like, tensor_shape shape) {
   return copied(
       std::move(name), like, shape, [&value, like, shape] { return value.defined() ? value : at::zeros(shape, like.options()); },

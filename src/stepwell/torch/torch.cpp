@@ -36,7 +36,7 @@ dtype dtype_of_elements(const at::Tensor& value) {
 
 [[noreturn]] void refuse(const std::string& why) { throw invalid_argument_error("a LibTorch tensor " + why); }
 
-/// True for elements that the host can address, in row-major order.
+/// Returns true if the host can address the elements and they are in row-major order.
 bool is_addressable(const at::Tensor& value) {
   return value.device().is_cpu() && value.is_contiguous() && !value.is_conj() && !value.is_neg();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibTorch: the parameters and buffers of a module and the state of its optimiser as variables, tensors as what is fetched,
-// summed up and watched for NaN. Link `stepwell::torch`. (The namespace is `libtorch`, as `torch` is taken.)
+// Adapter for LibTorch: the parameters and buffers of a module and the state of its optimiser as variables, and tensors as fetches,
+// also for summaries and NaN checks. Link `stepwell::torch`. The namespace is `libtorch`, because `torch` is in use by LibTorch.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -21,29 +21,31 @@ class Optimizer;
 
 namespace stepwell {
 
-/// A dense tensor. One on the CPU whose elements lie in row-major order is referred to. A variable of any other is copied for each
+/// Adapter for dense tensors. A row-major tensor on the CPU is referred to. A variable for any other tensor copies it for each
 /// snapshot, and back for each restore.
 template<>
 struct tensor_adapter<at::Tensor> {
   static constexpr bool is_writable = true;
   static constexpr bool is_borrowed = true;
 
-  /// @errors `invalid_argument_error` for a tensor that is undefined, on another device, sparse, not contiguous, or of elements that
-  /// a checkpoint cannot hold, saying which and what to do.
+  /// Returns a view of the elements.
+  /// @errors `invalid_argument_error` for a tensor that is undefined, on another device, sparse, not contiguous, or of an element
+  ///         type that a checkpoint cannot hold. The message names the reason and the remedy.
   static tensor_view view(const at::Tensor& value);
-  /// Copies of a tensor on another device or in another order, such as `channels_last`; null for all others. Copying waits for
-  /// the current stream of that device. Its failures are `internal_error`.
+  /// Returns an object that copies a tensor on another device or in another order, such as `channels_last`. Returns null for all
+  /// other tensors. Copying waits for the current stream of the device.
+  /// @errors Failures of copying are `internal_error`.
   static std::shared_ptr<device_elements> on_device(const at::Tensor& value);
 };
 
 namespace libtorch {
 
-/// Parameters, then buffers, by their names with `/` for each dot: "conv1/weight".
-/// @errors   `invalid_argument_error` as `tensor_adapter<at::Tensor>::view`, naming the variable.
-/// @lifetime Refers to the tensors' memory: build and move the module to its type first.
+/// Returns the parameters, then the buffers of a module. In their names each dot is replaced by `/`: "conv1/weight".
+/// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
+/// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
 
-/// The state of an optimiser, below the name of each of the module's parameters: "conv1/weight/exp_avg".
+/// Returns the state of an optimiser. Each name begins with the name of a parameter of the module: "conv1/weight/exp_avg".
 ///
 ///     Adam, AdamW   step, exp_avg, exp_avg_sq; with amsgrad max_exp_avg_sq
 ///     Adagrad       step, sum
@@ -52,11 +54,11 @@ namespace libtorch {
 ///     LBFGS         one state for all parameters, without a name before it: func_evals, n_iter, t, prev_loss, d, H_diag,
 ///                   prev_flat_grad, old_dirs, old_stps, ro, history
 ///
-/// Options, such as the learning rate, are not among them. LibTorch makes that state at the first step; to be restored before, it is
-/// made here, as it would be there.
-/// @errors   `invalid_argument_error` for a parameter that is none of the module's, and for an optimiser of another type.
-/// @lifetime As above; the optimiser must outlive it.
-/// @cost     LBFGS: each snapshot holds `history_size` old directions and steps, also while there are fewer.
+/// Options, such as the learning rate, are not included. LibTorch creates the state at the first step. This function creates the
+/// same state if it does not exist yet, so that it can be restored before the first step.
+/// @errors   `invalid_argument_error` for a parameter that does not belong to the module, and for any other type of optimiser.
+/// @lifetime Refers to the memory of the tensors and to the optimiser, which must outlive the list.
+/// @cost     LBFGS: each snapshot contains `history_size` old directions and steps, even while fewer exist.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);
 
 }  // namespace libtorch

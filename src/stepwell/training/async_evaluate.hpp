@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An evaluation on a snapshot, beside the training that goes on.
+// Asynchronous evaluation of a snapshot while training continues.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -22,8 +22,8 @@ namespace stepwell {
 
 namespace detail {
 
-/// What a cancellation does: an evaluation that has not begun is called off, one that runs is asked to stop. It keeps neither
-/// alive, for the slot of the one who cancels may outlive both.
+/// Cancellation handler of an evaluation. It prevents an evaluation that has not begun, and requests a stop of one that runs. It
+/// holds weak references, because the cancellation slot may outlive both objects.
 template<class Work>
 class calls_off_evaluation {
 public:
@@ -39,7 +39,8 @@ private:
   std::weak_ptr<coro::errand> errand_;
 };
 
-/// As long as the frame lives that waits: whatever ends it, the evaluation has ended before.
+/// Guard in the waiting coroutine frame. Its destructor ends the evaluation: it requests a stop and waits until the evaluation has
+/// returned.
 template<class Work>
 class evaluation_under_way {
 public:
@@ -57,7 +58,7 @@ private:
   std::shared_ptr<coro::errand> errand_;
 };
 
-/// Has `work` done where it says, and gives what came of it.
+/// Runs `work` on its executor or thread and returns its result.
 template<class Work>
 auto evaluation_awaited(std::shared_ptr<Work> work) -> asio::awaitable<decltype(work->take())> {
   work->check();
@@ -92,28 +93,29 @@ auto evaluate_beside(kept_snapshot taken, Call call, async_evaluate_options how,
 
 }  // namespace detail
 
-/// Calls `fn(taken)` on another thread, or on the executor that `how` names; what it returns, once it has. Meanwhile the
-/// session the snapshot is of can be trained on, for a snapshot is nobody's but its holders'. `taken` is a snapshot, moved in,
-/// or a `std::shared_ptr<const snapshot>`, for several to use.
+/// Calls `fn(taken)` on another thread, or on the executor that `how` names, and returns its result. The session of the snapshot
+/// can continue training in the meantime, because a snapshot is independent of the model. `taken` is a snapshot, or a
+/// `std::shared_ptr<const snapshot>` to use one snapshot several times.
 ///
 ///     auto taken = co_await session.async_snapshot();
 ///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // named first, for g++ 12
 ///     const auto found = co_await async_evaluate(std::move(taken), measure, async_evaluate_options().writes_to(events));
 ///
-/// `fn` may take a `std::stop_token` besides. Where it returns numbers by tag (`summary::names_metrics`: a
-/// `summary::metric_list`, or something whose `metrics()` gives one) and `how.writes_to` a writer, they are written there, on
-/// `fn`'s thread, as scalars of the step of the snapshot, however far the training has come since.
+/// `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`: a
+/// `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written
+/// there as scalars. They are written on the thread of `fn`, with the step of the snapshot, even if training has continued to a
+/// later step.
 ///
 /// An Asio initiating function: any completion token, signature `void(std::exception_ptr, T)`.
-/// @errors   What `fn` throws, or the writer; `invalid_argument_error` for a null pointer, and for a writer where `fn` returns
-///           nothing to be written; `unavailable_error` where the executor ended before it called `fn`.
-/// @cancel   All kinds. Before `fn` is called it is not, and this ends with `operation_aborted`. Later its stop token says so,
-///           and this goes on until it has returned: what it returns is delivered, a `cancelled_error` out of it becomes
-///           `operation_aborted`.
-/// @lifetime Whatever ends this, `fn` is not running afterwards: destroyed with its event loop, it asks `fn` to stop by the
-///           token and waits, blocking, until it has returned. What `fn` refers to must live until then and no longer: the
-///           locals of the one who awaits will do. Snapshot, `fn` and options are kept.
-/// @threads  Any. Any number at a time; each has a thread of its own, unless `evaluates_on` says otherwise.
+/// @errors   Exceptions of `fn` or the writer. `invalid_argument_error` for a null pointer, and for a writer if the return type of
+///           `fn` has no numbers. `unavailable_error` if the executor ended before it called `fn`.
+/// @cancel   All kinds. If `fn` was not called yet, it is not called, and the operation ends with `operation_aborted`. If `fn`
+///           runs, its stop token reports the stop, and the operation waits until `fn` returns. A result is delivered; a
+///           `cancelled_error` from `fn` becomes `operation_aborted`.
+/// @lifetime When the operation has ended, `fn` is not running. If the operation is destroyed together with its event loop, it
+///           requests a stop by the token and blocks until `fn` has returned. Objects that `fn` refers to must live until then;
+///           locals of the awaiting coroutine are sufficient. Snapshot, `fn` and options are kept by the operation.
+/// @threads  Any thread. Any number of operations at a time; each one has a separate thread, unless `evaluates_on` sets an executor.
 template<class Fn, class Token = boost::asio::use_awaitable_t<>>
   requires(!restorable_model<Fn>)
 auto async_evaluate(detail::kept_snapshot taken, Fn fn, async_evaluate_options how = {}, Token&& token = Token()) {
@@ -121,10 +123,10 @@ auto async_evaluate(detail::kept_snapshot taken, Fn fn, async_evaluate_options h
                                  std::forward<Token>(token));
 }
 
-/// The same on a model: `restore(model, taken)`, then `fn(model)`, both there. It is not the model that is trained, but one of
-/// the same variables for this alone.
-/// @errors   Those of `restore`, too.
-/// @lifetime Nobody else uses `model` until this has ended, and it must live as long.
+/// Evaluates a model: calls `restore(model, taken)`, then `fn(model)`, both on the thread or executor of the evaluation. `model`
+/// must be a separate model with the same variables, not the model that is being trained.
+/// @errors   Also the errors of `restore`.
+/// @lifetime `model` must outlive the operation and must not be used by other code in the meantime.
 template<restorable_model Model, class Fn, class Token = boost::asio::use_awaitable_t<>>
 auto async_evaluate(detail::kept_snapshot taken, Model& model, Fn fn, async_evaluate_options how = {}, Token&& token = Token()) {
   return detail::evaluate_beside(std::move(taken), detail::evaluates_model<Model, Fn>(model, std::move(fn)), std::move(how),

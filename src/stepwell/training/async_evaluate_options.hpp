@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an awaited evaluation runs, and where its numbers go.
+// Options of `async_evaluate`: the executor, and the destination of the numbers.
 #pragma once
 
 #include "stepwell/checkpoint/restore.hpp"
@@ -12,7 +12,8 @@
 
 namespace stepwell {
 
-/// A class with functions, not an aggregate: it may be made inside an awaited expression.
+/// Options of `async_evaluate`. A class with functions instead of an aggregate, so that it can be created inside an awaited expression.
+///
 ///     async_evaluate_options().evaluates_on(pool.get_executor()).writes_to(events)
 class async_evaluate_options {
 public:
@@ -20,29 +21,30 @@ public:
 
   async_evaluate_options() = default;
 
-  /// The evaluation is called on `executor`. Unless said, on a thread of its own that ends with it.
-  /// @lifetime Its context must outlive the evaluation, or fail to run what it is given.
+  /// Sets the executor that calls the evaluation. By default a separate thread calls it and then ends.
+  /// @lifetime The context of the executor must either outlive the evaluation or discard its work.
   async_evaluate_options& evaluates_on(executor_type executor) {
     evaluates_on_ = std::move(executor);
     return *this;
   }
-  /// As `async_options::runs_on`: for completion handlers without an executor of their own.
+  /// Sets the executor for completion handlers without an associated executor, like `async_options::runs_on`.
   async_evaluate_options& runs_on(executor_type executor) {
     completions_.runs_on(std::move(executor));
     return *this;
   }
-  /// What the evaluation returns, numbers by tag (`summary::names_metrics`), is written there with the step of the snapshot.
+  /// Sets the writer for the numbers that the evaluation returns (`summary::names_metrics`). They are written with the step of the
+  /// snapshot.
   async_evaluate_options& writes_to(std::shared_ptr<summary::writer> events) {
     events_ = std::move(events);
     return *this;
   }
-  /// How the names of the model and of the snapshot meet, as `{.names = ema_names(model.variables())}`.
+  /// Sets how names of the model map to names in the snapshot, for example `{.names = ema_names(model.variables())}`.
   async_evaluate_options& restores(restore_options how) {
     restore_ = std::move(how);
     return *this;
   }
 
-  /// Empty: a thread of its own.
+  /// Returns the executor of the evaluation. Empty: a separate thread.
   [[nodiscard]] const executor_type& evaluates_on() const noexcept { return evaluates_on_; }
   [[nodiscard]] executor_type executor() const { return completions_.executor(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }

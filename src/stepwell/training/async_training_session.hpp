@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The front door for asynchronous applications: the session of `monitored_training_session`, awaited.
+// The entry point for asynchronous applications: `monitored_training_session` with an asynchronous session.
 #pragma once
 
 #include "stepwell/session/async_session.hpp"
@@ -12,7 +12,7 @@
 
 namespace stepwell {
 
-/// What `defer_start(options)` is.
+/// The result of `defer_start(options)`.
 class deferred_start {
 public:
   explicit deferred_start(async_options how) : how_(std::move(how)) {}
@@ -22,8 +22,8 @@ private:
   async_options how_;
 };
 
-/// Says that a session is started by awaiting `async_start`: `monitored_training_session(defer_start, model, options, hooks...)`;
-/// with `defer_start(async_options().steps_on(executor))` where it runs is said, too.
+/// Tag for a session that is started by `async_start`: `monitored_training_session(defer_start, model, options, hooks...)`.
+/// `defer_start(async_options().steps_on(executor))` also sets the executor.
 struct defer_start_t {
   [[nodiscard]] deferred_start operator()(async_options how) const { return deferred_start(std::move(how)); }
 };
@@ -33,16 +33,16 @@ inline constexpr defer_start_t defer_start{};
 template<class Model, class... Hooks>
 using async_training_session_of = detail::session_of_hooks<async_monitored_session, Model, Hooks...>;
 
-/// What `monitored_training_session(model, options, hooks...)` makes, but nothing is looked for, restored or begun before
-/// `async_start` is awaited, and every wait is awaited.
+/// Returns an asynchronous session like that of `monitored_training_session(model, options, hooks...)`. It finds, restores and
+/// begins nothing before `async_start` is awaited, and every wait is asynchronous.
 ///
 ///     training_options<my_model> options{.checkpoint_dir = "run"};  // named first: g++ 12 destroys an aggregate twice that is
 ///     auto session = monitored_training_session(defer_start, model, options);                // made inside an awaited expression
 ///     co_await session.async_start();
 ///
-/// This call makes no call to a file system. `async_start` creates and locks the directory, and reads what is in it, on a
-/// thread of the library's; there a directory that is held by another is a `failed_precondition_error` naming the holder.
-/// @errors   `invalid_argument_error` for options and names that make no sense.
+/// This call does not access the file system. `async_start` creates and locks the directory and reads its content, on a thread of
+/// the library. If another process holds the directory, `async_start` fails with a `failed_precondition_error` naming the holder.
+/// @errors   `invalid_argument_error` for invalid options and names.
 /// @lifetime `model` must outlive the session.
 template<class Model, class... Hooks>
 [[nodiscard]] auto monitored_training_session(const deferred_start& start, Model&& model,

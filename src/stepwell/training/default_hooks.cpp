@@ -33,7 +33,7 @@ saver_options saver_options_of(const plain_options& options) {
   return made;
 }
 
-/// Event files go through the same door, threads and clock as checkpoints.
+/// Returns the options of event files. They use the same file system, threads and clock as checkpoints.
 summary::writer_options event_options(const plain_options& options) {
   const auto saver = saver_options_of(options);
   summary::writer_options made;
@@ -44,9 +44,10 @@ summary::writer_options event_options(const plain_options& options) {
   return made;
 }
 
-/// @errors `invalid_argument_error` for metrics without event files to take them from.
+/// Checks that there are event files if metric writers are given.
+/// @errors `invalid_argument_error` if there are none.
 void check_metrics(const plain_options& options) {
-  if (!options.is_chief || options.metrics.empty() || !options.summary_dir.empty()) { return; }  // a worker writes none
+  if (!options.is_chief || options.metrics.empty() || !options.summary_dir.empty()) { return; }  // a worker writes no metrics
   throw invalid_argument_error(
       "monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
       "goes into event files, so say where those go");
@@ -62,7 +63,7 @@ std::function<std::optional<checkpoint_reader>()> checkpoint_finder(const plain_
   };
 }
 
-/// Nothing where it is off.
+/// Returns the duration, or nothing if the setting is off.
 std::optional<clock::duration> duration_of(const setting<seconds_value>& said) {
   const auto seconds = said.enabled();
   return seconds ? std::optional(detail::as_duration(*seconds)) : std::nullopt;
@@ -113,7 +114,7 @@ std::shared_ptr<summary_work> make_summary_work(const plain_options& options) {
 }
 
 session_settings make_session_settings(const plain_options& options, const checkpoint_saver_hook& saver) {
-  session_settings settings;  // not one initialiser: clang-tidy 19 takes find_checkpoint for leaked there
+  session_settings settings;  // assigned one by one: with one initialiser clang-tidy 19 reports a leak of find_checkpoint
   settings.find_checkpoint = checkpoint_finder(options, saver);
   settings.stop_grace_period = detail::as_duration(options.stop_grace_period);
   settings.retry = options.retry;

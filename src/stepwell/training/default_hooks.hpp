@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the options of a training session to its default hooks (contract CREATE-2 to CREATE-10).
+// Creates the default hooks of a training session from its options.
+// @see contract CREATE-2 to CREATE-10
 #pragma once
 
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
@@ -20,7 +21,7 @@
 
 namespace stepwell {
 
-/// The result and model of a run, as one fetch.
+/// A fetch of both the result and the model of a run.
 struct whole_run {
   template<class Result, class Model>
   auto operator()(const Result& result, const Model& model) const {
@@ -28,7 +29,7 @@ struct whole_run {
   }
 };
 
-/// Writes what the `summary` option says.
+/// The summary op that calls the `summary` option.
 template<class Model>
 struct summary_option_op {
   whole_run projection;
@@ -42,7 +43,7 @@ struct summary_option_op {
 template<class Model>
 using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
-/// What the options say, without the model: what is made of them is compiled once.
+/// The options that do not depend on the model type, so that code using them is compiled once.
 /// @lifetime Refers to the options.
 struct plain_options {
   bool is_chief;
@@ -54,7 +55,7 @@ struct plain_options {
   const setting<std::int64_t>& save_summaries_steps;
   const setting<std::int64_t>& log_step_count_steps;
   const setting<int>& max_to_keep;
-  const saver_options& saver;  ///< The scaffold's, if it has one.
+  const saver_options& saver;  ///< Of the scaffold, if it has any; else of the options.
   const session_config& config;
   const std::vector<std::shared_ptr<summary::metric_writer>>& metrics;
   const std::optional<format::hparam_map>& hparams;
@@ -68,20 +69,24 @@ struct plain_options {
   const setting<seconds_value>& preemption_grace;
   const std::shared_ptr<stepwell::clock>& clock;
 };
-/// Hooks that do nothing where the options say so, and for a worker.
-/// `is_deferred`: it takes the directory when the session begins.
+/// Return the default hooks. A hook that the options turn off, or that belongs to a worker, does nothing. If `is_deferred` is true,
+/// the saver hook takes the directory when the session begins.
 [[nodiscard]] checkpoint_saver_hook make_checkpoint_saver_hook(const plain_options& options, bool is_deferred);
 [[nodiscard]] step_counter_hook make_step_counter_hook(const plain_options& options);
-/// What the summary hook does besides its ops; null when it is off.
+/// Returns the part of the summary hook that is independent of its ops, or null if the hook is off.
 [[nodiscard]] std::shared_ptr<summary_work> make_summary_work(const plain_options& options);
-/// The session starts from where `saver` saves, which then keeps that checkpoint, or straight from the directory.
+/// Returns the settings of the session. The session restores from the directory of `saver`, whose retention then keeps that
+/// checkpoint, or directly from `checkpoint_dir` if `saver` is off.
 [[nodiscard]] session_settings make_session_settings(const plain_options& options, const checkpoint_saver_hook& saver);
 
-/// @errors `invalid_argument_error` where both the option and what the scaffold has in its place are given.
+/// Checks that an option and its replacement in the scaffold are not given together.
+/// @errors `invalid_argument_error` if both are given.
 void refuse_both(std::string_view option, std::string_view of_scaffold, bool both);
-/// @errors `invalid_argument_error` naming a count or duration below zero, used or not.
+/// Checks counts and durations.
+/// @errors `invalid_argument_error` naming a count or duration below zero, whether it is used or not.
 void refuse_negative_options(const plain_options& options);
-/// @errors `invalid_argument_error` naming what makes no sense together, or at all.
+/// Checks the options for master and roles.
+/// @errors `invalid_argument_error` naming an invalid value or combination.
 void check_roles(const std::string& master, bool is_chief, seconds_value max_wait, seconds_value recovery_wait);
 
 template<class Model>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures a model at a checkpoint, or at each new one of a directory, without training it (TensorFlow's `evaluate_once` and
-// `evaluate_repeatedly`).
+// Evaluation of a model at one checkpoint, or at each new checkpoint of a directory, without training. Corresponds to TensorFlow's
+// `evaluate_once` and `evaluate_repeatedly`.
 #pragma once
 
 #include "stepwell/checkpoint/checkpoints_iterator.hpp"
@@ -25,7 +25,7 @@
 
 namespace stepwell {
 
-/// Stands for the source of a model whose `step` takes no batch.
+/// Placeholder for the source of a model whose `step` takes no batch.
 struct no_source {};
 
 namespace detail {
@@ -39,7 +39,7 @@ std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) {
   return hook;
 }
 
-/// The model is restored already.
+/// Evaluates a model that is already restored.
 template<class Values, class Model, class Source, class FinalOps, class... Hooks>
 evaluation<Values> evaluate(Model& model, const restored_evaluation& from, Source& source, const evaluation_options& options,
                             FinalOps& final_ops, Hooks... hooks) {
@@ -69,7 +69,7 @@ public:
       : model_(model), make_source_(std::move(make_source)), options_(std::move(options)), final_ops_(std::move(final_ops)),
         hooks_(std::move(hooks)...) {}
 
-  /// Nothing for a checkpoint that is gone or found damaged after all.
+  /// Evaluates the checkpoint `prefix`. Returns nothing if the checkpoint was deleted or is damaged.
   [[nodiscard]] std::optional<evaluation<values_type>> next(const std::string& prefix) {
     const auto opened = open_if_whole(prefix, options_.evaluation);
     if (!opened) { return std::nullopt; }
@@ -109,13 +109,14 @@ generator<const evaluation<typename Repeated::values_type>&> evaluations_of(gene
 
 }  // namespace detail
 
-/// Restores `checkpoint_path` into `model`, runs its steps over `source` (`no_source{}` for a model that needs no data) until
-/// `num_evals` are made or the data ends, hooks around each, and ends the hooks. Any model will do: its `step` is the
-/// evaluation. Nothing is saved: a hook that saves does not compile, and one that asks for a save is refused with a warning.
-/// Hooks with state start with what they hold; the source starts from where it is.
+/// Restores `checkpoint_path` into `model`, runs its steps over `source` with hooks, and ends the hooks. The evaluation ends after
+/// `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`. Every trainable model can be
+/// evaluated: its `step` is the evaluation. An evaluation saves nothing: a hook that saves does not compile, and a save requested
+/// by a hook is rejected with a warning. Stateful hooks keep their current state. The source continues at its current position.
 /// `evaluate_once(model, "run/model.ckpt-500", test_set, {.num_evals = 100}, final_ops_hook{&digits::accuracy})`.
-/// @errors   What restoring, a step or a hook throws; for the latter two hooks hear of it, as in training.
-/// @lifetime All arguments must outlive the call only.
+/// @errors   Failures of restoring, and exceptions of a step or a hook. The latter two are passed to `on_error` of the hooks, as in
+///           training.
+/// @lifetime All arguments must outlive only the call.
 template<trainable_model Model, class Source, class... Ops, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options,
                    final_ops_hook<Ops...> final_ops, Hooks... hooks) {
@@ -123,20 +124,20 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
   const auto from = detail::restore_for_evaluation(model, detail::open_checkpoint(checkpoint_path, options), options);
   return detail::evaluate<values>(model, from, source, options, final_ops, std::move(hooks)...);
 }
-/// The same without final values.
+/// Like the overload above, without final values.
 template<trainable_model Model, class Source, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options = {},
                    Hooks... hooks) {
   return stepwell::evaluate_once(model, checkpoint_path, std::forward<Source>(source), options, final_ops_hook{}, std::move(hooks)...);
 }
 
-/// Evaluates at each new whole checkpoint of a directory, as `checkpoints_iterator` gives them; `make_source()` is the data of
-/// one evaluation. An evaluation is made when the range is asked for it:
+/// Evaluates each new complete checkpoint of a directory, in the order of `checkpoints_iterator`. `make_source()` returns the data
+/// of one evaluation. Each evaluation is made when the next element of the range is requested:
 /// `for (const auto& found : evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`.
-/// Hooks begin and end with each evaluation, and are kept from one to the next. A checkpoint that its saver deletes before it
-/// is opened is passed over with a note.
-/// @lifetime `model` must outlive the range, and what `std::ref` hooks refer to.
-/// @errors   As `evaluate_once` and `checkpoints_iterator`, out of the iteration.
+/// Hooks begin and end with each evaluation and are kept for the next one. A checkpoint that its saver deletes before it is opened
+/// is skipped with a log line.
+/// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
+/// @errors   Like `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
 template<trainable_model Model, std::invocable MakeSource, class... Ops, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options, final_ops_hook<Ops...> final_ops, Hooks... hooks) {
@@ -145,7 +146,7 @@ template<trainable_model Model, std::invocable MakeSource, class... Ops, class..
   return detail::evaluations_of(std::move(checkpoints), std::make_unique<repeated>(model, std::move(make_source), std::move(options),
                                                                                    std::move(final_ops), std::move(hooks)...));
 }
-/// The same without final values.
+/// Like the overload above, without final values.
 template<trainable_model Model, std::invocable MakeSource, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options = {}, Hooks... hooks) {

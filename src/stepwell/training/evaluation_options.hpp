@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an evaluation is told, what it answers, and the part of it that depends on neither model nor hooks.
+// Options and results of evaluations, and their implementation as far as it depends on neither model nor hooks.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -23,50 +23,50 @@
 
 namespace stepwell {
 
-/// Everything has a default.
+/// Options of an evaluation. Every option has a default.
 struct evaluation_options {
-  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Steps; not said: until the data ends.
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of steps. Empty: until the end of the data.
   bool log_progress = true;
-  restore_options restore = {};  ///< E.g. averages in the place of variables: `ema_names`.
+  restore_options restore = {};  ///< For example averages instead of variables: `ema_names`.
   std::stop_token stop_token = {};
-  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the machine's.
-  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the machine's.
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
 };
 
-/// Everything has a default.
+/// Options of `evaluate_repeatedly`. Every option has a default.
 struct repeated_evaluation_options {
   evaluation_options evaluation = {};
-  seconds_value eval_interval_secs = 60;                                 ///< At least, from one to the next.
-  std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Not said: as long as new ones come.
-  std::optional<seconds_value> timeout = std::nullopt;                   ///< For a new checkpoint; not said: for ever.
-  std::function<bool()> timeout_fn = nullptr;                            ///< As of `checkpoints_iterator_options`.
-  seconds_value seconds_to_sleep = 1;                                    ///< Between two looks at the directory.
-  /// No more checkpoints will come: the evaluation under way is finished, then what one last look at the directory finds is
-  /// evaluated, and the range ends. `evaluation.stop_token` ends all of this at once.
+  seconds_value eval_interval_secs = 60;                                 ///< Minimum time between two evaluations.
+  std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Empty: no limit.
+  std::optional<seconds_value> timeout = std::nullopt;                   ///< Limit for waiting for a new checkpoint. Empty: none.
+  std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
+  seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
+  /// Token that signals that no more checkpoints will come. The current evaluation is finished, then the checkpoint found by one last poll
+  /// of the directory is evaluated, and the range ends. `evaluation.stop_token` ends all of this at once.
   std::stop_token stop_token = {};
-  bool all_listed = false;  ///< As of `checkpoints_iterator_options`: every listed checkpoint, oldest first.
+  bool all_listed = false;  ///< Evaluate every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
 };
 
-/// What an evaluation found. `Values` is the tuple of the final ops' values.
+/// Result of an evaluation. `Values` is the tuple of the final ops' values.
 template<class Values>
 struct evaluation {
   std::string checkpoint_path;
-  std::int64_t global_step;     ///< Of the checkpoint; 0 if it does not say.
-  std::int64_t evals;           ///< Steps made.
-  stepwell::stop_reason ended;  ///< Why no more.
+  std::int64_t global_step;     ///< Step of the checkpoint; 0 if unknown.
+  std::int64_t evals;           ///< Number of steps made.
+  stepwell::stop_reason ended;  ///< Reason for the end.
   std::optional<Values> final_ops_values;
 };
 
 namespace detail {
 
-/// A model that is restored, and from what.
+/// The checkpoint that a model was restored from.
 struct restored_evaluation {
   std::string checkpoint_path;
   std::int64_t global_step;
 };
 
 [[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
-/// Nothing, and a line in the log, where it is gone or damaged.
+/// Opens and verifies a checkpoint. If it was deleted or is damaged, writes a log line and returns nothing.
 [[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options);
 [[nodiscard]] session_settings settings_of(const evaluation_options& options);
 [[nodiscard]] checkpoints_iterator_options following_of(const repeated_evaluation_options& options);
@@ -77,7 +77,7 @@ template<class Model>
   return {reader.prefix(), reader.step().value_or(0)};
 }
 
-/// Sees to it that what a hook asks to be saved is not.
+/// Hook that prevents saves requested by other hooks.
 struct saves_nothing_hook {
   static constexpr auto phase = hook_phase::observe;
   void after_create_session(auto& session, auto& /*threads*/) const {
@@ -85,7 +85,7 @@ struct saves_nothing_hook {
   }
 };
 
-/// Says when an evaluation begins and ends.
+/// Logs the begin and the end of an evaluation.
 class evaluation_report {
 public:
   evaluation_report(const std::string& checkpoint_path, const evaluation_options& options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The front door: a session with everything around it that training needs (contract CREATE).
+// The entry point of the library: a session with everything that training needs.
+// @see contract CREATE
 #pragma once
 
 #include "stepwell/base/detail/time_after.hpp"
@@ -24,17 +25,17 @@ struct defer_start_t;
 class deferred_start;
 
 namespace detail {
-/// The first argument of a call that makes an awaited session, see async_training_session.hpp.
+/// True for the first argument of a call that creates an asynchronous session; see async_training_session.hpp.
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
-/// Hooks as the session takes them: `chief_only` ones one by one.
+/// Returns the hooks as a flat tuple: `chief_only` is replaced by its hooks.
 template<class... Hooks>
 auto flattened_hooks([[maybe_unused]] bool is_chief, Hooks&&... hooks) {
   return std::tuple_cat(detail::flattened(std::move(hooks), is_chief)...);
 }
 
-/// A chief's creator or a worker's, as the options say.
+/// Session creator for a chief or a worker, depending on the options.
 template<class Model>
 class training_session_creator {
 public:
@@ -75,7 +76,7 @@ auto held_of() {
 template<template<class, class...> class Session, class Model, class... Hooks>
 using session_of_hooks = typename decltype(session_with<Session, Model>(held_of<Hooks...>()))::type;
 
-/// A `Session`, blocking or awaited, as the options say; made of `first...`, settings, creator and hooks.
+/// Returns a blocking or asynchronous `Session`, made of `first...`, settings, creator and hooks.
 template<template<class, class...> class Session, class Model, class... Hooks, class... First>
 auto make_training_session(Model& model, const training_options<Model>& options, [[maybe_unused]] std::tuple<First...> first,
                            Hooks... hooks) {
@@ -83,21 +84,21 @@ auto make_training_session(Model& model, const training_options<Model>& options,
   refuse_negative_options(plain);
   auto counter = make_step_counter_hook(plain);
   auto summaries = make_summary_hook(plain, options);
-  auto saver = make_checkpoint_saver_hook(plain, sizeof...(First) > 0);  // an awaited session begins on a thread that may block
+  auto saver = make_checkpoint_saver_hook(plain, sizeof...(First) > 0);  // an asynchronous session begins on a thread that may block
   auto settings = make_session_settings(plain, saver);
   const auto make = [&](First... one, auto... flat) {
     return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings),
                                                       training_session_creator<Model>(model, options), std::move(counter),
                                                       std::move(summaries), std::move(saver), std::move(flat)...);
   };
-  if constexpr (sizeof...(First) == 0 && (is_flat<Hooks> && ...)) {  // the same without tuples, which take long to compile
+  if constexpr (sizeof...(First) == 0 && (is_flat<Hooks> && ...)) {  // avoids tuples, which compile slowly
     return make(std::move(hooks)...);
   } else {
     return std::apply(make, std::tuple_cat(std::move(first), detail::flattened_hooks(options.is_chief, std::move(hooks)...)));
   }
 }
 
-/// What can be a session's model; says so where it cannot.
+/// Returns true if `Model` can be the model of a session. Otherwise fails to compile with an explanation.
 template<class Model>
 constexpr bool can_be_trained() {
   static_assert(std::is_lvalue_reference_v<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
@@ -116,15 +117,16 @@ constexpr bool can_be_trained() {
 template<class Model, class... Hooks>
 using training_session_of = detail::session_of_hooks<monitored_session, Model, Hooks...>;
 
-/// A session over `model`: restored from the newest whole checkpoint of `options.checkpoint_dir` if there is one, with
-/// step counter, summaries and checkpoints as the options say, and `hooks` in their phases; those in `chief_only(...)` only
-/// where `is_chief` is true. A worker has no default hook, and waits for its chief (CREATE-7).
+/// Returns a session over `model`. It restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one. It has
+/// a step counter, summaries and checkpoints according to the options, and `hooks` in the order of their phases. Hooks in
+/// `chief_only(...)` are included only if `is_chief` is true. A worker has no default hooks and waits for its chief.
 ///
-/// @errors   `invalid_argument_error` for options and names that make no sense; `failed_precondition_error` naming who
-///           else holds the directory; `data_loss_error` when the directory claims checkpoints and none is whole;
-///           `not_found_error` and `invalid_argument_error` when checkpoint and model differ, saying where.
+/// @errors   `invalid_argument_error` for invalid options and names. `failed_precondition_error` naming the process that holds the
+///           directory. `data_loss_error` if the directory contains checkpoints and all of them are damaged. `not_found_error` and
+///           `invalid_argument_error` naming the differences if checkpoint and model differ.
 /// @lifetime `model` must outlive the session.
-/// @cost     Reads and verifies the checkpoint; allocates two buffers of the size of the variables if it saves.
+/// @cost     Reads and verifies the checkpoint. If the session saves, allocates two buffers of the size of the variables.
+/// @see      contract CREATE-7
 template<class Model, class... Hooks>
   requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)
 [[nodiscard]] auto monitored_training_session(Model&& model, training_options<std::remove_cvref_t<Model>> options = {}, Hooks... hooks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arguments of monitored_training_session, by name (contract CREATE-1).
+// The options of `monitored_training_session`.
+// @see contract CREATE-1
 #pragma once
 
 #include "stepwell/base/setting.hpp"
@@ -26,70 +27,76 @@
 
 namespace stepwell {
 
-/// Everything has a default. The periods have three states: not said, off (`none`, 0), or a value.
+/// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
 template<class Model>
 struct training_options {
-  /// Empty: this session alone. "local:NAME": with the other sessions of this process that name it, see `local_master`.
+  /// Address of the master. Empty: none. "local:NAME": shared with the other sessions of this process that use the same name, see
+  /// `local_master`.
   std::string master = {};
-  /// The chief restores, initialises, saves and counts; a worker waits for it and does none of that (CREATE-7).
+  /// Whether this session is the chief. The chief restores, initialises, saves and counts. A worker waits for the chief and does
+  /// none of these.
+  /// @see contract CREATE-7
   bool is_chief = true;
-  /// How the model is made ready; null: a scaffold of its own, with its defaults.
+  /// Scaffold that prepares the model. Null: a new scaffold with its defaults.
   std::shared_ptr<stepwell::scaffold<Model>> scaffold = nullptr;
-  /// Restored from at start, saved to; empty: neither.
+  /// Directory for restoring and saving checkpoints. Empty: neither.
   std::string checkpoint_dir = {};
-  /// Every 600 s unless one of these is said. Both above zero: seconds are used, with a warning (D-8).
+  /// Periods between checkpoints. Default if neither is set: 600 s. If both are above zero, the seconds are used, with a warning.
+  /// @see decision D-8
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
-  /// Every 100 steps unless one of these is said.
+  /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
-  /// How often, in steps, steps a second are logged and written, where there is a directory for event files; 100 unless
-  /// said.
+  /// Number of steps between two measurements of steps per second, which are logged and written if there is a directory for event
+  /// files. Default: 100.
   setting<std::int64_t> log_step_count_steps = {};
-  /// Where event files go; empty: `checkpoint_dir`.
+  /// Directory of event files. Empty: `checkpoint_dir`.
   std::string summary_dir = {};
-  /// How many checkpoints to keep; 5 unless said, off: all.
+  /// Number of checkpoints to keep. Default: 5. Off: all.
   setting<int> max_to_keep = {};
-  /// What to write at each due summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
+  /// Function that writes each summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
-  /// Every scalar that goes into event files goes there, too: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`.
-  /// Needs a directory for event files.
+  /// Metric writers that also receive every scalar of the event files:
+  /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
-  /// Written once into the event file: the settings of this run.
+  /// Settings of this run, written once to the event file.
   std::optional<format::hparam_map> hparams = std::nullopt;
-  /// Told of each checkpoint.
+  /// Listeners that are notified of each checkpoint.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
-  /// Everything else about saving, where the scaffold does not say it: retention, what to do when the disk is slow or fails, shards. `max_to_keep` above,
-  /// where said, goes before the one in here.
+  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. Used unless the scaffold
+  /// has its own. `max_to_keep` above has priority over the one in here, if it is set.
   saver_options saver = {};
-  /// Threads, and where I/O is done.
+  /// Threads and the I/O pool.
   session_config config = {};
-  /// How long a worker waits for its chief; then `deadline_exceeded_error`.
+  /// Time that a worker waits for its chief before it throws `deadline_exceeded_error`.
   seconds_value max_wait_secs = 7200;
-  /// Between two looks of a worker, where it is not woken (D-3).
+  /// Interval between two polls of a worker that is not notified.
+  /// @see decision D-3
   seconds_value recovery_wait = 1;
-  /// Recovery from `aborted_error` and `unavailable_error` (D-2).
+  /// Policy for recovery from `aborted_error` and `unavailable_error`.
+  /// @see decision D-2
   retry_policy retry = {};
-  /// Keep what the model holds at construction until there is a checkpoint, for a recovery to go back to.
+  /// Whether to keep a snapshot of the model's state at construction for recovery, until there is a checkpoint.
   bool keep_initial_state = true;
-  /// When the state went back and a source cannot.
+  /// Policy for a source that is not seekable when a recovery has restored an earlier state.
   unseekable_policy on_unseekable = unseekable_policy::fail;
-  /// Started, stopped and joined with the session.
+  /// Queue runners that are started, stopped and joined with the session.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
-  /// How long `close` waits for threads and for I/O, the last checkpoint included; then it throws `deadline_exceeded_error`, and what is
-  /// still being written is left to itself (see `~saver`).
+  /// Time that `close` waits for threads and I/O, including the last checkpoint. Then it throws `deadline_exceeded_error`, and
+  /// writing continues in the background (see `~saver`).
   seconds_value stop_grace_period_secs = 120;
-  /// A stop of the application's is a stop of the session's.
+  /// Stop token of the application. A stop of this token stops the session.
   std::stop_token stop_token = {};
-  /// Signals that ask for a stop, as `{SIGINT, SIGTERM}`: the loop ends after the step under way, whose state is saved at once;
-  /// `stop_reason` names the signal. A second one ends the process at once. From construction until the session is closed; then
-  /// what was arranged before is in force again.
+  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step, and its state is saved at
+  /// once; `stop_reason` names the signal. A second signal ends the process at once. The handlers are installed from construction
+  /// until the session is closed; then the previous handlers are restored.
   std::vector<int> stop_on = {};
-  /// How long after such a signal everything must be on the disk: what would take longer, as measured on the saves so far, is
-  /// not begun, and `close` waits no longer. See `plan_preemption`; what it said stands in the log, in `stop_reason` and in
-  /// `metrics().preemption`. Give somewhat less than what you are given.
+  /// Time after such a signal within which all data must be on disk. Work that would take longer, as measured on previous saves, is
+  /// not begun, and `close` waits no longer than this. The result of `plan_preemption` is written to the log, to `stop_reason` and
+  /// to `metrics().preemption`. Set a slightly shorter time than the scheduler grants.
   setting<seconds_value> preemption_grace = {};
-  /// Null: the machine's.
+  /// Null: the clock of the machine.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
 

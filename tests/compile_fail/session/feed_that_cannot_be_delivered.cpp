@@ -9,7 +9,7 @@ struct rate {
   friend bool operator==(rate, rate) = default;
 };
 
-/// A raw session without `feed`, whose `run` does not look at the feeds.
+/// A raw session without `feed`, whose `run` ignores the feeds.
 struct deaf_session {
   using result_type = int;
   using outcome_type = stepwell::run_outcome<int>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program outside the tree, using what is installed and nothing else: trains, is stopped by a hook of its own, starts
-// again, goes on to the end, and is compared with a training that nobody stopped.
+// A program outside of the tree that uses only the installed library. It trains, is stopped by its own hook, starts
+// again and continues to the end. The result is compared with a training without a stop.
 #include "shaken.hpp"
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-/// A hook of one's own: counts the runs it saw, and stops the session after so many.
+/// A user-defined hook. It counts its runs and stops the session after `limit` runs.
 struct stop_after_runs {
   std::shared_ptr<std::int64_t> seen;
   std::int64_t limit;
@@ -21,7 +21,7 @@ struct stop_after_runs {
   }
 };
 
-/// Trains in `directory` up to step 100, `runs` steps at most; how many it did.
+/// Trains in `directory` up to step 100, at most `runs` steps. Returns the number of steps.
 std::int64_t train(shaken& model, const std::string& directory, std::int64_t runs) {
   auto seen = std::make_shared<std::int64_t>(0);
   auto session = sw::monitored_training_session(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Another translation unit with a session of the same types: what headers define is there once.
+// A second translation unit with a session of the same types. It shows that the headers cause no duplicate definitions.
 #include "shaken.hpp"
 
 double loss_after(std::int64_t steps) {

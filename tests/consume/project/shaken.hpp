@@ -10,7 +10,8 @@
 
 namespace sw = stepwell;
 
-/// Fits weights to a target that random numbers shake, so that the state of every step depends on all before.
+/// A model that fits weights to a target with random noise. The state after every step therefore depends on all
+/// previous steps.
 struct shaken {
   std::vector<double> weights = std::vector<double>(10);
   sw::random_stream random{3};
@@ -34,5 +35,5 @@ struct shaken {
   }
 };
 
-/// The loss of the last of so many steps; in other.cpp.
+/// Returns the loss of step number `steps`. Defined in other.cpp.
 double loss_after(std::int64_t steps);

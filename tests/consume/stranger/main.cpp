@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix factorisation by stochastic gradient descent: ratings = users x items. Stops by itself when it learns no more.
-// factorise DIRECTORY [STEPS [KILL_AT]]: so many steps at most; killed, as by a power cut, after step KILL_AT.
+// Matrix factorisation by stochastic gradient descent: ratings = users x items. Stops when the loss no longer improves.
+// factorise DIRECTORY [STEPS [KILL_AT]]: makes at most STEPS steps. It is killed after step KILL_AT, as by a power cut.
 #include <stepwell/stepwell.hpp>
 
 #include <bit>
@@ -67,7 +67,8 @@ struct factors {
   auto variables() { return sw::variables({{"user", user}, {"item", item}}); }
 };
 
-/// Smooths the loss, counts how often that rose, and stops when it has had no new best for `patience` steps.
+/// A hook that smooths the loss, counts its increases, and stops after more than `patience` steps without a new
+/// minimum.
 struct patience_hook {
   std::int64_t patience;
   float smooth = -1, best = 1e30F;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names a matrix, with the installed adapter.
+// Lists a matrix as a variable, with the installed adapter.
 #include <stepwell/eigen/eigen.hpp>
 
 #include <cstdio>

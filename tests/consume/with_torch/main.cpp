@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names a module's parameters, with the installed adapter.
+// Lists the parameters of a module as variables, with the installed adapter.
 #include <stepwell/torch/torch.hpp>
 
 #include <torch/nn/modules/linear.h>

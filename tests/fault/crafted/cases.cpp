@@ -95,7 +95,7 @@ std::string many_paths(scene& in) {
     switch (style) {
       case 0: text += "all_model_checkpoint_paths: \"model.ckpt-" + std::to_string(i) + "\"\n"; break;
       case 1: text += "all_model_checkpoint_paths: \"model.ckpt-3\"\n"; break;
-      case 2:  // one checkpoint, spelt in many ways
+      case 2:  // one checkpoint with different spellings of its path
         around = around.size() > 400 ? "" : around + "./";
         text += "all_model_checkpoint_paths: \"" + around + std::string(i % 5, '/') + "model.ckpt-3\"\n";
         break;
@@ -153,7 +153,7 @@ struct weighted_craft {
   craft make;
   std::size_t times;
 };
-/// How often each is chosen: changed bytes find most, and take least.
+/// The weights of the cases. Changed bytes find the most errors and take the least time.
 constexpr weighted_craft weighted_crafts[] = {
     {flip, 16},        {change_entries, 6}, {extend_with_hole, 2}, {replace_by_special, 3}, {many_paths, 1},       {deep_state, 1},
     {long_path, 1},    {many_tensors, 1},   {sparse_strings, 1},   {shared_prefixes, 1},    {compressed_claim, 1}, {swollen_entry, 1},

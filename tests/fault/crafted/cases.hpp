@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One crafted run directory: the good files, and one of them replaced by what an attacker, a bug or a bad disk makes of it.
+// One crafted run directory: good files, one of which is replaced as by an attacker, a bug or a bad disk.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stepwell::test {
 
-/// Writes the files of case `number` of `seed` into `directory`, which is empty. Returns a line that says what was done.
+/// Writes the files of case `number` of `seed` into the empty `directory`. Returns a description of the change.
 std::string write_crafted_case(const std::string& directory, const std::map<std::string, std::string>& good, std::uint64_t seed,
                                std::uint64_t number);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random choices of one crafted file, all from one printed seed, and mutations of bytes.
+// Random choices for one crafted file, all from one printed seed, and mutations of bytes.
 #pragma once
 
 #include <stepwell/base/random.hpp>
@@ -14,7 +14,7 @@
 
 namespace stepwell::test {
 
-/// The choices of case `number` of `seed`: always the same.
+/// The random choices of case `number` of `seed`. They are reproducible.
 class choices {
 public:
   choices(std::uint64_t seed, std::uint64_t number) : stream_(random_bits(seed, number, 1)) {}
@@ -62,7 +62,7 @@ private:
   random_stream stream_;
 };
 
-/// Changes some bytes of a good file.
+/// Returns `text` with some bytes changed.
 inline std::string mutated(std::string text, choices& random) {
   const auto at = [&] { return static_cast<std::size_t>(random.below(text.size() + 1)); };
   for (auto left = 1 + random.below(4); left > 0; --left) {

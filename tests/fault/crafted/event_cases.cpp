@@ -39,7 +39,7 @@ std::string swollen_event(scene& in) {
     case 1:
       content = sized_field(5, repeated(sized_field(1, sized_field(8, "\x08\x07" + repeated("\x42\x00", count % 4096))), 9));
       break;   // strings
-    case 2: {  // one value everywhere
+    case 2: {  // a tensor with one repeated value
       std::string shape;
       format::append_varint(shape, 0x08);
       format::append_varint(shape, in.random.extreme());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The good files that crafted ones are made of: three checkpoints, a state file, metrics, events, metric files.
+// The good files from which crafted files are made: three checkpoints, a state file, metrics, events, metric files.
 #pragma once
 
 #include "support/file_text.hpp"
@@ -22,7 +22,7 @@
 
 namespace stepwell::test {
 
-/// The model of these runs.
+/// The model of the good run.
 struct crafted_model {
   std::array<float, 64> w{};
   std::array<double, 8> m{};
@@ -32,7 +32,7 @@ struct crafted_model {
   [[nodiscard]] std::size_t size_bytes() const { return sizeof w + sizeof m + sizeof global_step; }
 };
 
-/// Writes a checkpoint with all kinds of tensors, which TensorFlow writes and savers do not.
+/// Writes a checkpoint with kinds of tensors that TensorFlow writes and savers do not.
 inline void write_rich_checkpoint(const std::string& prefix) {
   crafted_model model;
   checkpoint_writer writer(prefix);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Crafted indexes of checkpoints, and the data they speak of.
+// Crafted checkpoint indexes, and the data to which they refer.
 #include "fault/crafted/scene.hpp"
 
 #include <stepwell/format/checkpoint/bundle.hpp>
@@ -74,7 +74,7 @@ format::bundle_entry numbers_entry(std::int64_t offset, std::int64_t count, std:
 
 }  // namespace
 
-/// Thousands of tensors over the same bytes, or side by side, whose checksums are right.
+/// Writes thousands of tensors, overlapping or side by side, with correct checksums.
 std::string many_tensors(scene& in) {
   constexpr std::array<std::int64_t, 4> counts = {3, 300, 3000, 60'000};
   constexpr std::array<std::int64_t, 4> sizes = {1, 1000, 16 << 20, std::int64_t{1} << 36};
@@ -94,7 +94,7 @@ std::string many_tensors(scene& in) {
          (is_overlapping ? "over the same bytes" : "in a hole");
 }
 
-/// Strings in a hole: each zero byte is the length of an empty one.
+/// Writes string tensors in a file hole. Each zero byte is the length of an empty string.
 std::string sparse_strings(scene& in) {
   constexpr std::array<std::int64_t, 5> counts = {1, 1000, 1 << 24, std::int64_t{1} << 33, std::int64_t{1} << 39};
   const auto count = in.random.one_of(counts);
@@ -116,7 +116,7 @@ std::string sparse_strings(scene& in) {
 
 namespace {
 
-/// A table of one block whose bytes are given, with right checksums.
+/// Returns a table that consists of the given block, with correct checksums.
 std::string table_around(std::string block, char compression) {
   const auto sealed = [](std::string contents, char kind) {
     contents.push_back(kind);
@@ -158,7 +158,7 @@ std::string table_around(std::string block, char compression) {
 
 }  // namespace
 
-/// Keys that share a long prefix: a few bytes each in the file, as long as the prefix in memory.
+/// Writes keys with a long common prefix. Each takes a few bytes in the file and the length of the prefix in memory.
 std::string shared_prefixes(scene& in) {
   constexpr std::array<std::size_t, 4> lengths = {10, 10'000, 1'000'000, 30'000'000};
   const auto length = in.random.one_of(lengths);
@@ -191,7 +191,7 @@ std::string compressed_claim(scene& in) {
   return "a compressed block with an impossible claim";
 }
 
-/// An entry whose message is many times as large once it is parsed.
+/// Writes an entry whose message becomes many times larger when it is parsed.
 std::string swollen_entry(scene& in) {
   const auto count = 1 + in.random.below(200'000);
   const std::string slice = sized_field(7, repeated(sized_field(1, ""), 1 + in.random.below(4)));
@@ -202,7 +202,7 @@ std::string swollen_entry(scene& in) {
   return "an entry of " + std::to_string(value.size()) + " bytes full of empty messages";
 }
 
-/// Names that a terminal would obey.
+/// Writes names that contain control codes of terminals.
 std::string hostile_names(scene& in) {
   const std::string name = "w\x1b[2J\x9b\xc2\x9b\x7f\r" + in.random.bytes(8);
   auto entries = entries_of(in.original("model.ckpt-4.index"));

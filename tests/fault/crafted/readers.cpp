@@ -19,7 +19,7 @@
 namespace stepwell::test {
 namespace {
 
-/// Keeps nothing of what is written, but knows whether a terminal would have obeyed any of it.
+/// A stream buffer that discards its output but records whether it contained terminal control bytes.
 class watched_output final : public std::streambuf {
 public:
   [[nodiscard]] bool has_control() const noexcept { return has_control_; }
@@ -47,7 +47,7 @@ class reader_run {
 public:
   explicit reader_run(std::string directory) : directory_(std::move(directory)) {}
 
-  /// Runs `act`, which may throw our errors.
+  /// Runs `act`, which may throw `stepwell::error`.
   template<class Act>
   bool run(std::string_view name, const Act& act) {
     try {
@@ -81,7 +81,7 @@ private:
   std::string violations_;
 };
 
-/// Bytes of all files, holes included.
+/// Returns the size of all files, including holes.
 std::uintmax_t bytes_in(const std::string& directory) {
   std::uintmax_t sum = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -123,7 +123,7 @@ void run_tool(reader_run& all) {
   all.tool({"plot", directory, "--tag", "loss"});
   all.tool({"stats", directory});
   all.tool({"prune", directory});
-  if (bytes_in(directory) > (std::uintmax_t{1} << 20)) { return; }  // what follows holds whole tensors, and takes time for each element
+  if (bytes_in(directory) > (std::uintmax_t{1} << 20)) { return; }  // the commands below read whole tensors and take time for each element
   all.tool({"inspect", newest, "--stats"});
   all.tool({"export", newest, "--npz", directory + "/out.npz"});
 }
@@ -133,7 +133,7 @@ void run_tool(reader_run& all) {
 std::string run_readers(const std::string& directory) {
   const auto before = set_log_sink([](log_level, std::string_view) {});
   reader_run all(directory);
-  run_tool(all);  // first: it changes nothing, and finds the files as they were crafted
+  run_tool(all);  // first, because it changes nothing and must see the files as they were crafted
   run_library(all);
   set_log_sink(before);
   return all.violations();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to the crafted cases: the directory being filled, and the pieces that several kinds of cases are made of.
+// Internal to the crafted cases: the directory being written, and functions shared by several kinds of cases.
 #pragma once
 
 #include "fault/crafted/choices.hpp"
@@ -20,7 +20,7 @@
 
 namespace stepwell::test {
 
-/// A directory being filled.
+/// The directory of one case, while it is written.
 struct scene {
   std::string directory;
   const std::map<std::string, std::string>& good;
@@ -52,7 +52,7 @@ inline std::string record_of(std::string_view data) {
   return {reinterpret_cast<const char*>(made.data()), made.size()};
 }
 
-/// One kind of case: fills the directory, and says with what.
+/// One kind of case. Writes the directory and returns a description.
 using craft = std::string (*)(scene&);
 
 std::string change_entries(scene& in);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A thread that waits on a clock, and what came of it.
+/// A thread that waits on a clock, and the outcome of the wait.
 struct waiter {
   explicit waiter(sw::clock& source, sw::clock::time_point when)
       : thread_([this, &source, when] {
@@ -107,7 +107,7 @@ TEST_CASE("a cancelled alarm does not run", "[base][clock]") {
   const auto id = clock.call_at(clock.now() + 1s, [&] { ++ran; });
   clock.call_at(clock.now() + 1s, [&] { ran += 10; });
   clock.cancel(id);
-  clock.cancel(id);  // once more does no harm
+  clock.cancel(id);  // a second cancel has no effect
   clock.cancel(12345);
   clock.advance(1s);
   CHECK(ran == 10);
@@ -225,7 +225,7 @@ TEST_CASE("no wake-up is lost when time moves just as a thread begins to wait", 
     sw::held_clock clock;
     const auto when = clock.now() + 1s;
     waiter waits(clock, when);
-    clock.advance(1s);  // before, during or after the wait begins
+    clock.advance(1s);  // before, during or after the start of the wait
     CHECK_FALSE(waits.join());
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("no wake-up is lost between a notification and the time", "[base][cloc
     waiter waits(clock, clock.now() + 1s);
     std::thread mover([&] { clock.advance(1s); });
     waits.notify();
-    (void)waits.join();  // either may have won; both must end
+    (void)waits.join();  // either outcome is correct; both threads must end
     mover.join();
     CHECK(clock.pending() == 0);
   }
@@ -285,7 +285,7 @@ TEST_CASE("the machine's clock runs, cancels and waits like the held one", "[bas
     CHECK_FALSE(clock->wait_until(lock, condition, now, [&] { return false; }));
   }
   clock->cancel(far);
-  CHECK((ran == std::vector<int>{2, 3} || ran == std::vector<int>{3, 2}));  // the second may come first
+  CHECK((ran == std::vector<int>{2, 3} || ran == std::vector<int>{3, 2}));  // the second may run first
 }
 
 TEST_CASE("an alarm of the machine's clock may cancel itself", "[base][clock]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table is ml_dtypes' (tests/golden/checkpoint/make_tensorflow.py): the value of every bit pattern of every narrow type.
+// Compares with a table from ml_dtypes (tests/golden/checkpoint/make_tensorflow.py): the value of every bit pattern of
+// every narrow type.
 #include "support/catch.hpp"
 #include "support/narrow_table.hpp"
 

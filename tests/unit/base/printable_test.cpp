@@ -16,11 +16,11 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// A name that clears a screen, rings, deletes, sends C1 as one byte and as UTF-8, and is not UTF-8 at its end.
+/// A name with control bytes: clear screen, bell, delete, C1 as one byte and as UTF-8, and an invalid UTF-8 end.
 const std::string hostile = "w\x1b[2J\a\x7f\x9b\xc2\x9b\xff";
 const std::string harmless = "w\\x1b[2J\\x07\\x7f\\x9b\\xc2\\x9b\\xff";
 
-/// The bytes that `act` writes to standard error.
+/// Returns the bytes that `act` writes to standard error.
 template<class Act>
 std::string standard_error_of(const Act& act) {
   const temporary_directory directory;
@@ -39,7 +39,7 @@ std::string standard_error_of(const Act& act) {
 TEST_CASE("what() of an error shows control bytes of names and paths escaped", "[base][error]") {
   const sw::not_found_error missing("no tensor \"" + hostile + "\"", "run/" + hostile);
   CHECK(std::string(missing.what()) == "run/" + harmless + ": no tensor \"" + harmless + "\" (not_found)");
-  CHECK(missing.cause().place == "run/" + hostile);  // as it is, for programs
+  CHECK(missing.cause().place == "run/" + hostile);  // unchanged, for programs
 }
 
 TEST_CASE("what() of an error keeps the ends of lines, and text in any language", "[base][error]") {

@@ -82,7 +82,7 @@ TEST_CASE("uniform numbers fill [0, 1) evenly and never reach 1", "[base][random
   }
   double chi_square = 0;
   for (const int bin : bins) { chi_square += (bin - count / 16.0) * (bin - count / 16.0) / (count / 16.0); }
-  CHECK(chi_square < 40);  // 15 degrees of freedom: beyond 40 once in 2000 seeds
+  CHECK(chi_square < 40);  // 15 degrees of freedom: one seed in 2000 exceeds 40
   CHECK(sum / count == Approx(0.5).margin(0.005));
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("over many streams each index goes everywhere about equally often", "[
 }
 
 TEST_CASE("an order shares no bits with the random stream of the same seed", "[base][random]") {
-  // The mixing word of round 0 is word 2 of the block of which `random_bits` gives words 0 and 1.
+  // The mixing word of round 0 is word 2 of the block; `random_bits` returns words 0 and 1.
   const auto words = sw::detail::random_block(1, 2, 3);
   CHECK(sw::random_bits(1, 2, 3) == (std::uint64_t{words[1]} << 32 | words[0]));
   CHECK(words[2] != words[0]);

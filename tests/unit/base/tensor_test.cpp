@@ -26,7 +26,7 @@ static_assert(sw::dtype_of<std::complex<double>> == sw::dtype::complex128);
 static_assert(sw::dtype_of<std::string> == sw::dtype::string);
 static_assert(sw::dtype_of<long double> == sw::dtype::invalid && sw::dtype_of<void*> == sw::dtype::invalid);
 static_assert(sw::tensor_element<float> && !sw::tensor_element<std::string> && !sw::tensor_element<std::byte>);
-static_assert(!sw::tensor_element<char> && !sw::tensor_element<wchar_t>);  // text is no list of numbers
+static_assert(!sw::tensor_element<char> && !sw::tensor_element<wchar_t>);  // text is not a list of numbers
 
 TEST_CASE("element sizes are those of the C++ types", "[base][dtype]") {
   const auto same = []<class T>(T) { return sw::size_of(sw::dtype_of<T>) == sizeof(T); };
@@ -36,7 +36,7 @@ TEST_CASE("element sizes are those of the C++ types", "[base][dtype]") {
   CHECK(sw::size_of(sw::dtype::bfloat16) == 2);
   CHECK(sw::size_of(sw::dtype::qint32) == 4);
   CHECK(sw::size_of(sw::dtype::float8_e4m3fn) == 1);
-  CHECK(sw::size_of(sw::dtype::int2) == 1);  // a byte each, as TensorFlow stores them
+  CHECK(sw::size_of(sw::dtype::int2) == 1);  // one byte each, as TensorFlow stores them
   CHECK(sw::size_of(sw::dtype::string) == 0);
   CHECK(sw::size_of(sw::dtype{99}) == 0);
 }

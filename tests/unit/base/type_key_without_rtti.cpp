@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The half of type_key_test.cpp that is compiled with -fno-rtti.
+// The part of type_key_test.cpp that is compiled with -fno-rtti.
 #include "unit/base/type_key_without_rtti.hpp"
 
 sw::type_key key_of_int_without_rtti() { return sw::type_key::of<int>(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys made where there is no run-time type information.
+// Keys made by code without run-time type information.
 #pragma once
 
 #include <stepwell/base/detail/type_key.hpp>

@@ -32,7 +32,7 @@ namespace {
 
 static_assert(sw::variable_like<float> && sw::variable_like<std::vector<double>> && sw::variable_like<float[3]>);
 static_assert(sw::variable_like<xt::xtensor<float, 2>> && sw::variable_like<xt::xarray<std::int32_t>>);
-static_assert(sw::variable_like<std::span<const float>>);  // can be looked at, though not restored
+static_assert(sw::variable_like<std::span<const float>>);  // readable, but not restorable
 static_assert(!sw::variable_like<std::string> && !sw::variable_like<std::vector<std::string>>);
 static_assert(!sw::variable_like<std::vector<bool>> && !sw::variable_like<std::vector<std::vector<float>>>);
 static_assert(!sw::variable_like<float*> && !sw::variable_like<const char*>);
@@ -40,7 +40,7 @@ static_assert(!std::is_constructible_v<sw::variable_ref, std::string, float>, "a
 static_assert(!std::is_constructible_v<sw::variable_ref, std::string, std::vector<float>>);
 static_assert(std::is_constructible_v<sw::variable_ref, std::string, std::span<float>>);
 
-/// A tensor with strides, of nobody's library.
+/// A strided tensor that belongs to no library.
 struct strided {
   using value_type = float;
   std::vector<float> elements;
@@ -114,7 +114,7 @@ TEST_CASE("a column-major tensor is refused by name", "[base][variable]") {
     CHECK_THAT(failure.what(), ContainsSubstring("encoder/weights") && ContainsSubstring("row-major"));
   }
   xt::xtensor<float, 1, xt::layout_type::column_major> line = xt::zeros<float>({3});
-  CHECK_NOTHROW(sw::variable_ref("line", line));  // one dimension has one order
+  CHECK_NOTHROW(sw::variable_ref("line", line));  // one dimension has only one order
 }
 
 TEST_CASE("elements with gaps between them are refused", "[base][variable]") {

@@ -29,7 +29,7 @@ namespace {
 
 std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// The elements as doubles, where those are exact enough to be compared.
+/// Returns the elements as doubles, for types that double represents accurately enough to compare.
 std::vector<double> numbers(const sw::tensor& tensor) {
   const auto widen = [&]<class T>(T) {
     const auto values = tensor.as<T>();
@@ -122,7 +122,7 @@ void write_tiny(const std::string& prefix, std::int32_t shards = 1) {
   writer.commit();
 }
 
-/// Replaces the index of a checkpoint by one with these entries.
+/// Replaces the index of a checkpoint by an index with these entries.
 void write_index(const std::string& prefix, const sw::format::bundle_header& header,
                  const std::vector<std::pair<std::string, sw::format::bundle_entry>>& entries) {
   sw::format::table_writer table;
@@ -140,7 +140,7 @@ TEST_CASE("real and synthetic checkpoints read as other readers read them", "[ch
   for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
     if (file.path().extension() != ".index") { continue; }
     const auto prefix = (file.path().parent_path() / file.path().stem()).string();
-    if (!std::filesystem::exists(prefix + ".expected.json")) { continue; }  // what other readers see was not recorded
+    if (!std::filesystem::exists(prefix + ".expected.json")) { continue; }  // no results of other readers were recorded
     check_against_json(prefix, json::parse(sw::test::file_text(prefix + ".expected.json")));
     ++seen;
   }
@@ -282,7 +282,7 @@ TEST_CASE("a boolean that is neither true nor false is data loss", "[checkpoint]
   writer.add("flag", {sw::dtype::boolean, {}, sw::view_of(two).bytes});
   writer.commit();
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").read("flag"), sw::data_loss_error);
-  CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").verify(), sw::data_loss_error);  // before anything is restored
+  CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").verify(), sw::data_loss_error);  // found before anything is restored
 }
 
 TEST_CASE("the pieces of a tensor are its elements, a bounded part at a time", "[checkpoint][reader]") {

@@ -77,7 +77,7 @@ TEST_CASE("D-28 a tensor of a mebibyte begins at a page of its file, and is read
   const auto shards = GENERATE(1, 2);
   const std::array<std::uint8_t, 3> small{1, 2, 3};
   std::vector<float> big(1 << 18);
-  std::vector<float> bigger(2'000'001);  // several writes, and no whole page at the end
+  std::vector<float> bigger(2'000'001);  // needs several writes and does not end at a page boundary
   for (std::size_t i = 0; i < bigger.size(); ++i) { bigger[i] = static_cast<float>(i); }
   for (std::size_t i = 0; i < big.size(); ++i) { big[i] = -static_cast<float>(i); }
   {

@@ -36,7 +36,7 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// A directory that somebody saves to while somebody else waits.
+/// A directory in which one party saves while another one waits for checkpoints.
 struct followed_directory {
   sw::test::temporary_directory directory;
   std::shared_ptr<sw::test::leaping_clock> clock = std::make_shared<sw::test::leaping_clock>();
@@ -59,7 +59,7 @@ struct followed_directory {
   [[nodiscard]] sw::new_checkpoint_options waiting(std::optional<sw::seconds_value> timeout) const {
     return {.timeout = timeout, .clock = clock};
   }
-  /// What the one who follows sees until it stops.
+  /// Returns the steps that an iterator yields until it ends.
   [[nodiscard]] steps follow(sw::checkpoints_iterator_options options) const {
     steps found;
     for (const auto& prefix : sw::checkpoints_iterator(directory.path(), std::move(options))) {
@@ -141,7 +141,7 @@ TEST_CASE("a damaged checkpoint is passed over with one warning, until its files
   at.clock->meanwhile = [&](std::size_t wait) {
     if (wait == 1) {
       at.save(2);
-      std::filesystem::rename(data, moved);  // the index was copied here first
+      std::filesystem::rename(data, moved);  // simulates a copy in which the index arrived first
     }
     if (wait == 5) { std::filesystem::rename(moved, data); }
     if (wait == 6) {
@@ -176,7 +176,7 @@ TEST_CASE("between two checkpoints there is at least the interval, counted from 
   for (const auto& prefix : sw::checkpoints_iterator(at.directory.path(), {.min_interval_secs = 60, .wait = at.waiting(5)})) {
     found.push_back(sw::step_of_checkpoint(prefix).value());
     if (found.size() == 4) { break; }
-    at.clock->time += found.size() == 1 ? 20s : 90s;  // how long somebody works with it
+    at.clock->time += found.size() == 1 ? 20s : 90s;  // time spent on this checkpoint
   }
   CHECK(found == steps{1, 2, 3, 4});
   CHECK(at.clock->waits == durations{40s, 1s, 1s});
@@ -215,7 +215,7 @@ TEST_CASE("a stop from another thread wakes the one who waits", "[checkpoint][it
   std::stop_source source;
   std::thread another([&] {
     while (!clock->wait_for_pending(1)) {}
-    source.request_stop();  // time stands still
+    source.request_stop();  // the clock does not move
   });
   CHECK_FALSE(sw::wait_for_new_checkpoint(directory.path(), std::nullopt, {.stop_token = source.get_token(), .clock = clock}).has_value());
   another.join();
@@ -231,7 +231,7 @@ TEST_CASE("after a stop one last look is made: a trainer that was closed before 
   SECTION("which ends the wait") {
     at.clock->meanwhile = [&](std::size_t wait) {
       if (wait != 2) { return; }
-      at.save(2);  // the last one
+      at.save(2);  // the last checkpoint
       source.request_stop();
     };
     CHECK(at.follow({.wait = waiting}) == steps{1, 2});
@@ -248,7 +248,7 @@ TEST_CASE("after a stop one last look is made: a trainer that was closed before 
     steps found;
     for (const auto& prefix : sw::checkpoints_iterator(at.directory.path(), {.wait = waiting})) {
       found.push_back(sw::step_of_checkpoint(prefix).value());
-      at.save(found.back() + 1);  // and so on, for ever
+      at.save(found.back() + 1);  // saves another checkpoint each time
       source.request_stop();
     }
     CHECK(found == steps{1, 2});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checkpoints and state files that nobody we know wrote. `crafted_files` in tests/fault makes thousands more.
+// Checkpoints and state files of unknown origin. `crafted_files` in tests/fault generates thousands more.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
@@ -43,7 +43,7 @@ void write_checkpoint(const std::string& prefix) {
   writer.commit();
 }
 
-/// A checkpoint of these entries, with a sparse data file of `data_bytes` bytes.
+/// Writes a checkpoint with these entries and a sparse data file of `data_bytes` bytes.
 void write_crafted(const std::string& prefix, const std::map<std::string, bundle_entry>& entries, std::int64_t data_bytes,
                    sw::format::table_options options = {}) {
   sw::format::table_writer table(options);
@@ -101,7 +101,7 @@ TEST_CASE("strings by the billion in a hole are verified without memory, and a r
   const temporary_directory directory;
   write_crafted(directory / "m", {{"s", {.dtype = sw::dtype::string, .shape = {terabyte - 4}, .size = terabyte, .slices = {}}}}, terabyte);
   const sw::checkpoint_reader reader(directory / "m");
-  CHECK_THROWS_AS(reader.verify(), sw::data_loss_error);  // the checksum of the lengths
+  CHECK_THROWS_AS(reader.verify(), sw::data_loss_error);  // the checksum of the lengths is wrong
   CHECK_THROWS_AS(reader.read("s"), sw::data_loss_error);
 }
 

@@ -107,7 +107,7 @@ TEST_CASE("D-4 the newest whole one is found, past damaged ones, with a warning 
   damage(directory / "model.ckpt-3.index");
   CHECK(newest(directory) == "model.ckpt-2");
   std::filesystem::remove(directory / "model.ckpt-2.data-00000-of-00001");
-  CHECK(newest(directory) == "model.ckpt-1");  // not listed, but there
+  CHECK(newest(directory) == "model.ckpt-1");  // found although it is not listed
   std::filesystem::remove(directory / "model.ckpt-1.index");
   CHECK_THROWS_AS(newest(directory), sw::data_loss_error);
   CHECK_THROWS_WITH(newest(directory),

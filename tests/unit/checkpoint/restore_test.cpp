@@ -17,7 +17,7 @@ using sw::test::toy_at;
 
 namespace {
 
-/// "m" with float32 w [4], int64 global_step, and two notes.
+/// Writes the checkpoint "m" with float32 w [4], int64 global_step, and two notes.
 std::string write_model(const sw::test::temporary_directory& directory) {
   std::vector<float> w{1, 2, 3, 4};
   std::int64_t step = 9;

@@ -72,5 +72,5 @@ TEST_CASE("the best by metric stay, in either direction; no metric and NaN are n
   CHECK(kept(better::lower, 1) == "1 5 ");
   CHECK(kept(better::lower, 9) == "1 2 5 ");
   list[1].metric = 0.5;
-  CHECK(kept(better::lower, 1) == "2 5 ");  // of equals the newer
+  CHECK(kept(better::lower, 1) == "2 5 ");  // of equal metrics, the newer checkpoint is kept
 }

@@ -117,7 +117,7 @@ TEST_CASE("after the last try the failure is delivered; a full disk is not tried
 
 namespace {
 
-/// A clock that can start no thread for its alarms.
+/// A clock that cannot start a thread for its alarms.
 class clock_without_thread final : public sw::clock {
 public:
   [[nodiscard]] time_point now() const override { return held_.now(); }

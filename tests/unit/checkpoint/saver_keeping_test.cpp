@@ -29,7 +29,7 @@ TEST_CASE("CKPT-1 a saver that is told nothing keeps the newest five, in one sha
   for (std::int64_t step = 1; step <= 7; ++step) { save_and_settle(saver, toy_snapshot(step)); }
   CHECK(shop.steps() == "3 4 5 6 7");
   CHECK(std::filesystem::exists(shop.directory / "model.ckpt-7.data-00000-of-00001"));
-  shop.clock->advance(24h * 365);  // none is kept for its age
+  shop.clock->advance(24h * 365);  // age alone keeps no checkpoint
   save_and_settle(saver, toy_snapshot(8));
   CHECK(shop.steps() == "4 5 6 7 8");
 }
@@ -61,7 +61,7 @@ TEST_CASE("STATE-7 a note from the future of when the last one was kept is not b
   sw::test::write_file_text(shop.directory / "checkpoint", state.substr(0, note) + "last_preserved_timestamp: 9e9\n");
   auto saver = shop.make(options);
   save_and_settle(saver, toy_snapshot(2));
-  CHECK(shop.steps() == "1 2");  // as if the last one had been kept two hours ago
+  CHECK(shop.steps() == "1 2");  // as if the previous checkpoint had been kept two hours ago
   save_and_settle(saver, toy_snapshot(3));
   CHECK(shop.steps() == "1 3");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A saver that takes over a directory after a kill: every view of the directory names the newest complete checkpoint.
+// Tests of a saver that continues in a directory after a kill: every view of the directory names the newest complete
+// checkpoint.
 #include <stepwell/checkpoint/saver.hpp>
 
 #include "support/catch.hpp"
@@ -41,7 +42,7 @@ void save(const workshop& shop, const sw::saver_options& options, const std::vec
   for (const auto step : steps) { save_and_settle(saver, toy_snapshot(step)); }
 }
 
-/// Saves `step` as a process does that is killed between the index and the state file.
+/// Saves `step` and fails between the index and the state file, like a process that is killed there.
 void save_unlisted(const workshop& shop, const sw::saver_options& options, std::int64_t step) {
   auto saver = shop.make(options);
   shop.files->inject({.kind = operation::rename, .path_contains = "/checkpoint", .errno_value = EIO});
@@ -54,14 +55,14 @@ void damage(const std::string& file) {
   write_file_text(file, bytes);
 }
 
-/// The newest checkpoint in a state file, read without the library.
+/// Returns the newest checkpoint of the state file, which is read without the library.
 std::string newest_in_state_file(const workshop& shop) {
   const auto text = file_text(shop.directory / "checkpoint");
   std::smatch found;
   return std::regex_search(text, found, std::regex("(^|\n)model_checkpoint_path: \"([^\"]*)\"")) ? found[2].str() : "";
 }
 
-/// Returns the newest checkpoint by every view of the directory; "they differ" if they do.
+/// Returns the newest checkpoint if all views of the directory agree, otherwise "they differ".
 std::string newest_in_all_views(const workshop& shop) {
   const auto named = newest_in_state_file(shop);
   const auto latest = sw::latest_checkpoint(shop.directory.path());
@@ -85,7 +86,7 @@ TEST_CASE("a checkpoint whose save was killed before the state file is listed at
     CHECK(newest_in_all_views(shop) == "model.ckpt-3");
   }
   CHECK(newest_in_all_views(shop) == "model.ckpt-3");
-  CHECK(shop.steps() == "2 3");  // and retention is applied, though nothing was saved
+  CHECK(shop.steps() == "2 3");  // the retention is applied although nothing was saved
 }
 
 TEST_CASE("the first checkpoint of a directory is listed when it is restored, killed before the state file", "[checkpoint][saver]") {
@@ -170,7 +171,7 @@ TEST_CASE("the number of a save decides which unlisted checkpoint is newer, what
     shop.clock->advance(2h);
     for (const std::int64_t step : {300, 250}) { save_and_settle(saver, toy_snapshot(step)); }
     saver.close();
-    REQUIRE(shop.steps() == "250 300");  // 300 is kept for good, and not listed
+    REQUIRE(shop.steps() == "250 300");  // 300 is kept permanently and is not listed
     set_time(index_of(300), 24h);
     CHECK(shop.make().restore_newest()->step() == 250);
     CHECK(newest_in_all_views(shop) == "model.ckpt-250");
@@ -299,7 +300,7 @@ TEST_CASE("a metric that is not durable yet deletes nothing that would be the be
   shop.files->inject({.kind = operation::rename, .path_contains = ".metrics", .errno_value = ENOSPC, .from_then_on = true});
   saver.report_metric(2, 0.1);
   save_and_settle(saver, toy_snapshot(3));
-  CHECK(shop.steps() == "1 2 3");  // 1 is the best of those known after a kill, 2 of those known now
+  CHECK(shop.steps() == "1 2 3");  // 1 has the best metric known after a kill, 2 has the best metric known now
 }
 
 TEST_CASE("a metric for a saver that is closed is refused, since it could not be kept", "[checkpoint][saver]") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What saving leaves on a timeline, and on whose.
+// Tests of the spans that a save adds to a timeline, and of the timeline that receives them.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"

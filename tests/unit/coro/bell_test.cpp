@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bell that threads ring and coroutines wait for; an awaited sleep on a clock that a test moves; threads that help.
+// Tests of the asynchronous event (`bell`), of asynchronous sleep on a manual clock, and of offloading work to threads.
 #include "support/catch.hpp"
 
 #include <stepwell/coro/async_sleep.hpp>
@@ -39,7 +39,7 @@ TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][b
   sw::coro::bell bell;
   const auto count = std::make_shared<int>(0);
   bell.ring();
-  bell.ring();  // the same ring
+  bell.ring();  // has no additional effect
   asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
   loop.run();
   CHECK(*count == 1);
@@ -69,7 +69,7 @@ TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, 
       is_begun.wait(false);
     }
     ringer.join();
-    CHECK(count.use_count() == 1);  // the frame is gone
+    CHECK(count.use_count() == 1);  // the coroutine frame is destroyed
     bell.ring();
   }
 }

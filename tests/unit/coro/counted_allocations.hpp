@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts what the global operator new is asked for. Include it in one file of a test program only.
+// Counts the calls of the global operator new. Include it in only one file of a test program.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // false with replaced operators (g++ 12)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // a false warning about replaced operators (g++ 12)
 
 inline std::atomic<std::size_t> allocations = 0;
 

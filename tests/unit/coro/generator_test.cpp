@@ -25,7 +25,7 @@ static_assert(std::same_as<std::ranges::range_value_t<generator<const std::strin
 
 namespace {
 
-/// Counts up from 0 for ever; `runs` says how far it ran.
+/// Yields 0, 1, ... without end; `runs` counts the elements produced.
 generator<int> naturals(int& runs) {
   for (int i = 0;; ++i) {
     ++runs;
@@ -108,7 +108,7 @@ TEST_CASE("begin goes on where the last reader stopped", "[coro][generator]") {
   ++first;
   CHECK(*made.begin() == 1);
   ++first;
-  ++first;  // unseen elements are passed over, not lost count of
+  ++first;  // unread elements are skipped, but counted
   CHECK(*first == 3);
   auto moved = std::move(made);
   CHECK(*first == 3);

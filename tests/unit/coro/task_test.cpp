@@ -39,7 +39,7 @@ task<std::string> told_what_broke() {
   co_return "nothing";
 }
 
-/// Goes on upon a new thread.
+/// An awaitable that resumes the coroutine on a new thread.
 struct new_thread {
   std::vector<std::jthread>& threads;
   [[nodiscard]] bool await_ready() const noexcept { return false; }

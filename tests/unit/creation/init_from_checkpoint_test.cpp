@@ -22,7 +22,7 @@ using names = std::vector<std::string>;
 
 namespace {
 
-/// "old/kernel" [2], "old/bias", "head" and the step of a model that was trained before.
+/// Writes a checkpoint with "old/kernel" [2], "old/bias", "head" and the step of an earlier model.
 std::string write_pretrained(const std::string& prefix, float bias = 3, std::int64_t step = 900) {
   const std::vector<float> kernel = {1, 2};
   const float head = 4;
@@ -110,7 +110,7 @@ TEST_CASE("variables that the checkpoint lacks are an error unless that is allow
   const sw::checkpoint_name_map map = {{"old/", "new/"}, {"tail", "top"}};
   const auto message = message_of<sw::not_found_error>([&] { init_from_checkpoint(rig.prefix, map).apply(rig.model.variables()); });
   CHECK(message.find("top (there \"tail\")") != std::string::npos);
-  CHECK(rig.model.bias == 0);  // nothing was written
+  CHECK(rig.model.bias == 0);  // nothing was restored
   const auto report = init_from_checkpoint(rig.prefix, map, {.allow_missing = true}).apply(rig.model.variables());
   CHECK(report.missing == names{"top"});
   CHECK(rig.model.bias == 3);

@@ -68,7 +68,7 @@ TEST_CASE("a master is there as long as somebody sits at it", "[session][master]
     chief.close();
     chief.close();
     CHECK(sw::sessions_at("local:test") == 0);
-    CHECK(chief.global_step() == 5);  // as it was
+    CHECK(chief.global_step() == 5);  // unchanged
   }
   const seat next = chief_at();
   CHECK(next.global_step() == 0);
@@ -98,7 +98,7 @@ TEST_CASE("a step waits for a ready model of this generation, or is refused befo
   CHECK_THROWS_AS(worker.enter(), sw::aborted_error);
   CHECK_FALSE(worker.is_inside());
   chief.make_ready(3);
-  CHECK_THROWS_AS(worker.enter(), sw::aborted_error);  // it has not joined
+  CHECK_THROWS_AS(worker.enter(), sw::aborted_error);  // the worker has not joined
   worker.join_now();
   {
     const auto step = worker.enter();
@@ -122,7 +122,7 @@ TEST_CASE("while a chief makes the model ready nobody steps, and where that fail
   {
     const auto alone = chief.begin_preparing();
     CHECK_FALSE(worker.is_chief_ready());
-  }  // an exception
+  }  // simulates an exception
   CHECK_FALSE(worker.is_chief_ready());
   CHECK_THROWS_AS(worker.enter(), sw::aborted_error);
   chief.make_ready();
@@ -141,7 +141,7 @@ TEST_CASE("a chief that leaves leaves the model ready: workers go on, others joi
   CHECK_THROWS_AS(chief.enter_alone(), sw::failed_precondition_error);
   seat late = worker_at();
   CHECK(late.is_chief_ready());
-  chief.make_ready(8);  // takes the seat again
+  chief.make_ready(8);  // becomes chief again
   CHECK(sw::sessions_at("local:test") == 3);
   CHECK_THROWS_AS(worker.enter(), sw::aborted_error);
   CHECK(worker.global_step() == 8);
@@ -183,7 +183,7 @@ TEST_CASE("who waits for the chief is woken when it is ready", "[session][master
   chief.make_ready();
   waiting.join();
   CHECK(is_ready);
-  CHECK(worker.wait_for_chief(signals, clock, clock.now()));  // at once
+  CHECK(worker.wait_for_chief(signals, clock, clock.now()));  // returns immediately
 }
 
 TEST_CASE("waiting for the chief ends with a stop, or in time", "[session][master]") {
@@ -198,5 +198,5 @@ TEST_CASE("waiting for the chief ends with a stop, or in time", "[session][maste
   waiting.join();
   CHECK_FALSE(is_ready);
   signals.request_stop({});
-  CHECK_FALSE(worker.wait_for_chief(signals, clock, sw::clock::time_point::max()));  // asked for before
+  CHECK_FALSE(worker.wait_for_chief(signals, clock, sw::clock::time_point::max()));  // the stop was requested before
 }

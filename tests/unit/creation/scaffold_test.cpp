@@ -43,7 +43,7 @@ TEST_CASE("SCAF-1 finalize makes what was not given, but for init_fn, an empty s
   CHECK(made.ready_for_local_init_op());
   CHECK(made.local_init_op());
   CHECK_FALSE(made.summary_op());
-  CHECK_FALSE(made.saver());  // as the session's options say
+  CHECK_FALSE(made.saver());  // the session's options decide
 }
 
 TEST_CASE("SCAF-2 a scaffold that is not finalized has nothing, and has asked the model for nothing", "[session][scaffold]") {

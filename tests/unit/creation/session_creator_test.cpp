@@ -116,7 +116,7 @@ TEST_CASE("CREATOR-3 a worker finalizes its scaffold and waits for a ready sessi
   REQUIRE(rig.clock->wait_for_pending(1));
   CHECK(with->is_finalized());
   CHECK(model.story.empty());
-  model.init_variables();  // the chief's work
+  model.init_variables();  // done by the chief
   rig.clock->advance(1s);
   worker.join();
   CHECK(model.story == "init local_init");

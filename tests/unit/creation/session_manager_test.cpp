@@ -38,7 +38,7 @@ names all_names(const two_part_model& model) {
   return all;
 }
 
-/// As a scaffold makes it.
+/// Returns a manager like one made by a scaffold.
 manager whole_manager(sw::seconds_value recovery_wait = 1) {
   return manager({.local_init_op = [](two_part_model& model) { model.init_local_variables(); },
                   .ready_op = all_names,
@@ -226,7 +226,7 @@ TEST_CASE("SM-6 a recovery that has nothing to go back to, and no way to initial
   manager_rig rig;
   auto first = rig.first();
   auto again = rig.again();
-  manager().prepare_session(rig.session, first, {}, {.keep_initial_state = false});  // it is what it holds
+  manager().prepare_session(rig.session, first, {}, {.keep_initial_state = false});  // keeps the values of the model
   const auto message =
       message_of<sw::failed_precondition_error>([&] { manager().prepare_session(rig.session, again, {}, {.keep_initial_state = false}); });
   CHECK(message.find("Model is not initialized and no init_op or init_fn or local_init_op was given") != std::string::npos);
@@ -276,7 +276,7 @@ TEST_CASE("SM-10 a worker looks again until somebody else has made the model rea
   auto creation = rig.first();
   std::thread worker([&] { whole_manager(30).wait_for_session(rig.session, creation); });
   REQUIRE(rig.clock->wait_for_pending(1));
-  rig.clock->advance(24h);  // no limit means none
+  rig.clock->advance(24h);  // a wait without a limit continues
   REQUIRE(rig.clock->wait_for_pending(1));
   CHECK(log.contains(sw::log_level::info, "Variables not initialized: my_var"));
   rig.model.my_var = 1;
@@ -326,7 +326,7 @@ TEST_CASE("SM-10 a stop of the session ends the waiting", "[session][manager]") 
 TEST_CASE("SM-11 a worker initialises what is local itself, as soon as the rest is ready", "[session][manager]") {
   manager_rig rig;
   auto creation = rig.first();
-  rig.model.my_var = 1;  // by somebody else
+  rig.model.my_var = 1;  // set by another session
   whole_manager().wait_for_session(rig.session, creation, sw::seconds_value(3));
   CHECK(rig.model.my_var == 1);
   CHECK(rig.model.my_local_var == 20);

@@ -13,12 +13,12 @@ using entry = sw::step_gate::entry;
 
 namespace {
 
-/// Until `count` wait: they cannot get in, so it is not a matter of time.
+/// Waits until `count` threads wait at the gate. They are blocked there, so the test does not depend on time.
 void until_waiting(const sw::step_gate& gate, int count) {
   while (gate.waiting() < count) { std::this_thread::yield(); }
 }
 
-/// Goes in and out on a thread of its own, and writes down that it was there.
+/// Starts a thread that enters and leaves the gate and records its name in between.
 std::jthread visitor(sw::step_gate& gate, entry as, std::string& story, char name) {
   return std::jthread([&gate, as, &story, name] {
     gate.enter(as);
@@ -57,7 +57,7 @@ TEST_CASE("many share, until somebody waits to be alone: who comes after that wa
     const auto late = visitor(gate, entry::shared, story, 's');
     until_waiting(gate, 2);
     gate.leave(entry::shared);
-    CHECK(gate.waiting() == 2);  // one is still inside
+    CHECK(gate.waiting() == 2);  // one thread is still inside
     gate.leave(entry::shared);
   }
   CHECK(story == "as");
@@ -72,7 +72,7 @@ TEST_CASE("all who would share and stand in front are let in together", "[sessio
     visitors.emplace_back([&] {
       gate.enter(entry::shared);
       ++inside;
-      while (inside < 3) { std::this_thread::yield(); }  // for ever, if they came one at a time
+      while (inside < 3) { std::this_thread::yield(); }  // never ends if the gate admits only one at a time
       gate.leave(entry::shared);
     });
   }

@@ -27,17 +27,17 @@ static_assert(!std::is_move_constructible_v<data::fifo_queue<int>>, "threads ref
 
 namespace {
 
-/// A small queue on a clock that stands still: each thread that waits in it is a pending alarm.
+/// A small queue on a manual clock. Each thread that waits in it is a pending alarm.
 struct small_queue {
   explicit small_queue(std::size_t capacity = 2) : queue({.capacity = capacity, .name = "small", .time = time}) {}
 
-  /// Another thread that puts `value` in; it has done so, or waits, when this returns.
+  /// Starts a thread that enqueues `value`. Returns when the value is enqueued or the thread waits.
   std::future<void> blocked_producer(int value) {
     auto producer = std::async(std::launch::async, [this, value] { queue.enqueue(value); });
     REQUIRE(time->wait_for_pending(++blocked));
     return producer;
   }
-  /// Another thread that waits for an element; none at the end.
+  /// Starts a thread that waits for an element. The result is empty at the end of the queue.
   std::future<std::optional<int>> blocked_consumer() {
     auto consumer = std::async(std::launch::async, [this]() -> std::optional<int> {
       try {
@@ -50,7 +50,7 @@ struct small_queue {
 
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
   data::fifo_queue<int> queue;
-  std::size_t blocked = 0;  // threads that were; a test lets none go before the last is
+  std::size_t blocked = 0;  // threads started so far; a test releases none of them before all are started
 };
 
 }  // namespace
@@ -115,7 +115,7 @@ TEST_CASE("QR-1 closing keeps pending enqueues, which reach the consumer before 
   auto second = on.blocked_producer(2);
   on.queue.close();
   CHECK(on.queue.dequeue() == 1);
-  CHECK(on.queue.dequeue() == 2);  // waits, should the producer need time: its element is still to come
+  CHECK(on.queue.dequeue() == 2);  // waits for the producer if its element has not arrived yet
   second.get();
   CHECK_THROWS_AS(on.queue.dequeue(), sw::out_of_range_error);
 }
@@ -237,7 +237,7 @@ TEST_CASE("many producers and consumers: nothing is lost or doubled, and each pr
       consumers.emplace_back([&on, &mine] {
         try {
           for (;;) { mine.push_back(on.queue.dequeue()); }
-        } catch (const sw::out_of_range_error&) {  // the end
+        } catch (const sw::out_of_range_error&) {  // the end of the queue
         }
       });
     }

@@ -71,7 +71,7 @@ TEST_CASE("peek gives the same batch until advance", "[data][source]") {
   CHECK(*first == 0);
   CHECK(runs == 1);
   source.advance();
-  CHECK(runs == 1);  // the next batch is not made before somebody looks
+  CHECK(runs == 1);  // the next batch is not made before peek() is called
   CHECK(*source.peek() == 1);
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int count = 100;
 
-/// What comes out of a closed queue into which 0, 1, ... were put.
+/// Returns the elements of a closed queue into which 0, 1, ... were enqueued.
 std::vector<int> order_of(std::uint64_t seed) {
   data::shuffle_queue<int> queue({.capacity = count, .seed = seed});
   for (int i = 0; i < count; ++i) { queue.enqueue(i); }
@@ -53,7 +53,7 @@ TEST_CASE("each element is as likely to come out first as any other", "[data][sh
     for (int i = 0; i < static_cast<int>(firsts.size()); ++i) { queue.enqueue(i); }
     ++firsts[static_cast<std::size_t>(queue.dequeue())];
   }
-  for (const int times : firsts) {  // the numbers are fixed: five standard deviations, once and for all
+  for (const int times : firsts) {  // the random numbers are fixed; the limit is five standard deviations
     CHECK(std::abs(times - rounds / 4) < 137);
   }
 }
@@ -110,7 +110,7 @@ TEST_CASE("many producers and consumers of a shuffle queue: nothing is lost or d
       consumers.emplace_back([&queue, &mine] {
         try {
           for (;;) { mine.push_back(queue.dequeue()); }
-        } catch (const sw::out_of_range_error&) {  // the end
+        } catch (const sw::out_of_range_error&) {  // the end of the queue
         }
       });
     }

@@ -18,7 +18,7 @@ namespace data = stepwell::data;
 
 namespace {
 
-/// A dataset with batches of its own type, that can fill a used one.
+/// A dataset with its own batch type, which can refill a used batch.
 struct digits {
   struct batch_type {
     std::vector<int> labels;
@@ -114,7 +114,7 @@ TEST_CASE("a source that was sought goes on exactly like one that was not", "[da
     for (int steps = 0; steps < 20; ++steps) {
       auto unbroken = data::shuffled_batches(list, options);
       static_cast<void>(next(unbroken, steps));
-      static_cast<void>(unbroken.peek());  // looking ahead consumes nothing
+      static_cast<void>(unbroken.peek());  // peek() consumes nothing
       auto resumed = data::shuffled_batches(list, options);
       resumed.seek(unbroken.position());
       CHECK(resumed.position() == unbroken.position());

@@ -11,7 +11,7 @@ namespace data = stepwell::data;
 
 namespace {
 
-/// The least a source can be.
+/// A source with only the required members.
 struct bare_source {
   const int* peek() { return value < 3 ? &value : nullptr; }
   void advance() { ++value; }

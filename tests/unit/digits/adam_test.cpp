@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Adam for one number, as the paper writes it (with the bias correction folded into the rate).
+/// Adam for one number as in the paper, with the bias correction included in the rate.
 struct adam_twin {
   double value, first = 0, second = 0;
 

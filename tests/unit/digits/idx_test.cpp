@@ -36,7 +36,7 @@ TEST_CASE("an IDX file reads back as it was written", "[digits][idx]") {
   REQUIRE(read.ok());
   CHECK(read->sizes == two_pictures.sizes);
   CHECK(read->elements == two_pictures.elements);
-  CHECK(std::distance(std::filesystem::directory_iterator(place.path()), {}) == 1);  // nothing left aside
+  CHECK(std::distance(std::filesystem::directory_iterator(place.path()), {}) == 1);  // no temporary file is left
 }
 
 TEST_CASE("an IDX file has the bytes MNIST's files have", "[digits][idx]") {
@@ -79,7 +79,7 @@ TEST_CASE("a file that is something else is not taken for an IDX file", "[digits
   const auto files = sw::io::posix_file_system();
   const auto path = place / "pictures";
   REQUIRE(digits::write_idx(*files, path, two_pictures).ok());
-  CHECK_FALSE(digits::read_idx(*files, path, 1).ok());  // other rank
+  CHECK_FALSE(digits::read_idx(*files, path, 1).ok());  // a different rank
   const auto whole = contents(path);
   for (std::size_t i = 0; i < 4; ++i) {
     auto other = whole;

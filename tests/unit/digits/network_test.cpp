@@ -31,7 +31,7 @@ digits::batch some_examples(std::size_t count, std::uint64_t first = 0) {
   return made;
 }
 
-/// The loss of a network, in double precision and with nothing but loops.
+/// Returns the loss of a network, computed in double precision with plain loops.
 double loss_twin(const digits::network& model, const digits::batch& examples) {
   const auto& kernel1 = model.hidden.kernel.value;
   const auto& kernel2 = model.output.kernel.value;
@@ -53,7 +53,7 @@ double loss_twin(const digits::network& model, const digits::batch& examples) {
   return total / static_cast<double>(examples.labels.size());
 }
 
-/// Checks some entries of `gradient` against what the loss does when `value` is moved a little.
+/// Compares some entries of `gradient` with the change of the loss after a small change of `value`.
 template<class Tensor>
 void check_gradient(const digits::network& model, const digits::batch& examples, Tensor& value, const Tensor& gradient) {
   const std::size_t every = std::max<std::size_t>(1, value.size() / 40);
@@ -122,7 +122,7 @@ TEST_CASE("the same seed and batches give the same bits; another seed gives othe
   for (std::uint64_t i = 0; i < 20; ++i) {
     const auto examples = some_examples(12, 12 * i);
     one.step(examples);
-    const auto elsewhere = examples;  // other memory, other alignment
+    const auto elsewhere = examples;  // different memory and alignment
     two.step(elsewhere);
   }
   CHECK(digits::fingerprint(one.variables()) == digits::fingerprint(two.variables()));
@@ -194,7 +194,7 @@ TEST_CASE("the features of a network are pictures of its first units, zero being
     model.hidden.kernel.value(pixel, 0) = pixel == 5 ? -4.0F : pixel == 6 ? 2.0F : 0.0F;
     model.hidden.kernel.value(pixel, 1) = 0.0F;
   }
-  const auto pictures = digits::features(model, 3);  // there are but two
+  const auto pictures = digits::features(model, 3);  // the model has only two units
   REQUIRE(pictures.shape() == std::array<std::size_t, 4>{2, 28, 28, 1});
   CHECK(pictures(0, 0, 5, 0) == 0.0F);
   CHECK(pictures(0, 0, 6, 0) == 0.75F);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session whose model and results are made of Eigen's types.
+// Tests of a session whose model and results use Eigen types.
 #include <stepwell/eigen/eigen.hpp>
 
 #include "support/catch.hpp"
@@ -26,7 +26,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Counts in every element; a step can spoil one.
+/// A model that counts the steps in every element. A step can set one element to a wrong value.
 struct counting_matrices {
   struct result {
     Eigen::Vector3d gradient;

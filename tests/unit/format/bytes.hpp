@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small helpers of the format tests: bytes of texts, records of streams.
+// Conversions for the format tests: bytes of texts, records of streams.
 #pragma once
 
 #include "support/catch.hpp"
@@ -18,7 +18,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) { return std::
 
 inline std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// What a stream of records holds, and how it ended.
+/// The records of a stream, and the error that ended it.
 struct read_records {
   std::vector<std::string> data;
   errc ended_by = errc::unknown;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against a golden file, and against somebody else's reader of JSON.
+// Compares with a golden file and parses the output with an independent JSON library.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 
@@ -28,7 +28,7 @@ sw::run_metadata observed(std::vector<sw::trace_event> spans) {
   return {std::move(spans), origin, sw::clock::wall_time(1'700'000'000s), 0};
 }
 
-// One step of a session and its save, as a recorder collects them: inner spans end first.
+// Returns one step of a session and its save in the order in which a recorder collects them: inner spans end first.
 sw::run_metadata one_step() {
   std::vector<sw::trace_event> spans;
   spans.push_back({"hook stop_at_step_hook before_run", "session", 1, "training", origin, origin + 1500ns});
@@ -98,7 +98,7 @@ TEST_CASE("outer spans stand before inner ones, though they ended later", "[form
 }
 
 TEST_CASE("any text survives in a timeline, and one that is not UTF-8 is mended", "[format][chrome_trace]") {
-  const std::string odd = "a \"quoted\" \\ back\nslash\t\x01\x1f\0 \x7f gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80"s;  // a zero, too
+  const std::string odd = "a \"quoted\" \\ back\nslash\t\x01\x1f\0 \x7f gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80"s;  // also contains a zero byte
   const auto events = events_of(read(observed({span(odd, 0us, 1us, {{odd, odd}}), span("bad\xff", 1us, 1us, {{"\xc3", "\x80"}})})), "X");
   CHECK(events[0].at("name") == odd);
   CHECK(events[0].at("args") == json{{odd, odd}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event files of TensorFlow and of TensorBoard's own writer, against what independent readers saw in them.
+// Compares event files of TensorFlow and of TensorBoard's writer with the results of independent readers.
 #include "bytes.hpp"
 #include "support/file_text.hpp"
 #include "support/sha256.hpp"
@@ -40,7 +40,7 @@ std::string hex_of(std::string_view bytes) {
   return text;
 }
 
-// JSON has no NaN: the expected files spell it.
+// JSON has no NaN, so the expected files contain it as text.
 double number_of(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
 
 bool same_number(double seen, const json& expected) {
@@ -48,9 +48,9 @@ bool same_number(double seen, const json& expected) {
   return seen == value || (std::isnan(seen) && std::isnan(value));
 }
 
-// --- Messages we only pass on: counted by walking their fields -------------------------------------------------------
+// --- Messages that are passed on unchanged: their fields are counted ------------------------------------------------
 
-// An empty message keeps all fields as unknown ones.
+// Returns an empty message that keeps all fields as unknown fields.
 google::protobuf::Empty fields_of(const std::string& bytes) {
   google::protobuf::Empty message;
   REQUIRE(message.ParseFromString(bytes));
@@ -146,7 +146,7 @@ void check_strings(std::span<const std::string> seen, const json& expected) {
   CHECK(joined.size() == expected.at("bytes"));
   CHECK(short_digest(joined) == expected.at("sha").get<std::string>());
   for (std::size_t i = 0; i < expected.at("head").size(); ++i) {
-    // The heads are Latin-1 in the JSON; its first 60 characters are enough, for the digest covers the rest.
+    // The heads are Latin-1 in the JSON. Only the first 60 characters are compared; the digest covers the rest.
     std::string utf8;
     for (const char letter : seen[i].substr(0, 60)) {
       const auto byte = static_cast<unsigned char>(letter);
@@ -282,7 +282,7 @@ void check(const format::session_log& seen, const json& expected) {
   CHECK(!seen.checkpoint_path.empty() == expected.at("checkpoint_path_set").get<bool>());
 }
 
-// Checks what the event is, and gives the name of its kind.
+// A visitor that checks the content of an event and returns the name of its kind.
 struct what_checker {
   const json& expected;
 
@@ -335,7 +335,7 @@ void check_file(const std::string& directory, const json& expected) {
     const auto seen = format::decode_event(bytes_of(read.data[i]));
     REQUIRE(seen.ok());
     check_event(*seen, expected.at("events")[i]);
-    // What we make of it again must be read as the same.
+    // Encoding the decoded event again must give an event with the same content.
     const auto again = format::decode_event(bytes_of(format::encode_event(*seen)));
     REQUIRE(again.ok());
     check_event(*again, expected.at("events")[i]);

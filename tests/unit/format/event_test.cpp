@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Against golden bytes that were put together by hand, and against protobuf's own classes.
+// Compares with golden bytes assembled by hand, and with protobuf's own classes.
 #include "bytes.hpp"
 #include "support/file_text.hpp"
 
@@ -25,13 +25,13 @@ format::event summary_at(std::int64_t step, format::summary_value value) {
   return {when, step, std::move(all), ""};
 }
 
-// The number of a later value of a tag: no metadata.
+// Returns a later value of a tag, which has no metadata.
 format::summary_value bare(format::summary_value value) {
   value.metadata.reset();
   return value;
 }
 
-// One event of each kind: what the golden file holds.
+// Returns one event of each kind, the content of the golden file.
 std::vector<format::event> every_kind() {
   using enum format::summary_style;
   const std::vector<double> few{0, 0, 1.05e-12};

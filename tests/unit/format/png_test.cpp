@@ -27,7 +27,7 @@ std::uint32_t big_endian(std::string_view text) {
   return value;
 }
 
-// Takes one chunk off the front, its checksum checked.
+// Removes one chunk from the front of `file` and checks its checksum.
 std::pair<std::string, std::string> take_chunk(std::string_view& file) {
   const auto size = big_endian(file);
   const auto covered = file.substr(4, 4 + size);
@@ -56,7 +56,7 @@ std::string unfiltered(const std::string& raw, std::size_t stride, std::size_t p
   return out;
 }
 
-// A decoder of its own, after the PNG specification.
+// Decodes a picture, implemented independently from the PNG specification.
 picture decode(std::string_view file, int channels) {
   REQUIRE(file.substr(0, 8) == std::string_view("\x89PNG\r\n\x1a\n", 8));
   file.remove_prefix(8);

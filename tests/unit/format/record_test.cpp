@@ -17,7 +17,7 @@ std::string three_records() {
   return test::text_of(out);
 }
 
-// Where the records of `three_records` begin, and where the last one ends.
+// The positions where the records of `three_records` begin, and where the last one ends.
 constexpr std::size_t edges[] = {0, 21, 37, 68};
 
 std::size_t whole_before(std::size_t offset) {
@@ -29,7 +29,7 @@ std::size_t whole_before(std::size_t offset) {
 }  // namespace
 
 TEST_CASE("EVT-4 a record is framed as the format says, to the byte", "[format][record]") {
-  // The smallest first record of an event file, as TensorFlow wrote it in 2020.
+  // The first record of an event file, as TensorFlow wrote it in 2020.
   const std::string data(
       "\x09\x00\x00\xc0\x26\x51\xa1\xd7\x41\x1a\x0d"
       "brain.Event:2",

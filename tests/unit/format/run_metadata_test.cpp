@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read back by protobuf's own classes.
+// Tests that protobuf's own classes can read the written metadata.
 #include "support/catch.hpp"
 
 #include <stepwell/format/proto/run_metadata.pb.h>

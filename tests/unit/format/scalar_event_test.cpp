@@ -12,7 +12,7 @@ namespace test = stepwell::test;
 
 namespace {
 
-// The oracle: the same event through protobuf's own classes.
+// Returns the reference: the same event encoded by protobuf's own classes.
 std::string by_protobuf(const format::scalar_event& happened, format::summary_style style, bool with_metadata) {
   tensorflow::Event message;
   message.set_wall_time(happened.wall_time);

@@ -49,7 +49,7 @@ TEST_CASE("numbers of strings and lengths that cannot be cost no memory", "[form
   CHECK_FALSE(decode_strings("\x01\x02\x03", std::numeric_limits<std::uint64_t>::max()).ok());
   CHECK_FALSE(decode_strings(std::string(9, '\xFF') + "\x01", 1).ok());  // one string of 2^64 - 1 bytes
   CHECK_FALSE(decode_strings(std::string("\x05\x05\x05\x05\x00\x00\x00\x00", 8), 5).ok());
-  CHECK_FALSE(decode_strings(std::string(11, '\xFF'), 1).ok());  // a varint without end
+  CHECK_FALSE(decode_strings(std::string(11, '\xFF'), 1).ok());  // a varint that does not end
 }
 
 TEST_CASE("a string tensor is checked piece by piece as it is decoded whole", "[format][string_tensor]") {

@@ -16,7 +16,7 @@ using stepwell::test::key_value;
 
 namespace {
 
-/// The whole index of a checkpoint with one int32 scalar "Variable", as TensorFlow 1.13 wrote it.
+/// The index of a checkpoint with one int32 scalar "Variable", written by TensorFlow 1.13.
 const std::string_view tiny_index(
     "\x00\x00\x06\x08\x01\x1a\x02\x08\x01"
     "\x00\x08\x0bVariable\x08\x03\x12\x00\x28\x04\x35\xa6\x7b\x11\x3a"
@@ -40,7 +40,8 @@ std::vector<key_value> pairs(const std::vector<table_entry>& entries) {
   return made;
 }
 
-/// Keys that share much, little and nothing, with bytes of all values; sizes of values as given.
+/// Returns entries whose keys have long, short and no common prefixes and contain all byte values. Values have up to
+/// `max_value` bytes.
 std::vector<key_value> random_entries(std::uint64_t seed, std::size_t count, std::size_t max_value) {
   std::mt19937_64 bits(seed);
   std::map<std::string, std::string> sorted;
@@ -93,7 +94,7 @@ TEST_CASE("a table of several default blocks is LevelDB's too, unless an entry i
 TEST_CASE("an entry of half a MiB begins a block of its own", "[format][table]") {
   const std::vector<key_value> entries{{"a", "small"}, {"b", std::string(524'288, 'x')}, {"c", "small"}};
   const auto bytes = write_ours(entries);
-  CHECK(bytes.substr(0, 22) == write_ours({{"a", "small"}}).substr(0, 22));  // a whole block, restarts and trailer too
+  CHECK(bytes.substr(0, 22) == write_ours({{"a", "small"}}).substr(0, 22));  // covers a whole block with its restarts and trailer
   CHECK(test::read_with_leveldb(bytes) == entries);
   const std::vector<key_value> less{{"a", "small"}, {"b", std::string(524'286, 'x')}, {"c", "small"}};
   CHECK(write_ours(less) == test::write_with_leveldb(less, 262'144, 16));
@@ -147,7 +148,7 @@ TEST_CASE("a table cut at any length is an error", "[format][table]") {
 TEST_CASE("a crafted table cannot ask for more memory than allowed", "[format][table]") {
   std::vector<key_value> entries;
   const std::string stem(4000, 's');
-  for (int i = 1000; i < 9000; ++i) { entries.emplace_back(stem + std::to_string(i), ""); }  // 100 KB hold 32 MB of keys
+  for (int i = 1000; i < 9000; ++i) { entries.emplace_back(stem + std::to_string(i), ""); }  // 100 KB encode 32 MB of keys
   const auto bytes = write_ours(entries, {262'144, 100'000});
   REQUIRE(bytes.size() < 200'000);
   CHECK(read_table(bytes, 10'000'000).error().code == errc::resource_exhausted);

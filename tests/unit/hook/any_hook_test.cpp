@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook behind `any_hook` sees, asks and keeps what it would without.
+// Tests that a hook inside `any_hook` behaves like the same hook without it: it receives the same calls, its requests
+// take effect, and its state is saved.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
@@ -39,9 +40,9 @@ static_assert(std::is_nothrow_move_constructible_v<erased> && !std::is_copy_cons
 static_assert(sw::phase_of<erased>() == sw::hook_phase::user && sw::phase_of<sw::any_hooks<raw>>() == sw::hook_phase::user);
 static_assert(sw::phase_of<sw::any_hook<raw, sw::hook_phase::guard>>() == sw::hook_phase::guard);
 static_assert(sw::phase_of<sw::any_hooks<raw, sw::hook_phase::observe>>() == sw::hook_phase::observe);
-static_assert(!sw::hook<sw::any_hook<sw::model_session<test::counting_model>>, raw>);  // of another raw session
+static_assert(!sw::hook<sw::any_hook<sw::model_session<test::counting_model>>, raw>);  // for a different raw session
 
-/// Has every point; fetches in every second run.
+/// A hook with every point. It fetches values in every second run.
 struct full_hook {
   std::string& story;
   std::string name = "";
@@ -69,7 +70,7 @@ struct full_hook {
   void end(auto&) { note("end"); }
 };
 
-/// Keeps a number over a restart.
+/// A hook that keeps a counter across restarts.
 struct counting_hook {
   std::string name = "counting";
   int runs = 0;
@@ -91,7 +92,7 @@ struct asking_hook {
   }
 };
 
-/// What a session of these hooks does in three runs, one of which fails, and at its end.
+/// Runs a session with these hooks: three runs, one of which fails, and a close.
 template<class... Hooks>
 void live(Hooks... hooks) {
   adding_model model;

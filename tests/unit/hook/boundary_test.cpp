@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does for work that belongs to boundaries: all of it, whatever fails, and no longer than allowed.
+// Tests of the session's boundary work: all of it is done even if a part fails, and it takes no longer than allowed.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
@@ -19,7 +19,7 @@ using sw::test::counting_model;
 
 namespace {
 
-/// Writes down what it is asked; fails where it is told to.
+/// Boundary work that records its calls and throws in the call `fails_at`.
 struct noting_work final : sw::boundary_work {
   std::string& story;
   std::string name;
@@ -48,7 +48,7 @@ struct noting_work final : sw::boundary_work {
   void flush(const sw::deadline&) override { note("flush"); }
 };
 
-/// Has its work save after every run and at the end.
+/// A hook that requests a save of its work after every run and at the end.
 struct saving_hook {
   std::shared_ptr<noting_work> work;
   bool calls_attention = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a run, of its hooks and of its boundary a recorder sees, and what the run's metadata hold.
+// Tests of the spans that a recorder collects from a run, its hooks and its boundary, and of the run's metadata.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
@@ -29,7 +29,7 @@ using texts = std::vector<std::string>;
 
 namespace {
 
-/// A model with a part worth seeing.
+/// A model whose step records a span.
 struct parted_model {
   int count = 0;
   bool fails = false;
@@ -41,7 +41,7 @@ struct parted_model {
   sw::variable_list variables() { return sw::variables({{"count", count}}); }
 };
 
-/// Is called, and asks for nothing.
+/// A hook with points that requests nothing.
 struct watcher {
   std::optional<texts>* seen = nullptr;
   void before_run(auto&) {}
@@ -52,7 +52,7 @@ struct watcher {
 };
 struct later_watcher : watcher {};
 
-/// Asks for a trace, and brings a recorder if it has one.
+/// A hook that requests a trace, into its own recorder if it has one.
 struct tracer {
   std::shared_ptr<sw::trace_recorder> recorder = nullptr;
   bool is_asking = true;
@@ -74,7 +74,7 @@ std::string point(const std::string& which) {
   return "hook " + std::string(sw::type_name<Hook>()) + " " + which;
 }
 
-/// Writes down what it is told, as a span and in a story.
+/// Boundary work that records its calls as spans and in a text.
 struct storied_work final : sw::boundary_work {
   std::string story;
   bool fails = false;
@@ -112,9 +112,9 @@ TEST_CASE("RUN-8 a caller who asks for a trace finds the points of hooks and the
   sw::run_metadata mine;
   session.run(sw::run_options{.trace_level = sw::trace_level::full}, mine);
   CHECK(names_of(mine) == of_a_run);
-  CHECK(seen == texts(of_a_run.begin(), of_a_run.begin() + 3));  // so far
+  CHECK(seen == texts(of_a_run.begin(), of_a_run.begin() + 3));  // the spans until this point
   session.run(sw::run_options{.trace_level = sw::trace_level::full}, mine);
-  CHECK(names_of(mine) == of_a_run);  // of that run alone
+  CHECK(names_of(mine) == of_a_run);  // only the spans of that run
   CHECK_FALSE(sw::is_tracing());
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("a hook that brings a recorder sees what comes after it asked, and the
   session.run();
   CHECK(names_of(with.recorder->take()) == texts{point<later_watcher>("before_run"), "part", "run", point<watcher>("after_run"),
                                                  point<later_watcher>("after_run"), point<working_hook>("after_run"), "copy", "boundary"});
-  CHECK(work->story == "save end_trace ");  // told last, and no longer traced
+  CHECK(work->story == "save end_trace ");  // called last, after the trace has ended
   session.hook<tracer>().is_asking = false;
   session.run();
   CHECK(work->story == "save end_trace save ");

@@ -38,7 +38,7 @@ steps steps_on_disk(const std::string& directory) {
   return all;
 }
 
-/// Writes down what it hears; may throw, or ask for a stop.
+/// A listener that records its calls. It can throw or request a stop.
 struct diary final : sw::checkpoint_saver_listener {
   std::string& heard;
   std::string name;
@@ -68,7 +68,7 @@ void settle(Session& session) {
   session.template hook<sw::checkpoint_saver_hook>().saver().drain();
 }
 
-/// Runs so many steps and lets each save end before the next step, so that what is heard has an order.
+/// Runs `runs` steps and waits for each save before the next step, so that the order of the listener's calls is fixed.
 template<class Session>
 void run_slowly(Session& session, int runs) {
   for (int i = 0; i < runs; ++i) {
@@ -82,7 +82,7 @@ sw::checkpoint_saver_options every(std::int64_t save_steps, const temporary_dire
   return {.checkpoint_dir = directory.path(), .save_steps = save_steps};
 }
 
-/// State of several kinds.
+/// A model with state of several types.
 struct stateful_model {
   std::vector<double> matrix = {0.1, 0.2, 1e300};
   std::array<std::uint8_t, 3> flags = {1, 2, 3};
@@ -196,7 +196,7 @@ TEST_CASE("HOOK-CKPT-11, D-15 the end saves what is not saved yet, then tells th
   const int runs = GENERATE(2, 3);
   run_slowly(session, runs);
   session.close();
-  session.close();  // D-15
+  session.close();  // a second close does nothing (decision D-15)
   CHECK(heard == (runs == 2 ? "begin <0 >0 <2 >2 end2" : "begin <0 >0 <2 >2 <3 >3 end3"));
   CHECK(steps_on_disk(directory.path()) == (runs == 2 ? steps{0, 2} : steps{0, 2, 3}));
 }
@@ -240,11 +240,11 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a st
   sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,
       sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .listeners = {asking, other}}});
-  run_slowly(session, 2);  // at once: no time passes
+  run_slowly(session, 2);  // the clock does not move
   asking->asks_for_stop = true;
   CHECK_FALSE(session.should_stop());
   clock->advance(2s);
-  run_slowly(session, 2);  // one saves, the next boundary hears that it did
+  run_slowly(session, 2);  // the first run saves, the next boundary processes the request of the listener
   CHECK(session.should_stop());
   CHECK(session.stop_reason().text.find("model.ckpt-3") != std::string::npos);
   session.close();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-/// Its step gives the next of some numbers.
+/// A model whose steps return a sequence of given numbers.
 struct scripted_model {
   struct result {
     double score;
@@ -38,7 +38,7 @@ struct scripted_model {
   sw::variable_list variables() { return sw::variables({{"next", next}}); }
 };
 
-/// The step after which training was stopped; 0 if it was not.
+/// Returns the step after which the training was stopped, or 0 if it was not stopped.
 std::int64_t stopped_after(std::vector<double> script, sw::early_stopping_options options) {
   scripted_model model{.script = script};
   sw::monitored_session session(model, sw::early_stopping_hook{&scripted_model::result::score, options});
@@ -74,7 +74,7 @@ TEST_CASE("a value that is no number is no improvement", "[hooks][early_stopping
 TEST_CASE("Prechelt's generalization loss ends training that is so many per cent above its best", "[hooks][early_stopping]") {
   CHECK(stopped_after({2, 1, 1.25, 1.5, 1.75}, {.generalization_loss = 50}) == 5);
   CHECK(stopped_after({2, 1, 1.04, 0.5, 0.54}, {.generalization_loss = 5}) == 5);
-  CHECK(stopped_after({2, 1.999, 1.998, 2}, {.min_delta = 1, .generalization_loss = 0}) == 4);  // the lowest, whatever min_delta says
+  CHECK(stopped_after({2, 1.999, 1.998, 2}, {.min_delta = 1, .generalization_loss = 0}) == 4);  // uses the lowest value, not min_delta
   CHECK(stopped_after({0, 0, 0.001}, {.generalization_loss = 1000}) == 3);
   CHECK(stopped_after({2, 3, 4}, {.patience = 1, .generalization_loss = 1000}) == 2);
   CHECK_THROWS_WITH(stopped_after({-1}, {.generalization_loss = 5}), ContainsSubstring("not negative"));
@@ -130,7 +130,7 @@ TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping
   {
     scripted_model model;
     auto stopped = start(model, 3);
-    CHECK(stopped.should_stop());  // it was, and nothing has changed
+    CHECK(stopped.should_stop());  // stopped before the restart, and nothing has changed
     stopped.close();
   }
   scripted_model model;

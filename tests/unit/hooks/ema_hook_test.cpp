@@ -29,7 +29,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Variables that move about, of every kind: averaged ones, and a count that is not.
+/// A model with changing variables of every kind: averaged ones, and a count that is not averaged.
 struct wandering_model {
   std::vector<float> weights = std::vector<float>(37, 1.0f);
   std::array<double, 3> bias{1, 2, 3};
@@ -51,7 +51,7 @@ struct wandering_model {
   bool operator==(const wandering_model&) const = default;
 };
 
-/// All averaged values, one after the other.
+/// Returns all averaged values in one list.
 std::vector<double> values_of(const wandering_model& model) {
   std::vector<double> all(model.weights.begin(), model.weights.end());
   all.insert(all.end(), model.bias.begin(), model.bias.end());
@@ -59,8 +59,8 @@ std::vector<double> values_of(const wandering_model& model) {
   return all;
 }
 
-/// The averages after some steps, as a plain loop makes them: by the definition with a start from zero and a division
-/// at the end, where zero_debias is asked for.
+/// Returns the averages after `steps` steps, computed by a plain loop from the definition. With zero_debias, it starts
+/// from zero and divides at the end.
 std::vector<double> plain_averages(int steps, const sw::ema_options& options) {
   wandering_model model;
   auto averages = values_of(model);
@@ -93,7 +93,7 @@ std::vector<double> averages_after(int steps, const sw::ema_options& options) {
   return averages;
 }
 
-/// A session that goes on from what is in a directory, and saves every second step there.
+/// Returns a session that restores from a directory and saves there every second step.
 auto continued(wandering_model& model, const std::string& directory, sw::ema_options options = {.decay = 0.5}) {
   return sw::monitored_session(sw::session_settings{.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }}, model,
                                sw::ema_hook{model, std::move(options)},
@@ -116,7 +116,7 @@ TEST_CASE("averages are those of a plain loop of doubles, however they start", "
                                             {.decay = 0}}};
   for (const auto& options : all) {
     for (const int steps : {0, 1, 2, 50, 500}) {
-      if (steps == 0 && options.zero_debias) { continue; }  // of nothing there is no average
+      if (steps == 0 && options.zero_debias) { continue; }  // an average needs at least one step
       CAPTURE(options.decay, options.num_updates, options.zero_debias, steps);
       const auto seen = averages_after(steps, options);
       const auto expected = plain_averages(steps, options);
@@ -198,7 +198,7 @@ TEST_CASE("averages never get into a checkpoint in the place of the model", "[ho
   auto& ema = session.hook<sw::ema_hook>();
   ema.swap_in();
   CHECK_FALSE(model == trained);
-  CHECK_THROWS_AS(ema.variables(), sw::failed_precondition_error);  // what a save or a restore begins with
+  CHECK_THROWS_AS(ema.variables(), sw::failed_precondition_error);  // a save or a restore calls this first
   session.close();
   CHECK(log.contains(sw::log_level::warning, "still swapped in"));
   CHECK(model == trained);

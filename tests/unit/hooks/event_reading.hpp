@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What hooks wrote into the event files of a directory, in the words of a test.
+// Functions that read the values and notes that hooks wrote to the event files of a directory.
 #pragma once
 
 #include "unit/summary/events_of.hpp"
@@ -13,7 +13,7 @@
 
 namespace stepwell::test {
 
-/// All events of all event files, file after file.
+/// Returns all events of all event files, one file after another.
 inline std::vector<format::event> events_in(const std::string& directory) {
   std::vector<format::event> all;
   for (const auto& name : file_names_in(directory)) {
@@ -29,7 +29,7 @@ inline std::size_t event_files_in(const std::string& directory) {
   return count;
 }
 
-/// The session notes of one kind: step and checkpoint path.
+/// Returns the session notes of one kind as pairs of step and checkpoint path.
 inline std::vector<std::pair<std::int64_t, std::string>> notes_in(const std::string& directory, format::session_status kind) {
   std::vector<std::pair<std::int64_t, std::string>> found;
   for (const auto& event : events_in(directory)) {
@@ -39,7 +39,7 @@ inline std::vector<std::pair<std::int64_t, std::string>> notes_in(const std::str
   return found;
 }
 
-/// The values of a tag with their steps.
+/// Returns the values of a tag with their steps.
 inline std::vector<std::pair<std::int64_t, format::summary_value>> tagged_in(const std::string& directory, const std::string& tag) {
   std::vector<std::pair<std::int64_t, format::summary_value>> found;
   for (const auto& event : events_in(directory)) {
@@ -52,7 +52,7 @@ inline std::vector<std::pair<std::int64_t, format::summary_value>> tagged_in(con
   return found;
 }
 
-/// The scalars of a tag by step.
+/// Returns the scalars of a tag by step.
 inline std::map<std::int64_t, float> scalars_in(const std::string& directory, const std::string& tag) {
   std::map<std::int64_t, float> found;
   for (const auto& [step, value] : tagged_in(directory, tag)) { found[step] = std::get<float>(value.value); }

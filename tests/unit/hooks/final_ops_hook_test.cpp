@@ -34,7 +34,7 @@ TEST_CASE("HOOK-FINAL-1 D-19 final ops are called with the model at the end, and
   CHECK(hook.final_ops_values() == std::tuple(3.0f, std::vector<float>{2, 3, 4}, 6.0f));
   session.close();
   CHECK(calls == 1);
-  model.weights.clear();  // values are copies
+  model.weights.clear();  // the values are copies
   CHECK(std::get<1>(*hook.final_ops_values()).size() == 3);
 }
 

@@ -23,10 +23,10 @@ using sw::test::leaping_clock;
 
 namespace {
 
-/// What the hook sees of a session: a step that others move.
+/// The part of a session that the hook uses. Its global step follows a script.
 struct scripted_session {
   std::shared_ptr<leaping_clock> clock = std::make_shared<leaping_clock>();
-  std::vector<std::int64_t> steps;  // one a look, the last for ever
+  std::vector<std::int64_t> steps;  // one for each call; the last one repeats
   mutable std::size_t looks = 0;
   bool stopped = false;
   sw::coordinator threads{clock};
@@ -46,7 +46,7 @@ struct scripted_session {
   }
 };
 
-/// Owns its global step, which others move between two looks of its session.
+/// A model that owns its global step. Others change it between two reads of the session.
 struct shared_step_model {
   std::int64_t steps = 0;
   int runs = 0;
@@ -115,7 +115,7 @@ TEST_CASE("HOOK-WAIT-4 the wait can have a limit, which is kept to the moment", 
   session.start(hook);
   CHECK_THROWS_WITH(hook.before_run(session), ContainsSubstring("waited 1.25 s for global step 1000, and it is 7"));
   CHECK(session.clock->waits == std::vector<sw::clock::duration>{500ms, 500ms, 250ms});
-  CHECK_THROWS_AS(hook.before_run(session), sw::deadline_exceeded_error);  // it still has to wait
+  CHECK_THROWS_AS(hook.before_run(session), sw::deadline_exceeded_error);  // the session waits again
 }
 
 TEST_CASE("HOOK-WAIT-4 a stop ends the wait", "[hooks][waiter]") {
@@ -137,7 +137,7 @@ TEST_CASE("HOOK-WAIT-1 a session's first run waits for others to make steps", "[
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
   std::thread others([&] {
     for (int i = 0; i < 3; ++i) {
-      while (!clock->wait_for_pending(1)) {}  // then the session waits, and looks at nothing
+      while (!clock->wait_for_pending(1)) {}  // now the session waits and does not read the step
       ++model.steps;
       clock->advance(500ms);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for hooks of every kind, alone and together.
+// Tests of behaviour that all hooks share, alone and combined.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
@@ -30,7 +30,7 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// Takes several steps in a run, and counts the runs.
+/// A model that makes several steps in one run and counts the runs.
 struct striding_model {
   using result = float;
   std::int64_t steps = 0;
@@ -44,7 +44,7 @@ struct striding_model {
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
-/// Ends, in the given way, in its third step.
+/// A model that ends in its third step, in the given way.
 struct ending_model {
   bool is_out_of_data = true;
   int count = 0;
@@ -101,8 +101,8 @@ TEST_CASE("D-14 hooks learn the step from the run itself: none makes a run of it
   CHECK(model.steps == 12);
   steps saved;
   for (const auto& prefix : sw::list_checkpoints(directory.path())) { saved.push_back(*sw::step_of_checkpoint(prefix)); }
-  CHECK(saved == steps{0, 6, 12});  // each the first step that is four or more after the one before
-  CHECK(steps_of(sw::test::scalars_in(directory.path(), "runs")) == steps{3, 9});  // asked for before the run: step + 1 counts
+  CHECK(saved == steps{0, 6, 12});  // each is the first step at least four after the previous one
+  CHECK(steps_of(sw::test::scalars_in(directory.path(), "runs")) == steps{3, 9});  // decided before the run: step + 1 counts
   CHECK(log.count(sw::log_level::warning) == 0);
 }
 
@@ -117,5 +117,5 @@ TEST_CASE("HOOK-NAN-3 the value is looked at in every run, whatever the caller w
   CHECK(session.run(sw::fetch([](const striding_model& m) { return m.runs; })) == std::tuple(2));
   CHECK(looked == 2);
   session.raw_session().run(std::tuple());
-  CHECK(looked == 2);  // a run that no hook sees
+  CHECK(looked == 2);  // hooks do not see this run
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a run ended, as the hyper-parameters in its event file say it.
+// Tests of the status at the end of a run, as the hyperparameters in its event file record it.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
@@ -30,7 +30,7 @@ using statuses = std::vector<hparams_status>;
 
 namespace {
 
-/// All ends in the event files of a directory.
+/// Returns all end statuses in the event files of a directory.
 statuses endings_in(const std::string& directory) {
   statuses all;
   for (const auto& [step, value] : sw::test::tagged_in(directory, "_hparams_/session_end_info")) {
@@ -53,7 +53,7 @@ struct rig {
   [[nodiscard]] statuses endings() const { return endings_in(directory.path()); }
 };
 
-/// Fails in the run with this number.
+/// A hook that throws in the run with this number.
 template<class Error>
 struct failing_hook {
   int number;
@@ -63,7 +63,7 @@ struct failing_hook {
   }
 };
 
-/// Cannot finish what it has begun.
+/// Boundary work that cannot finish.
 struct undrained_work final : sw::boundary_work {
   void drain(const sw::deadline&) override { throw sw::resource_exhausted_error("the disk is full"); }
 };
@@ -72,7 +72,7 @@ struct undrained_hook {
   void after_create_session(auto& session, auto&) { session.add_work(work); }
 };
 
-/// Does what a signal does.
+/// A hook that ends the sessions of the process like a signal.
 struct interrupted_hook {
   void after_run(auto& context, const auto&) { context.signals()->end_process("SIGTERM", context.time()->now()); }
 };

@@ -37,7 +37,8 @@ lines info_lines(const sw::test::log_capture& log) {
   return found;
 }
 
-/// What a hook logs over some runs, of batches 1, 2, 3..., while time stands still; with a formatter or one line there is no time in it.
+/// Returns the lines that a hook logs in `runs` runs with batches 1, 2, 3, ... The clock does not move. With a
+/// formatter, or with only one line, the output contains no time.
 template<class Hook>
 lines lines_of_runs(Hook hook, std::int64_t runs) {
   sw::test::log_capture log;
@@ -169,7 +170,7 @@ TEST_CASE("HOOK-LOG-7 D-19 at the end the last values are logged, and nothing is
     model.before = [&](std::int64_t) { ++steps; };
     sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model, std::move(hook));
     for (std::int64_t batch = 1; batch <= runs; ++batch) { session.run(batch); }
-    model.weights = {-1, -1, -1};  // what was kept is what the last run left, not what is there now
+    model.weights = {-1, -1, -1};  // the hook logs the values of the last run, not these
     session.close();
     CHECK(steps == runs);
     return info_lines(log);

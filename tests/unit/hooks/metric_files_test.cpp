@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scalars of a session in text files: by a summary_saver_hook, and by the options of a training session.
+// Tests of a session's scalars in text files: by a summary_saver_hook, and by the options of a training session.
 #include "support/catch.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 const std::string header = "wall_time,step,tag,value\n";
 
-/// A line at the time at which a held clock stands.
+/// Returns a line with the time of the manual clock.
 std::string line(std::int64_t step, const std::string& tag, const std::string& value) {
   return "1700000000.000000," + std::to_string(step) + "," + tag + "," + value + "\n";
 }

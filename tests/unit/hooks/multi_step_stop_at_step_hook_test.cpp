@@ -14,7 +14,7 @@ namespace sw = stepwell;
 
 namespace {
 
-/// Makes as many steps in a run as it is told.
+/// A model that makes `steps_to_make` steps in one run.
 struct looping_model {
   std::shared_ptr<const std::int64_t> steps_to_make;
   std::int64_t steps = 0;

@@ -16,7 +16,7 @@ namespace {
 constexpr float nan_value = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Its step returns what it is given.
+/// A model whose step returns its batch.
 struct echo_model {
   struct result {
     float loss;
@@ -28,7 +28,7 @@ struct echo_model {
   sw::variable_list variables() { return sw::variables({{"unused", unused}}); }
 };
 
-/// Saves whenever it can, and counts.
+/// Boundary work that always saves, and counts the saves.
 struct save_counter final : sw::boundary_work {
   int saved = 0;
   bool try_save(const sw::boundary_state&) override {

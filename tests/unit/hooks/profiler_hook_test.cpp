@@ -31,7 +31,8 @@ using texts = std::vector<std::string>;
 
 namespace {
 
-/// Owns its global step, so that it can take several at once; each run lasts 5 ms, 2 of which are spent in a part of it.
+/// A model that owns its global step, so that one run can make several steps. With a clock, each run takes 5 ms,
+/// including 2 ms in a span of its own.
 struct timed_model {
   std::shared_ptr<sw::held_clock> time = nullptr;
   std::int64_t steps = 0;
@@ -51,7 +52,7 @@ struct timed_model {
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
-/// Takes 1 ms before and after each run, and remembers how the run was done.
+/// A hook that takes 1 ms before and 1 ms after each run, and records the trace level of the run.
 struct slow_hook {
   sw::held_clock* time;
   std::vector<sw::trace_level>* levels = nullptr;
@@ -63,7 +64,7 @@ struct slow_hook {
   }
 };
 
-/// A profiler's directory, and time.
+/// The output directory of a profiler, and a manual clock.
 struct profiler_rig {
   test::temporary_directory directory;
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
@@ -82,7 +83,7 @@ texts tags_in(const std::string& directory) {
   return found;
 }
 
-/// Fails before its seventh run, once.
+/// A hook that throws once before the seventh run.
 struct losing_hook {
   bool& is_lost;
   void before_run(auto& context) {
@@ -90,7 +91,7 @@ struct losing_hook {
   }
 };
 
-/// Wants to save at step 2, and cannot.
+/// Boundary work that fails; its hook requests a save at step 2.
 struct failing_work final : sw::boundary_work {
   bool try_save(const sw::boundary_state&) override { throw std::runtime_error("no room"); }
 };
@@ -113,7 +114,7 @@ TEST_CASE("HOOK-PROF-1 a due run goes to timeline-STEP.json, and its metadata to
   session.run();
   CHECK(test::timelines_in(rig.directory.path()).empty());
   session.run();
-  REQUIRE(test::timelines_in(rig.directory.path()) == steps{2});  // as soon as the run is done
+  REQUIRE(test::timelines_in(rig.directory.path()) == steps{2});  // written when the run is done
   const auto shown = test::shown_in(rig.directory.path(), 2);
   CHECK(test::names_of(shown) == texts{test::point_of<slow_hook>("before_run"), "run", "matmul", test::point_of<slow_hook>("after_run"),
                                        test::point_of<sw::profiler_hook>("after_run")});
@@ -124,7 +125,7 @@ TEST_CASE("HOOK-PROF-1 a due run goes to timeline-STEP.json, and its metadata to
   CHECK(shown[2].micros == 2000);
   CHECK(shown[2].begin == shown[1].begin + 3000);
   CHECK(shown[3].micros == 1000);
-  CHECK(shown[4].micros == 0);  // at the same time, and so behind the longer one
+  CHECK(shown[4].micros == 0);  // begins at the same time as the longer one, and therefore comes after it
   session.close();
   const auto events = test::events_in(rig.directory.path());
   const auto found =
@@ -153,7 +154,7 @@ TEST_CASE("HOOK-PROF-2 the hook opens the event file that the directory has in t
   CHECK(test::event_files_in(rig.directory.path()) == 1);
   const auto known = sw::summary::writer::shared(rig.directory.path());
   CHECK(test::event_files_in(rig.directory.path()) == 1);
-  CHECK_THROWS_AS((sw::profiler_hook{{.save_steps = 2, .output_dir = known->path()}}), sw::error);  // no directory
+  CHECK_THROWS_AS((sw::profiler_hook{{.save_steps = 2, .output_dir = known->path()}}), sw::error);  // the path is not a directory
 }
 
 TEST_CASE("HOOK-PROF-3 a due run is asked to be traced in full, others are not asked anything", "[hooks][profiler]") {
@@ -177,7 +178,7 @@ TEST_CASE("HOOK-PROF-3 a due run that fails has no timeline, and the next one is
   model.before = nullptr;
   session.run();
   const auto names = test::names_of(test::shown_in(rig.directory.path(), 2));
-  CHECK(std::ranges::count(names, "run") == 2);  // that which failed is seen, too
+  CHECK(std::ranges::count(names, "run") == 2);  // the failed run is recorded, too
   CHECK(std::ranges::count(names, "matmul") == 1);
 }
 

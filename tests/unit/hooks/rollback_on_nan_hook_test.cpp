@@ -16,7 +16,7 @@ using sw::test::counting_source;
 
 namespace {
 
-/// Goes bad at one batch, as long as its rate is what it was.
+/// A model that returns NaN at one batch until its rate is changed.
 struct fragile_model : adding_model {
   std::int64_t bad_batch = 5;
   float rate = 1;
@@ -86,7 +86,7 @@ TEST_CASE("or it goes back and changes the model, and takes the same batches aga
 TEST_CASE("a state gone bad is never saved, also at the step where a checkpoint is due", "[hooks][rollback]") {
   const sw::test::log_capture log;
   rollback_rig rig;
-  rig.fragile.bad_batch = 4;  // step 4 is one to be saved
+  rig.fragile.bad_batch = 4;  // a checkpoint is due at step 4
   auto session = rig.start(sw::skip_batch{});
   counting_source source;
   CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 3, 5, 6, 7, 8, 9});

@@ -21,7 +21,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Owns its global step, so that it can take several at once, and go back.
+/// A model that owns its global step, so that one run can make several steps or go back.
 struct striding_model {
   std::int64_t steps = 0;
   std::int64_t stride = 1;
@@ -30,7 +30,7 @@ struct striding_model {
   sw::variable_list variables() { return sw::variables({{"stride", stride}}); }
 };
 
-/// Runs with `gap` before each; the rates written, by step.
+/// Advances the clock by `gap` before each of `runs` runs. Returns the written rates by step.
 std::map<std::int64_t, float> rates(striding_model model, sw::step_counter_options options, int runs, sw::clock::duration gap) {
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::held_clock>();
@@ -54,7 +54,7 @@ TEST_CASE("HOOK-CNT-1, D-8 a period must be above zero; both given, seconds are 
   CHECK_THROWS_AS((sw::step_counter_hook{{.every_n_steps = 0, .every_n_secs = 0}}), sw::invalid_argument_error);
   CHECK_NOTHROW(sw::step_counter_hook{{.every_n_steps = sw::none, .every_n_secs = 1}});
   sw::test::log_capture log;
-  CHECK(rates({}, {.every_n_steps = 1, .every_n_secs = 10}, 3, 5s) == expected{{3, 0.2f}});  // seconds: runs 1 and 3
+  CHECK(rates({}, {.every_n_steps = 1, .every_n_secs = 10}, 3, 5s) == expected{{3, 0.2f}});  // seconds are used: runs 1 and 3
   CHECK(log.contains(sw::log_level::warning, "both every_n_secs and every_n_steps"));
 }
 
@@ -76,10 +76,10 @@ TEST_CASE("HOOK-CNT-2 HOOK-CNT-3, D-1 the rate is logged, and written and flushe
     session.run();
   }
   session.close();
-  CHECK_FALSE(writer->is_closed());  // somebody else's: flushed, not closed
+  CHECK_FALSE(writer->is_closed());  // a shared writer is flushed, but not closed
   CHECK(scalars_in(directory.path(), "global_step/sec") == expected{{3, 4.0f}});
   CHECK(log.contains(sw::log_level::info, "global_step/sec: 4"));
-  CHECK(log.count(sw::log_level::info) == 2);  // of both, at 3 and at 4
+  CHECK(log.count(sw::log_level::info) == 2);  // one line from each hook, at steps 3 and 4
 }
 
 TEST_CASE("HOOK-CNT-4 the first trigger only starts the clock", "[hooks][step_counter]") {

@@ -19,7 +19,7 @@ namespace {
 
 using lines = std::vector<std::string>;
 
-/// What is logged until the loop ends, at the latest after `most` runs.
+/// Returns the log of a loop that ends at the latest after `most` runs.
 lines log_of(sw::stop_after_n_evals_options options, int most = 1000) {
   sw::test::log_capture log;
   counting_model model;

@@ -17,7 +17,7 @@ using sw::test::counting_model;
 
 namespace {
 
-/// Owns its global step, so that a test can start anywhere and jump.
+/// A model that owns its global step, so that a test can start at any step and skip steps.
 struct jumping_model {
   using result = int;
   std::int64_t steps = 0;
@@ -104,7 +104,7 @@ TEST_CASE("HOOK-STOP-8 workers that share a step share its end, and each may do 
     if (!first.should_stop()) { first.run(); }
     if (!second.should_stop()) { second.run(); }
   }
-  CHECK(shared == 11);  // the second made the tenth, while the first had looked at the ninth
+  CHECK(shared == 11);  // the first session checked at step 9, before the second one made step 10
 }
 
 TEST_CASE("more steps than can be counted are as many as can", "[hooks][stop_at_step]") {

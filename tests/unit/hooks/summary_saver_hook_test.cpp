@@ -32,7 +32,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// A tensor, by what it offers.
+/// A tensor type, recognised by its members.
 struct pixels {
   using value_type = std::uint8_t;
   std::vector<std::uint8_t> values = {0, 64, 128, 255};
@@ -42,7 +42,7 @@ struct pixels {
   const std::vector<std::size_t>& shape() const { return sizes; }
 };
 
-/// Something of everything that can be looked at.
+/// A model with every kind of value that a summary accepts.
 struct rich_model {
   struct result {
     float loss = 0;
@@ -65,7 +65,7 @@ struct steps_written {
   int asked = 0;
 };
 
-/// Which runs wrote, and how often the value was asked for.
+/// Returns the runs that wrote a summary, and the number of times the value was computed.
 steps_written written(sw::summary_saver_options options, int runs, sw::clock::duration gap = 1s) {
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::held_clock>();
@@ -106,7 +106,7 @@ TEST_CASE("HOOK-SUM-1, D-8 a directory or a writer, and a period, must be given"
   CHECK_THROWS_AS((sw::summary_saver_hook{sw::summary_saver_options{.output_dir = "x", .save_steps = 0, .save_secs = 0}, op}),
                   sw::invalid_argument_error);
   sw::test::log_capture log;
-  CHECK(written({.save_steps = 1, .save_secs = 3}, 5).steps == steps{1, 4});  // D-8
+  CHECK(written({.save_steps = 1, .save_secs = 3}, 5).steps == steps{1, 4});  // the seconds are used (decision D-8)
   CHECK(log.contains(sw::log_level::warning, "both save_secs and save_steps"));
 }
 
@@ -150,12 +150,12 @@ TEST_CASE("HOOK-SUM-3 HOOK-SUM-5 values are asked for in the runs that write, an
   CHECK(every_eight.asked == 4);
   CHECK(written({.save_secs = 0.5}, 4, 500ms).steps == steps{1, 2, 3, 4});
   CHECK(written({.save_secs = 9}, 8, 3100ms).steps == steps{1, 4, 7});
-  CHECK(written({}, 201).steps == steps{1, 101, 201});  // every 100 steps unless said
+  CHECK(written({}, 201).steps == steps{1, 101, 201});  // the default is every 100 steps
 }
 
 TEST_CASE("hooks that share an event file say START once, before the first values of any of them", "[hooks][summary_saver]") {
   const temporary_directory directory;
-  for (const int runs : {3, 2}) {  // the second session goes on
+  for (const int runs : {3, 2}) {  // the second session continues the first one
     adding_model model;
     auto session = sw::monitored_training_session(
         model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 100},
@@ -233,7 +233,7 @@ TEST_CASE("HOOK-SUM scalars, histograms, images and text, by projection on resul
   REQUIRE(texts.size() == 2);
   REQUIRE(texts[0].second.metadata);
   CHECK(texts[0].second.metadata->plugin_name == "text");
-  CHECK_FALSE(texts[1].second.metadata);  // on the first value of a tag only
+  CHECK_FALSE(texts[1].second.metadata);  // only the first value of a tag has metadata
 }
 
 TEST_CASE("HOOK-SUM pictures and histograms may be tensors of ours, and views", "[hooks][summary_saver]") {

@@ -20,7 +20,7 @@ using sw::test::counting_model;
 
 namespace {
 
-/// A held clock that counts how often it is read.
+/// A manual clock that counts its reads.
 class counting_clock final : public sw::clock {
 public:
   mutable int reads = 0;
@@ -52,7 +52,7 @@ TEST_CASE("a time limit ends the loop after the step under way, with the deadlin
   CHECK(model.count == 3);
   CHECK(session.stop_reason().cause == sw::stop_cause::deadline);
   CHECK(session.stop_reason().text == "the time limit of 10 s is up");
-  session.run();  // as any stop from outside it makes no error of a run that is made all the same
+  session.run();  // as after any stop from outside, a further run is not an error
   session.close();
 }
 

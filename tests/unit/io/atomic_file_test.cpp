@@ -23,7 +23,7 @@ const auto disk = io::posix_file_system();
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string content(const std::string& path) { return io::read_text_file(*disk, path, 1000).value(); }
 
-/// How many names a kill left in `directory` that a sweep has to remove.
+/// Returns the number of temporary names in `directory` that a kill left and that a sweep must remove.
 std::size_t temporary_names(const temporary_directory& directory) {
   const auto names = disk->list(directory.path()).value();
   return static_cast<std::size_t>(std::ranges::count_if(names, io::is_temporary_name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A flush of a byte_queue that is started in one place and waited for in another.
+// Tests of flushes of a byte_queue that one place starts and another place waits for.
 #include "support/catch.hpp"
 #include "unit/io/fake_disk.hpp"
 
@@ -15,7 +15,7 @@ TEST_CASE("a thread of the pool may wait for a flush that nobody else is there t
   small_queue on;
   CHECK(on.queue.append(bytes("held")).ok());
   std::promise<bool> written;
-  on.threads->post([&] { written.set_value(on.queue.start_flush().wait().ok()); });  // the only thread
+  on.threads->post([&] { written.set_value(on.queue.start_flush().wait().ok()); });  // this thread is the only one of the pool
   CHECK(written.get_future().get());
   CHECK(on.disk.text() == "held");
   CHECK(on.disk.syncs == 1);

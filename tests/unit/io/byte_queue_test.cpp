@@ -67,14 +67,14 @@ TEST_CASE("a frame that throws leaves nothing in the queue", "[io][byte_queue]")
 TEST_CASE("nothing is written before enough waits or somebody flushes", "[io][byte_queue]") {
   small_queue on(6);
   CHECK(on.queue.append(bytes("12345")).ok());
-  on.threads->join();  // had the writer been called, it would have run now
+  on.threads->join();  // if the writer had been posted, it would have run now
   CHECK(on.disk.writes == 0);
 }
 
 TEST_CASE("a full queue blocks until the disk has taken some", "[io][byte_queue]") {
   small_queue on;
   on.disk.is_open = false;
-  CHECK(on.queue.append(bytes("first...")).ok());  // with the writer, who is held up
+  CHECK(on.queue.append(bytes("first...")).ok());  // taken by the writer, which is blocked
   CHECK(on.queue.append(bytes("second..")).ok());
   std::atomic<bool> is_through = false;
   auto producer = std::async(std::launch::async, [&] {
@@ -160,7 +160,7 @@ TEST_CASE("what was safe before a failure stays flushed", "[io][byte_queue]") {
   CHECK(on.queue.append(bytes("safe")).ok());
   CHECK(on.queue.flush().ok());
   on.disk.write_outcome = full;
-  on.queue.request_flush();  // nothing new: not even a sync
+  on.queue.request_flush();  // without new data there is nothing to sync
   CHECK(on.queue.flush().ok());
   CHECK(on.disk.syncs == 1);
 }

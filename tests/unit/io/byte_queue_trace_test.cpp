@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose trace is in force while a queue's sink works.
+// Tests of the trace that receives the spans of a queue's sink.
 #include "support/catch.hpp"
 #include "support/trace_reading.hpp"
 
@@ -12,7 +12,7 @@ namespace test = stepwell::test;
 
 namespace {
 
-/// Leaves spans where it is told to work.
+/// A sink that records a span in each call.
 class spanned_sink final : public io::byte_sink {
 public:
   sw::result<void> write(std::span<const std::byte> /*bytes*/) override {
@@ -47,7 +47,7 @@ TEST_CASE("a queue writes for whose bytes came last, and syncs for who wanted a 
     const sw::trace_scope scope(recorder);
     on.append();
   }
-  on.append();  // by somebody who is not traced
+  on.append();  // by a caller without a trace
   {
     const sw::trace_scope scope(flusher.recorder);
     on.flush();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A byte_queue over a disk in memory that a test can hold up or break.
+// A byte_queue over a disk in memory that a test can block or make fail.
 #pragma once
 
 #include <stepwell/io/detail/byte_queue.hpp>
@@ -18,7 +18,7 @@ namespace stepwell::test {
 
 inline std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// What a test sees of a disk, and how it holds it up or breaks it.
+/// The state of a disk. A test reads it, blocks the disk, or makes it fail.
 struct fake_disk {
   void open_gate() {
     const std::lock_guard lock(mutex);
@@ -69,7 +69,7 @@ private:
   fake_disk& disk_;
 };
 
-/// A queue of two halves of eight bytes upon a fake disk and a clock that stands still.
+/// A queue with two halves of eight bytes over a fake disk, with a manual clock.
 struct small_queue {
   explicit small_queue(std::size_t write_at = 8, std::size_t capacity = 16)
       : queue(std::make_unique<fake_sink>(disk),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tool the fault tests stand on must itself be right.
+// Tests of the fault_file_system, on which the fault tests depend.
 #include "support/fault_file_system.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"

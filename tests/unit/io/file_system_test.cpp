@@ -33,7 +33,7 @@ std::string content(io::file& source) {
   return {buffer.data(), *count};
 }
 
-/// Writes `text` from the beginning on while no file may grow beyond `limit` bytes.
+/// Writes `text` at offset 0 while files are limited to `limit` bytes.
 sw::result<void> write_limited_to(::rlim_t limit, io::file& target, const std::string& text) {
   ::rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -230,7 +230,7 @@ TEST_CASE("D-28 bytes written past the cache are read back from where they were 
   CHECK(*file.read_at(0, std::as_writable_bytes(std::span(found))) == expected.size());
   found.pop_back();
   CHECK(found == expected);
-  CHECK(file.write_at(4090, bytes(std::string(5000, '!'))).ok());  // over pages that are there
+  CHECK(file.write_at(4090, bytes(std::string(5000, '!'))).ok());  // overwrites existing pages
   CHECK(*file.read_at(0, std::as_writable_bytes(std::span(found))) == expected.size());
   CHECK(found == expected.replace(4090, 5000, 5000, '!'));
   CHECK(file.close().ok());

@@ -124,7 +124,7 @@ TEST_CASE("the threads of a pool have names, and give none to a thread that runs
   io::pool pool(2);
   for (auto& name : names) {
     pool.post([&] {
-      both.arrive_and_wait();  // one thread each
+      both.arrive_and_wait();  // makes each job use its own thread
       name = stepwell::current_thread_name();
     });
   }

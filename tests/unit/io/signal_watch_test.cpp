@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals that do nothing by default stand for those that end a process: SIGURG, SIGCHLD, SIGWINCH. What ends one is
-// shown on a process of its own in tests/fault.
+// Tests of signal watches. SIGURG, SIGCHLD and SIGWINCH, which do nothing by default, take the place of signals that
+// end a process. tests/fault tests those in separate processes.
 #include "support/catch.hpp"
 
 #include <stepwell/io/detail/signal_watch.hpp>
@@ -34,7 +34,7 @@ handler handler_of(int signal) {
 volatile std::sig_atomic_t heard_by_program = 0;
 void program_handler(int) { heard_by_program = heard_by_program + 1; }
 
-/// The program's own arrangement for a signal, taken back at the end of the test.
+/// A guard that installs the program's own handler for a signal.
 class arranged {
 public:
   arranged(int signal, handler how) : signal_(signal) {
@@ -49,7 +49,7 @@ private:
   struct sigaction before_{};
 };
 
-/// A watch, and the signal that it was told of.
+/// A watch, and the signal it reported.
 struct listener {
   std::promise<int> told;
   std::future<int> signal = told.get_future();
@@ -81,7 +81,7 @@ TEST_CASE("all watches of a signal are told, and no other", "[io][signals]") {
   CHECK(one.signal.get() == SIGURG);
   CHECK(two.signal.get() == SIGURG);
   ::raise(SIGCHLD);
-  CHECK(other.signal.get() == SIGCHLD);  // `two` was told already: a second call would break its promise
+  CHECK(other.signal.get() == SIGCHLD);  // `two` has been notified before: a second call would break its promise
 }
 
 TEST_CASE("a signal that all its watches were told of has its default disposition until another asks", "[io][signals]") {
@@ -96,7 +96,7 @@ TEST_CASE("a signal that all its watches were told of has its default dispositio
   CHECK(handler_of(SIGWINCH) == SIG_DFL);
   ::raise(SIGURG);
   CHECK(later.signal.get() == SIGURG);
-  ::raise(SIGURG);  // nothing, by default
+  ::raise(SIGURG);  // no effect by default
 }
 
 TEST_CASE("what the program arranged is back when the last watch is gone", "[io][signals]") {
@@ -162,7 +162,7 @@ TEST_CASE("a program's own signal set hears what it asked for, before and after"
     own.async_wait([&](const boost::system::error_code&, int signal) { came = signal; });
     if (signals == 1) { ::raise(SIGURG); }
     context.restart();
-    while (came == 0) { context.run_one(); }  // one of what it runs is its own business
+    while (came == 0) { context.run_one(); }  // Asio also runs an internal handler
     CHECK(came == SIGURG);
   }
 }

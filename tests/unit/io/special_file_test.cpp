@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names in a directory that others may have filled: links, pipes, devices, sockets.
+// Tests with special names in a directory that others may write to: links, pipes, devices, sockets.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"

@@ -45,5 +45,5 @@ TEMPLATE_TEST_CASE("a weight of zero changes nothing, and one of one nearly take
   kernel::move_towards(averages, values, TestType(0));
   CHECK(averages == std::vector<TestType>(19, TestType(0)));
   kernel::move_towards(averages, values, TestType(1));
-  CHECK(averages == values);  // exactly, from zero
+  CHECK(averages == values);  // exactly equal, starting from zero
 }

@@ -29,7 +29,7 @@ bytes noise(std::size_t size) {
   return made;
 }
 
-// The oracle: one bit at a time, straight from the definition.
+// Computes the reference one bit at a time, directly from the definition.
 std::uint32_t bitwise(std::span<const std::byte> data, std::uint32_t initial = 0) {
   std::uint32_t state = ~initial;
   for (const auto byte : data) {

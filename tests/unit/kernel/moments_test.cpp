@@ -11,7 +11,7 @@ namespace kernel = stepwell::kernel;
 
 namespace {
 
-// The scalar twin.
+// Computes the moments with a scalar loop, as a reference.
 template<class T>
 kernel::moments_of_values one_by_one(std::span<const T> values) {
   kernel::moments_of_values all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program of its own: it counts every allocation of the process.
+// Tests in their own program, because they count every allocation of the process.
 #include "support/catch.hpp"
 #include "support/failing_model.hpp"
 #include "support/idle_hooks.hpp"
@@ -22,7 +22,7 @@ void free_counted(void* memory) noexcept {
 }
 }  // namespace
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // g++ 12 does not see that these two belong together
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // false warning of g++ 12: these two do match
 
 void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
@@ -56,8 +56,8 @@ TEST_CASE("a loop of a million steps allocates once, for the loop", "[session][c
     if (step.global_step == 1) { after_first = allocations; }
     if (step.global_step == 1'000'000) { break; }
   }
-  CHECK(after_first - before <= 4);       // the frame of the loop, and the source's name and place
-  CHECK(allocations - after_first <= 1);  // leaving it
+  CHECK(after_first - before <= 4);       // the coroutine frame of the loop, and the name and position of the source
+  CHECK(allocations - after_first <= 1);  // the end of the loop
 }
 
 TEST_CASE("10,000 recoveries in a row leak nothing", "[session][cost][recovery]") {

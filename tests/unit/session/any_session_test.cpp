@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session behind `any_session` does what it would without.
+// Tests that a session inside `any_session` behaves like the same session without it.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
@@ -36,11 +36,11 @@ static_assert(std::is_nothrow_move_constructible_v<erased> && std::is_move_assig
 static_assert(std::is_constructible_v<erased, sw::monitored_session<sw::model_session<adding_model>>>);
 static_assert(std::is_constructible_v<erased, sw::singular_monitored_session<sw::model_session<adding_model>, sw::stop_at_step_hook>>);
 static_assert(std::is_constructible_v<erased, std::unique_ptr<sw::monitored_session<sw::model_session<adding_model>>>>);
-static_assert(!std::is_constructible_v<erased, sw::monitored_session<sw::model_session<test::counting_model>>>);  // another result
+static_assert(!std::is_constructible_v<erased, sw::monitored_session<sw::model_session<test::counting_model>>>);  // a different result type
 static_assert(!std::is_constructible_v<erased, adding_model> && !std::is_constructible_v<erased, int>);
 static_assert(!std::is_convertible_v<sw::monitored_session<sw::model_session<adding_model>>, erased>);
 
-/// The loop of the third example, written once for every session.
+/// The loop of the third example. It accepts every session.
 template<sw::training_session Session, class Source>
   requires sw::steps_from<Session, Source>
 sw::stop_reason fit(Session& session, Source& source, std::int64_t& done) {
@@ -50,7 +50,7 @@ sw::stop_reason fit(Session& session, Source& source, std::int64_t& done) {
   return session.stop_reason();
 }
 
-/// Holds a session, and is no template.
+/// A class that holds a type-erased session without being a template.
 struct trainer {
   explicit trainer(erased given) : session(std::move(given)) {}
   void train_until(std::int64_t step) {
@@ -114,7 +114,7 @@ TEST_CASE("single batches run, kept ones and ones made on the spot", "[session][
   CHECK(session.global_step() == 2);
   session.close();
   CHECK_THROWS_AS(session.run(6), sw::failed_precondition_error);
-  session.close();  // D-15
+  session.close();  // a second close does nothing (decision D-15)
 }
 
 TEST_CASE("any range is a source of an erased session, too", "[session][any_session]") {

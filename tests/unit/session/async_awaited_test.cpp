@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks and models that are awaited themselves: the same life, and a loop that is free meanwhile.
+// Tests of hooks and models with asynchronous functions: they behave like blocking ones, and the event loop stays free
+// meanwhile.
 #include "support/awaited_rig.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
@@ -45,7 +46,7 @@ asio::awaitable<void> noted_life_of(awaited_session& session, ending_source& sou
   static_cast<void>(seen);
 }
 
-/// The same hook, blocking, on the same model, blocking: what it saw.
+/// Returns the calls that the blocking form of the hook receives on a blocking model.
 story_type story_of_blocking_life(std::multiset<std::int64_t> failures) {
   async_rig rig;
   story_type story;
@@ -57,7 +58,7 @@ story_type story_of_blocking_life(std::multiset<std::int64_t> failures) {
   return story;
 }
 
-/// Throws `Error` at `where`, once.
+/// Returns an action that throws an `Error` once at the point `where`.
 template<class Error>
 awaited_hook::act_type throwing_at(std::string where) {
   return [where = std::move(where), is_done = false](const std::string& point) mutable -> asio::awaitable<void> {
@@ -65,7 +66,7 @@ awaited_hook::act_type throwing_at(std::string where) {
     co_return;
   };
 }
-/// Fetches the loss, feeds nothing, and wants every second run.
+/// A hook that fetches the loss in every second run and feeds nothing.
 struct fetching_hook {
   std::vector<float>* losses;
 
@@ -128,7 +129,7 @@ TEST_CASE("a run of its own with a model that is awaited gives its result, and w
   const auto values = rig.await(session.async_run(sw::fetch(&adding_model::result::batch), batch));
   CHECK(std::get<0>(values) == 3);
   CHECK(rig.await(session.async_run_with<sw::only<>>(sw::feed(&awaiting_model::sum, 100.0F), batch)).loss == 103);
-  CHECK(rig.awaiting.sum == 10);  // put back
+  CHECK(rig.awaiting.sum == 10);  // the feed does not persist
   CHECK(session.global_step() == 4);
 }
 
@@ -179,7 +180,7 @@ TEST_CASE("an awaited point that fails fails as any: what may pass is recovered 
     story_type story;
     ending_source source{3};
     auto session = rig.awaited(1, {&story, may_pass ? throwing_at<sw::aborted_error>(where) : throwing_at<std::logic_error>(where)});
-    const bool is_overcome = may_pass && where != "begin" && where != "end";  // those come once
+    const bool is_overcome = may_pass && where != "begin" && where != "end";  // these points are called only once
     if (is_overcome) {
       CHECK(rig.await(life_of(session, source)).back() == 3);
       CHECK(session.metrics().recoveries == 1);
@@ -224,7 +225,7 @@ TEST_CASE("a cancellation reaches before_run and the model's step; then nothing 
   CHECK(source.next == 1);
   CHECK(std::ranges::count(story, "error") == 0);
   is_stuck = false;
-  CHECK(rig.await(session.async_next(source))->global_step == 1);  // as if nothing had been
+  CHECK(rig.await(session.async_next(source))->global_step == 1);  // as if the first attempt had never begun
   CHECK(session.metrics().recoveries == 0);
 }
 
@@ -288,7 +289,7 @@ TEST_CASE("an awaited session is abandoned or cancelled after any number of hand
       run_handlers(loop, handlers, is_done);
       has_ended = is_done;
       if (how == end::before_its_loop && has_begun && !is_done) {
-        session.reset();  // hooks and model are awaited still, or were
+        session.reset();  // the hook or the model may still be awaiting
         loop.run();
         CHECK(was_aborted(failure));
       }

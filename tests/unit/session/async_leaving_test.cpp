@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An awaited session that is left or cancelled at any moment: after every possible number of handlers of its event loop.
+// Tests of an asynchronous session that is abandoned or cancelled after every possible number of handlers of its event
+// loop.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/gate.hpp"
@@ -28,10 +29,10 @@ namespace {
 
 constexpr std::int64_t last_step = 4;
 
-/// Each way to have steps done.
+/// The ways to run steps.
 enum class stepping { by_next, by_sequence, by_run };
 
-/// One step after the other, as long as `next()` gives one.
+/// Runs steps until `next()` returns no step.
 asio::awaitable<void> step_on(async_test_session& session, auto& next) {
   for (;;) {
     const auto step = co_await next();
@@ -55,7 +56,8 @@ asio::awaitable<void> steps_by_run(async_test_session& session) {
   }
 }
 
-/// A start, steps with due checkpoints and a recovery, a checkpoint between, a close; goes on where it was left.
+/// Runs a complete session: start, steps with due checkpoints and a recovery, an explicit checkpoint, close. It
+/// continues an interrupted session.
 asio::awaitable<void> everything(async_test_session& session, ending_source& source, stepping how) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   if (!session.is_started()) { co_await session.async_start(); }
@@ -66,7 +68,8 @@ asio::awaitable<void> everything(async_test_session& session, ending_source& sou
   }
   co_await session.async_close();
 }
-/// A run of one batch is repeated with that batch: its checkpoint must be the one just before.
+/// Returns the save cadence. A run of one batch repeats only that batch, so its checkpoint must be the one directly
+/// before.
 std::int64_t save_steps(stepping how) { return how == stepping::by_run ? 1 : 2; }
 
 asio::awaitable<void> everything_within(async_rig& rig, stepping how, sw::async_options options) {
@@ -75,7 +78,7 @@ asio::awaitable<void> everything_within(async_rig& rig, stepping how, sw::async_
   co_await everything(session, source, how);
 }
 
-/// What is on the disk can be gone on from, to the very end.
+/// Checks that a new session can continue from the checkpoints on disk to the end.
 void check_restorable(async_rig& rig, stepping how) {
   rig.settle();
   const auto found = newest_in(rig.directory.path());
@@ -91,7 +94,7 @@ void check_restorable(async_rig& rig, stepping how) {
 
 TEST_CASE("D-27 a session may be abandoned with its event loop after any number of handlers", "[session][async][abandon]") {
   const auto how = GENERATE(stepping::by_next, stepping::by_sequence, stepping::by_run);
-  const bool is_inside = GENERATE(true, false);  // the session in a frame of the loop, or outliving it
+  const bool is_inside = GENERATE(true, false);  // the session is in a coroutine frame of the loop, or outlives the loop
   const bool has_compute = GENERATE(false, true);
   log_capture log;
   int handlers = 0;
@@ -225,7 +228,7 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
   gate disk;
   std::atomic<bool> is_stepped = false;
   gate in_step;
-  ending_source source;  // used by the step that the session's end waits for
+  ending_source source;  // used by the step for which the destructor of the session waits
   {
     auto session = rig.async(1, {}, sw::async_options().steps_on(pool.get_executor()));
     rig.await(session.async_start());
@@ -247,7 +250,7 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
     rig.io.poll();
     in_step.wait_for_somebody();
     in_step.open();
-  }  // here
+  }  // the destructor waits here
   CHECK(is_stepped);
   disk.open();
   rig.io.run();

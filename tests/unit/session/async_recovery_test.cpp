@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recoveries of an awaited session: time moves when the test moves it, and the event loop is free meanwhile.
+// Tests of recoveries of an asynchronous session. The test controls the time, and the event loop stays free meanwhile.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
@@ -23,18 +23,18 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-/// How an operation ended, if it has.
+/// The result of an operation. `has_ended` is false while it runs.
 struct outcome {
   bool has_ended = false;
   std::exception_ptr failure;
   std::optional<test_step> step;
 };
 
-/// A session that waits 100 ms on a clock that stands still before it recovers, the first run of batch 2 having failed.
+/// A session whose first run of batch 2 fails, and which then waits 100 ms on a manual clock before it recovers.
 struct waiting_rig : async_rig {
   story_type story;
   ending_source source;
-  std::shared_ptr<sw::held_clock> own = std::make_shared<sw::held_clock>();  // only the session waits on it, no writer
+  std::shared_ptr<sw::held_clock> own = std::make_shared<sw::held_clock>();  // used only by the session, not by a writer
   asio::cancellation_signal cancel;
 
   waiting_rig() {
@@ -48,7 +48,7 @@ struct waiting_rig : async_rig {
     await(session.async_next(source));
     return session;
   }
-  /// Begins the step that fails, and comes back once the session waits.
+  /// Starts the step that fails. Returns when the session waits.
   outcome& fail(async_test_session& session, outcome& how) {
     next(session, how);
     io.restart();
@@ -113,7 +113,7 @@ TEST_CASE("a cancelled wait leaves the recovery due: the next operation waits fo
   rig.run();
   REQUIRE(how.step);
   CHECK(how.step->attempt == 2);
-  CHECK(session.metrics().recoveries == 1);  // the same one
+  CHECK(session.metrics().recoveries == 1);  // no second recovery was started
   CHECK(rig.await(all_steps(session, rig.source)) == std::vector<std::int64_t>{3, 4, 5});
   CHECK(same(rig.model, model_after(5)));
 }
@@ -143,7 +143,7 @@ TEST_CASE("a session that is destroyed while it waits ends the wait with operati
   }
   rig.run();
   CHECK(was_aborted(how.failure));
-  CHECK(rig.story.back() == "error");  // no hook was ended
+  CHECK(rig.story.back() == "error");  // no hook received `end`
 }
 
 TEST_CASE("D-2 an awaited session gives up as a blocking one does", "[session][async]") {

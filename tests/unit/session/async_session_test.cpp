@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same loop, awaited: what happens in it is what happens in the blocking one.
+// Tests that a loop over an asynchronous session behaves like the loop over a blocking session.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/gate.hpp"
@@ -28,7 +28,7 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-/// The blocking session lives the same life; its story.
+/// Returns the calls that the hooks of a blocking session receive in the same run.
 story_type story_of_blocking_life(std::multiset<std::int64_t> failures, std::int64_t last, std::int64_t every) {
   async_rig rig;
   story_type story;
@@ -97,7 +97,7 @@ TEST_CASE("nothing begins before async_start, which restores; hooks and model ca
   CHECK(session.is_started());
   CHECK(session.global_step() == 3);
   CHECK(session.restored_from() == rig.directory.path() + "/model.ckpt-3");
-  CHECK(rig.await(all_steps(session, source)) == std::vector<std::int64_t>{4, 5});  // the source went where it was left
+  CHECK(rig.await(all_steps(session, source)) == std::vector<std::int64_t>{4, 5});  // the source continued at its saved position
   CHECK(same(rig.model, model_after(5)));
   CHECK_THROWS_WITH(rig.await(start(session)), ContainsSubstring("started already"));
 }
@@ -115,7 +115,7 @@ TEST_CASE("each function takes callbacks and futures as well as use_awaitable", 
     CHECK(std::this_thread::get_id() == thread);
   };
   session.async_start(on_io(note));
-  CHECK(calls == 0);  // never from within the call
+  CHECK(calls == 0);  // never called within the initiating function
   rig.io.run();
   CHECK(calls == 1);
   std::optional<test_step> step;
@@ -140,7 +140,7 @@ TEST_CASE("each function takes callbacks and futures as well as use_awaitable", 
   auto closed = session.async_close(asio::use_future);
   closed.get();
   CHECK(session.is_closed());
-  CHECK_NOTHROW(session.async_close(asio::use_future).get());  // D-15
+  CHECK_NOTHROW(session.async_close(asio::use_future).get());  // a second close does nothing (decision D-15)
   CHECK_THROWS_AS(session.async_run(std::int64_t{7}, asio::use_future).get(), sw::failed_precondition_error);
 }
 
@@ -153,7 +153,7 @@ asio::awaitable<void> run_all_ways(async_test_session& session) {
   const auto [loss, weights] = co_await session.async_run(sw::fetch(&adding_model::result::loss, &adding_model::weights), std::int64_t{3});
   CHECK(loss == 5);
   CHECK(weights == std::vector<float>{3, 4, 5});
-  const std::vector<float> one(1, 7.0F);  // named: no list of values in an awaited expression
+  const std::vector<float> one(1, 7.0F);  // a named value: no initializer list inside an awaited expression
   const auto [fed] = co_await session.async_run(std::int64_t{1}, sw::fetch(&adding_model::result::loss),
                                                 sw::feed(&adding_model::weights, one), asio::use_awaitable);
   CHECK(fed == 6);
@@ -171,7 +171,7 @@ TEST_CASE("async_run has the vocabulary of run: fetches, feeds, hooks chosen", "
   auto session = rig.async(0, {&story});
   rig.await(run_all_ways(session));
   CHECK(story.back() == "after 4");
-  CHECK(rig.model.weights == std::vector<float>{5, 6, 7});  // what was fed is taken back after the run
+  CHECK(rig.model.weights == std::vector<float>{5, 6, 7});  // the fed values are removed after the run
 }
 
 TEST_CASE("async_steps lets go of its source with the object, and a source given again goes on", "[session][async]") {
@@ -241,7 +241,7 @@ TEST_CASE("async_checkpoint_now saves between two due checkpoints, and says when
   rig.await(all_steps(session, source));
   CHECK(rig.await(session.async_checkpoint_now()) == 3);
   CHECK(rig.steps() == "0 3");
-  CHECK(rig.await(session.async_checkpoint_now()) == 3);  // is there already
+  CHECK(rig.await(session.async_checkpoint_now()) == 3);  // already saved
   CHECK(rig.steps() == "0 3");
   auto without = rig.async(0);
   rig.await(start(without));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Snapshots of an awaited session: where the copy is made, the wait for a buffer, and leaving at any moment.
+// Tests of snapshots of an asynchronous session: the thread that copies, the wait for a buffer, and interruption at any
+// moment.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
@@ -27,7 +28,7 @@ static_assert(std::is_default_constructible_v<sw::snapshot>, "for completion tok
 
 namespace {
 
-/// Writes down who asks for its variables.
+/// A model that records the thread that requests its variables.
 struct noting_model {
   int count = 0;
   std::thread::id asked_by = {};
@@ -46,7 +47,7 @@ asio::awaitable<adding_model> a_copy(async_test_session& session) {
   co_return copy;
 }
 
-/// Trains, and holds the newest snapshot and the one before; goes on where it was left.
+/// Trains and holds the newest two snapshots. Continues an interrupted session.
 asio::awaitable<void> snapshots_all_along(async_test_session& session, ending_source& source, sw::snapshot_pool pool) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   if (!session.is_started()) { co_await session.async_start(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several awaited sessions in one event loop, or one pool: apart, and as chief and workers of one model.
+// Tests of several asynchronous sessions in one event loop or one thread pool: independent sessions, and a chief and
+// workers of one model.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
@@ -38,7 +39,7 @@ asio::awaitable<std::int64_t> ten_steps(shared_session& session) {
   co_return last;
 }
 
-/// Runs the loop until so many wait on the clock.
+/// Runs the loop until `count` waits are pending on the clock.
 void run_until_waiting(asio::io_context& loop, const sw::held_clock& clock, std::size_t count) {
   loop.restart();
   while (clock.pending() < count) {
@@ -72,9 +73,9 @@ TEST_CASE("several sessions take turns in one event loop, and run side by side i
 
 TEST_CASE("D-3 any number of workers that wait for their chief keep neither the loop nor the chief from going on", "[session][async]") {
   log_capture log;
-  constexpr int count = 20;  // more than there are helpers
+  constexpr int count = 20;  // more than the threads for offloaded calls
   asio::io_context loop;
-  const auto clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
+  const auto clock = std::make_shared<sw::held_clock>();  // stands still, so the test fails if a session polls
   shared_model model;
   std::deque<shared_session> workers;
   std::vector<std::future<std::int64_t>> all;
@@ -112,11 +113,11 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
     shared_session another(settings_on(clock), worker_of(model, master));
     another.async_start(on_loop([](const std::exception_ptr& how) { CHECK(was_aborted(how)); }));
     run_until_waiting(loop, *clock, 1);
-  }  // does not wait for the chief
+  }  // the destructor does not wait for the chief
   shared_session chief(settings_on(clock), chief_of(model, master));
   auto second = asio::co_spawn(loop, ten_steps(worker), asio::use_future);
   chief.async_start(
-      on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));  // and stays: a master lives while somebody sits at it
+      on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));  // stays open: a master exists while a session is connected
   loop.restart(), loop.run();
   second.get();
   CHECK(model.count == 10);
@@ -136,7 +137,7 @@ TEST_CASE("at a master, a step that waits for its turn does not hold up the even
   bool is_stepped = false;
   bool had_its_turn = false;
   {
-    const auto alone = worker.raw_session().exclusive();  // the worker's turn
+    const auto alone = worker.raw_session().exclusive();  // the worker has exclusive access
     chief.async_next(on_loop([&](const std::exception_ptr&, auto) { is_stepped = true; }));
     asio::post(loop, [&] { had_its_turn = true; });
     loop.restart();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Leaving a session: by close, by a with-block, by an exception (contract CLOSE).
+// Tests of the ways to end a session: close, a with-block, an exception (contract CLOSE).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/recording_hook.hpp"
@@ -27,7 +27,7 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-/// Tells what a session does at its boundary, and has a save due at the end.
+/// Boundary work that records its calls. It throws in the call `fails_at`.
 struct telling_work final : sw::boundary_work {
   story_type& story;
   std::string fails_at;
@@ -44,7 +44,7 @@ private:
   }
 };
 
-/// Ends with a save, if it has work, and fails in `end` where it is told to.
+/// A hook that requests a save in `end` if it has work, and throws there if `fails` is set.
 struct busy_hook {
   story_type& story;
   std::string name;
@@ -61,7 +61,7 @@ struct busy_hook {
   }
 };
 
-/// Starts a thread that lives until it is asked to stop.
+/// A hook that starts a thread, which runs until a stop is requested.
 struct thread_hook {
   std::atomic<bool>& has_ended;
 
@@ -83,7 +83,7 @@ std::exception_ptr failed_with(const std::string& why) {
 
 }  // namespace
 
-// A with-block suppresses exactly these types (CLOSE-4): there are none below them.
+// A with-block suppresses exactly these types. They are final, so no derived types exist. (contract CLOSE-4)
 static_assert(std::is_final_v<sw::out_of_range_error> && std::is_final_v<sw::stop_iteration>);
 
 TEST_CASE("CLOSE-1 close ends the hooks in order, saves, finishes I/O, joins threads, closes the raw session", "[session][close]") {
@@ -97,7 +97,7 @@ TEST_CASE("CLOSE-1 close ends the hooks in order, saves, finishes I/O, joins thr
                                 busy_hook{story, "b"}, thread_hook{has_ended});
   if (fails_at.empty()) {
     session.close();
-  } else {  // the later stages are reached all the same
+  } else {  // the later stages run in spite of the failure
     CHECK_THROWS_WITH(session.close(), fails_at + " fails");
   }
   CHECK(story == story_type{"end a", "end b", "save", "drain", "flush", "raw closed"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens while a monitored session is made, in which order, and what is left where that fails (contract MON).
+// Tests of the construction of a monitored session: the order of the calls, and the state after a failure (contract
+// MON).
 #include "support/catch.hpp"
 #include "support/creation_rig.hpp"
 #include "support/log_capture.hpp"
@@ -30,7 +31,7 @@ using counting_session = sw::monitored_session<sw::model_session<counting_model>
 
 namespace {
 
-/// Writes every call into the story that the model tells too.
+/// A hook that records every call in the same text as the model.
 struct telling_hook {
   std::string* story;
   std::string name;
@@ -45,7 +46,7 @@ private:
   void tell(const std::string& what) { *story += (story->empty() ? "" : " ") + name + "." + what; }
 };
 
-/// Fails at one point, with what it is given.
+/// A hook that throws at the point `at`.
 struct failing_hook {
   std::string at;
   void begin() const { fail("begin"); }
@@ -62,7 +63,8 @@ struct aborts_once {
   }
 };
 
-/// A thread that does nothing but wait for the stop, and then tells or fails.
+/// A hook that starts a thread, which waits for the stop request and then records its end. The first thread throws
+/// `failure` if it is set.
 struct waiting_thread_hook {
   std::shared_ptr<std::string> story = std::make_shared<std::string>();
   std::exception_ptr failure = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model sessions at a master: turns, generations and the step they share, one thread at a time unless it is about threads.
+// Tests of model sessions connected to a master: exclusive steps, generations and the shared global step. Only the
+// tests tagged [threads] use several threads.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/shared_model.hpp"
@@ -27,7 +28,7 @@ namespace {
 
 const std::string master = "local:steps";
 
-/// Fails before the run, when told to, in a way that a recovery overcomes.
+/// A hook that throws a transient error before the run if `is_told` is set.
 struct aborting_hook {
   bool* is_told;
   void before_run(auto&) {
@@ -50,7 +51,7 @@ struct crowd_model {
   std::atomic<int> inside = 0;
   int step() {
     ++inside;
-    while (inside < 2) { std::this_thread::yield(); }  // for ever, if steps took turns
+    while (inside < 2) { std::this_thread::yield(); }  // never returns if steps are serialised
     return 0;
   }
   sw::variable_list variables() { return sw::variables({}); }
@@ -94,11 +95,11 @@ TEST_CASE("the global step is shared by all sessions at a master", "[session][ma
   worker.run();
   CHECK(chief.global_step() == 3);
   CHECK(worker.global_step() == 3);
-  CHECK(chief.raw_session().run().count == 4);  // without hooks, and without a turn of its caller's
+  CHECK(chief.raw_session().run().count == 4);  // calls no hooks and needs no lock of the caller
   worker.close();
   chief.run();
   chief.close();
-  CHECK(worker.global_step() == 4);  // as it was
+  CHECK(worker.global_step() == 4);  // unchanged after the close
   CHECK(chief.global_step() == 5);
   CHECK(sw::sessions_at(master) == 0);
 }
@@ -137,12 +138,12 @@ TEST_CASE("SM-8 a chief that recovers takes back what all have done since; a wor
   worker.run(3);
   CHECK(model.count == 3);
   fails = true;
-  CHECK(chief.run(4).count == 1);  // its own restore does not abort it
+  CHECK(chief.run(4).count == 1);  // the chief's own restore does not abort the chief
   CHECK(worker.global_step() == 1);
   CHECK(worker.metrics().recoveries == 0);
   CHECK(worker.run(5).count == 2);
   CHECK(worker.metrics().recoveries == 1);
-  CHECK(batches == std::vector<std::int64_t>{1, 2, 3, 4, 5});  // the refused step never came to the model
+  CHECK(batches == std::vector<std::int64_t>{1, 2, 3, 4, 5});  // the rejected step did not reach the model
   CHECK(model.is_whole());
 }
 
@@ -158,7 +159,7 @@ TEST_CASE("a worker's recovery does not restore: the chief's steps stay, and its
   const auto loop = [&](auto source) {
     auto steps = worker.steps(source);
     auto step = steps.begin();
-    CHECK((*step).global_step == 1);  // a step is done when it is looked at
+    CHECK((*step).global_step == 1);  // the step is complete when the loop receives it
     worker_fails = true;
     ++step;
     CHECK((*step).attempt == 2);
@@ -166,7 +167,7 @@ TEST_CASE("a worker's recovery does not restore: the chief's steps stay, and its
     CHECK(model.count == 2);
     chief.run(100);
     chief_fails = true;
-    chief.run(101);  // back to 0, and one step
+    chief.run(101);  // restores step 0, then makes one step
     ++step;
     CHECK((*step).attempt == 2);
     CHECK((*step).global_step == 2);
@@ -209,7 +210,7 @@ TEST_CASE("a chief that is closed leaves the model to its workers, and a new one
   chief->close();
   CHECK(worker.run().count == 2);
   const sw::monitored_session late(settings_on(held()), worker_of(model, master));
-  chief.emplace(settings_on(held()), chief_of(model, master));  // nothing to restore: the model as it is, from step 0
+  chief.emplace(settings_on(held()), chief_of(model, master));  // nothing to restore: the unchanged model, from step 0
   CHECK(chief->global_step() == 0);
   CHECK(worker.run().count == 3);
   CHECK(worker.global_step() == 1);
@@ -270,7 +271,7 @@ TEST_CASE("while the state is copied nobody steps", "[session][master][threads]"
     beside = std::jthread([&] { worker.run(); });
     CHECK(chief.raw_session().variables().size() == 3);
     CHECK(model.count == 0);
-    CHECK(chief.raw_session().run().count == 1);  // who is inside may step
+    CHECK(chief.raw_session().run().count == 1);  // the holder of the exclusive access may step
   }
   beside.join();
   CHECK(model.count == 2);

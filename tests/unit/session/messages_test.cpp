@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages that name a thread, a queue, a source or a hook: each is compared in full.
+// Tests of messages that name a thread, a queue, a source or a hook. Each message is compared in full.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
@@ -24,7 +24,7 @@ namespace sw = stepwell;
 
 namespace {
 
-/// The message of the error that `action` throws.
+/// Returns the message of the error that `action` throws.
 template<class Action>
 std::string message_of(Action action) {
   try {
@@ -33,7 +33,7 @@ std::string message_of(Action action) {
   return "nothing was thrown";
 }
 
-/// Keeps state under the name "average".
+/// A hook with state under the name "average".
 struct named_hook {
   float value = 0;
   static constexpr std::string_view state_name = "average";

@@ -81,7 +81,7 @@ TEST_CASE("a session steps over a source until its end and counts the steps", "[
   CHECK(session.global_step() == 10);
   session.close();
   CHECK(session.should_stop());
-  CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);  // closing is no new reason
+  CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);  // close does not change the reason
 }
 
 TEST_CASE("a source given as an rvalue lives in its range of steps", "[session]") {
@@ -126,7 +126,7 @@ TEST_CASE("HOOK-1 CLOSE-1 CLOSE-3 D-15 hooks are called in the order given: begi
     sw::monitored_session session(model, recording_hook{&story, "a "}, recording_hook{&story, "b "});
     session.run(std::int64_t{7});
     session.close();
-    session.close();  // harmless
+    session.close();  // has no effect
   }
   CHECK(story == std::vector<std::string>{"a begin", "b begin", "a create 0", "b create 0", "a before 0", "b before 0", "a after 1",
                                           "b after 1", "a end 1", "b end 1"});

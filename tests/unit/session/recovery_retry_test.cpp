@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often and after how long a session tries again (D-2). Time moves when the test moves it.
+// Tests of the number of retries and of the backoff (decision D-2). Only the test moves the clock.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/once_somebody_waits.hpp"
@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Fails always, each time with a number.
+/// A callable that throws in every call, with the number of the call.
 struct always_failing {
   std::atomic<int>* calls;
   void operator()(std::int64_t) const { throw sw::unavailable_error("failure " + std::to_string(++*calls)); }
@@ -42,12 +42,12 @@ TEST_CASE("D-2 waits double up to a limit, and each is shortened by a random sha
     const auto wait = sw::backoff_of(spread, 3, draw);
     CHECK(wait > 200ms);
     CHECK(wait <= 400ms);
-    CHECK(wait == sw::backoff_of(spread, 3, draw));  // the same run waits the same
+    CHECK(wait == sw::backoff_of(spread, 3, draw));  // the same run has the same backoff
     seen.insert(wait);
   }
   CHECK(seen.size() == 100);
   CHECK(sw::backoff_of({.seed = 1}, 3, 0) != sw::backoff_of({.seed = 2}, 3, 0));
-  CHECK(sw::backoff_of({.max_backoff = 1e300, .multiplier = 1e10, .jitter = 0}, 1000, 0) > 24h * 364);  // what a clock can count
+  CHECK(sw::backoff_of({.max_backoff = 1e300, .multiplier = 1e10, .jitter = 0}, 1000, 0) > 24h * 364);  // the limit of the clock
 }
 
 TEST_CASE("D-2 a policy that makes no sense is refused, naming what", "[session][retry]") {
@@ -115,7 +115,7 @@ TEST_CASE("D-2 after the last attempt the last failure is thrown; all were told 
   CHECK_THAT(session.stop_reason().text, ContainsSubstring("failure 4"));
 
   model.before = nullptr;
-  CHECK(session.run(std::int64_t{2}).loss == 2);  // somebody goes on all the same: with a new session
+  CHECK(session.run(std::int64_t{2}).loss == 2);  // a caller may still continue: a new session is created
   CHECK_FALSE(session.should_stop());
   CHECK(session.stop_reason().cause == sw::stop_cause::none);
   CHECK(session.metrics().recoveries == 4);
@@ -140,7 +140,7 @@ TEST_CASE("D-2 only a step that was not done before is progress", "[session][ret
   std::vector<std::int64_t> seen;
   counting_source source;
 
-  model.before = failing_batches{{1, 2, 3, 4, 5, 5}, &seen};  // more failures than attempts, but new steps between them
+  model.before = failing_batches{{1, 2, 3, 4, 5, 5}, &seen};  // more failures than attempts, but with new steps between them
   {
     sw::monitored_session session(settings, model, sw::stop_at_step_hook{{.last_step = 6}});
     for ([[maybe_unused]] const auto& step : session.steps(source)) {}
@@ -149,7 +149,7 @@ TEST_CASE("D-2 only a step that was not done before is progress", "[session][ret
     CHECK(session.metrics().recoveries == 6);
   }
 
-  adding_model other;  // steps 1 and 2 are done again and again, but never step 3
+  adding_model other;  // steps 1 and 2 are repeated, step 3 is never reached
   seen.clear();
   other.before = failing_batches{{3, 3, 3, 3, 3}, &seen};
   counting_source again;
@@ -182,7 +182,7 @@ TEST_CASE("D-2 D-12 a stop during the wait ends the wait: the call is done, the 
   CHECK(session.should_stop());
   CHECK(session.stop_reason().text == "enough");
   CHECK(session.global_step() == (is_loop ? 0 : 1));
-  CHECK(clock->now() == sw::held_clock().now());  // no time has passed
+  CHECK(clock->now() == sw::held_clock().now());  // the clock has not moved
   session.close();
 }
 

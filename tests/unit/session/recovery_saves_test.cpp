@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recovery and the disk: what is being saved is finished first, and what was saved comes back whole.
+// Tests of recovery and saves: a recovery first finishes the save in progress, and restores a checkpoint completely.
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// While the gate is closed, writing of data stands still.
+/// A rig that blocks writes to data files while the gate is closed.
 struct gated_rig : recovery_rig {
   std::shared_ptr<sw::test::gate> gate = std::make_shared<sw::test::gate>();
 
@@ -41,7 +41,7 @@ struct gated_rig : recovery_rig {
   }
 };
 
-/// Counts the runs it sees; that is state.
+/// A hook that counts its runs in saved state.
 struct run_counter {
   static constexpr auto state_name = "counter";
   std::int64_t runs = 0;
@@ -57,7 +57,7 @@ TEST_CASE("REC-10 a save under way is finished before the session is restored, a
   auto session = rig.start_saving_every(1, run_counter{});
   wait_for_saves(session);
   rig.gate->close();
-  session.run(std::int64_t{1});  // its save waits at the gate
+  session.run(std::int64_t{1});  // the save waits at the gate
   rig.gate->wait_for_somebody();
   rig.model.before = failing_batches{{2}};
   {
@@ -66,7 +66,7 @@ TEST_CASE("REC-10 a save under way is finished before the session is restored, a
   }
   CHECK(session.restored_from() == rig.directory.path() + "/model.ckpt-1");
   CHECK(session.global_step() == 2);
-  CHECK(session.hook<run_counter>().runs == 2);  // the state of hooks goes with the model
+  CHECK(session.hook<run_counter>().runs == 2);  // the state of hooks is restored with the model
   session.close();
   CHECK(rig.steps() == "0 1 2");
 }
@@ -108,7 +108,7 @@ TEST_CASE("a save under way that fails for good ends the call: there is nothing 
   }
   CHECK(session.hook<attempts_hook>().failures.size() == 2);
   CHECK(session.should_stop());
-  CHECK(session.run(std::int64_t{2}).loss == 2);  // somebody made room, and goes on from step 0
+  CHECK(session.run(std::int64_t{2}).loss == 2);  // there is space again; the session continues from step 0
   CHECK(session.global_step() == 1);
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("D-4 damage met in a recovery means the checkpoint before it", "[sessi
   std::filesystem::resize_file(rig.directory.path() + "/model.ckpt-3.data-00000-of-00001", 3);
   rig.model.before = failing_batches{{4}};
   session.run(std::int64_t{4});
-  CHECK(session.global_step() == 3);  // 2, and one
+  CHECK(session.global_step() == 3);  // one step after the restored step 2
   CHECK(session.restored_from() == rig.directory.path() + "/model.ckpt-2");
 }
 
@@ -163,12 +163,12 @@ TEST_CASE("a session that cannot be made anew is closed like any other: its dire
   rig.model.before = failing_batches{{4}};
   is_away = true;
   CHECK_THROWS_WITH(session.run(std::int64_t{4}), ContainsSubstring("the disk is away"));
-  CHECK(log.contains(sw::log_level::warning, "batch 4 is lost on the way"));  // what began it
+  CHECK(log.contains(sw::log_level::warning, "batch 4 is lost on the way"));  // the original failure
   session.close();
-  CHECK(log.contains(sw::log_level::warning, "recovery has not succeeded"));  // why step 3 is not saved
+  CHECK(log.contains(sw::log_level::warning, "recovery has not succeeded"));  // the reason why step 3 is not saved
   CHECK(rig.steps() == "0 2");
   adding_model other;
-  auto next = sw::monitored_training_session(other, {.checkpoint_dir = rig.directory.path()});  // while that one lives on
+  auto next = sw::monitored_training_session(other, {.checkpoint_dir = rig.directory.path()});  // while the closed session still exists
   CHECK(next.global_step() == 2);
   CHECK(same(other, model_after(2)));
 }

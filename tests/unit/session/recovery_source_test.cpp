@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recovery inside a loop over a source, and rollbacks that hooks ask for: the source goes where the state goes.
+// Tests of recovery in a loop over a source, and of rollbacks requested by hooks: the source is rewound together with
+// the state.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/recording_hook.hpp"
@@ -17,7 +18,7 @@ using numbers = std::vector<std::int64_t>;
 
 namespace {
 
-/// Cannot seek.
+/// A source that is not seekable.
 struct blind_source {
   std::int64_t next = 1;
 
@@ -25,7 +26,7 @@ struct blind_source {
   void advance() { ++next; }
 };
 
-/// Can seek, and fails once where it is told to.
+/// A seekable source that fails once in the function `fails_at`.
 struct failing_source : counting_source {
   std::string fails_at;
   std::int64_t at = 0;
@@ -41,7 +42,7 @@ struct failing_source : counting_source {
   }
 };
 
-/// Asks to roll back at a batch, the first so many times it sees it.
+/// A hook that requests a rollback at batch `at`, the first `times` times.
 struct rollback_hook {
   std::int64_t at;
   sw::rollback_request asked;
@@ -55,7 +56,7 @@ struct rollback_hook {
   }
 };
 
-/// Asks to leave a batch out after a step, so many times.
+/// A hook that requests to skip the batch of a step, `times` times.
 struct picky_hook {
   std::int64_t step;
   int times;
@@ -65,7 +66,7 @@ struct picky_hook {
   }
 };
 
-/// What a loop saw, until step `last`.
+/// The values that a loop received until step `last`.
 struct travelled {
   numbers batches, steps;
   std::vector<int> attempts;
@@ -167,7 +168,7 @@ TEST_CASE("a source that cannot seek is an error after a step was lost, or goes 
   if (!skips) {
     CHECK_THROWS_WITH(loop(),
                       ContainsSubstring("cannot rewind") && ContainsSubstring("from step 3 to 2") && ContainsSubstring("on_unseekable"));
-    CHECK(session.global_step() == 2);  // the state is restored all the same
+    CHECK(session.global_step() == 2);  // the state is restored nevertheless
     CHECK(same(rig.model, model_after(2)));
     CHECK_FALSE(session.should_stop());
     loop();
@@ -184,7 +185,7 @@ TEST_CASE("a source that cannot seek is an error after a step was lost, or goes 
 TEST_CASE("a source may fail in a way that may pass, wherever it is asked", "[session][recovery]") {
   const auto where = GENERATE(std::string("peek"), std::string("advance"), std::string("seek"));
   recovery_rig rig;
-  if (where == "seek") { rig.model.before = failing_batches{{3}}; }  // it is sought after a recovery
+  if (where == "seek") { rig.model.before = failing_batches{{3}}; }  // only a recovery calls seek
   auto session = rig.start_saving_every(2);
   failing_source source;
   source.fails_at = where;
@@ -205,7 +206,7 @@ TEST_CASE("a single run that recovers inside a loop takes the source of the loop
   for (const auto& step : session.steps(source)) {
     batches.push_back(step.value.batch);
     if (step.value.batch == 3 && batches.size() == 3) {
-      session.run(std::int64_t{1000});  // fails at first: the state goes back to step 2
+      session.run(std::int64_t{1000});  // fails first: the state goes back to step 2
       CHECK(session.global_step() == 3);
       CHECK(rig.model.sum == 1003);
     }
@@ -255,20 +256,20 @@ TEST_CASE("a hook that asks to roll back: the state and the source go back, then
   const auto seen = travel(session, source, 5);
   CHECK(seen.batches == numbers{1, 2, 3, 3, 4, 5});
   CHECK(answers == 1);
-  CHECK(sum_then == 3);  // of step 2: it is called after the restore
+  CHECK(sum_then == 3);  // the sum of step 2: the answer is called after the restore
   CHECK(seen.from[3] == 4);
   CHECK(session.metrics().rollbacks == 1);
   CHECK(session.metrics().recoveries == 1);
   CHECK(log.contains(sw::log_level::warning, "rolling back: it tastes bad"));
   CHECK(same(rig.model, model_after(5)));
   session.close();
-  CHECK(rig.steps() == "0 2 4 5");  // the bad state of step 4 was not saved, that of the second time was
+  CHECK(rig.steps() == "0 2 4 5");  // the rejected state of step 4 was not saved, the repeated one was
 }
 
 TEST_CASE("a hook that asks to leave a batch out: the loop goes on without it, for good", "[session][rollback]") {
   sw::test::log_capture log;
   recovery_rig rig;
-  rig.model.before = failing_batches{{5}};  // a later recovery passes the batch over again
+  rig.model.before = failing_batches{{5}};  // a later recovery skips the batch again
   auto session = rig.start_saving_every(2, rollback_hook{.at = 3, .asked = {.why = "bad", .skip_batch = true}, .times = 9});
   counting_source source;
   const auto seen = travel(session, source, 5);
@@ -352,7 +353,7 @@ TEST_CASE("an answer that fails is a failure of the recovery; one that may pass 
     CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("never"));
     CHECK(session.should_stop());
     session.close();
-    CHECK(rig.steps() == "0 1 2");  // what is not recovered is not saved
+    CHECK(rig.steps() == "0 1 2");  // a state that needs recovery is not saved
   }
 }
 
@@ -365,5 +366,5 @@ TEST_CASE("a session that does not recover throws what a hook asked to roll back
   CHECK_THROWS_WITH(session.run(std::int64_t{2}), ContainsSubstring("rolling back: bad"));
   CHECK(session.metrics().recoveries == 0);
   session.close();
-  CHECK(rig.steps() == "0 1");  // the bad state is not saved
+  CHECK(rig.steps() == "0 1");  // the rejected state is not saved
 }

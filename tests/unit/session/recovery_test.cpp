@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A failure that may pass: the session is left, made anew, and the call is repeated (contract REC).
+// Tests of recovery from a transient failure: the session is closed and created again, and the call is repeated
+// (contract REC).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/recording_hook.hpp"
@@ -25,7 +26,7 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-/// Throws where it is told to, once.
+/// A hook that throws at the given point, once.
 struct tripping_hook {
   std::string point;
   int times = 1;
@@ -42,7 +43,7 @@ private:
   }
 };
 
-/// Makes a raw session as a chief does; says what it does, and fails where it is told to, once.
+/// A scaffold that initialises a raw session as chief. It records its calls and throws once in the call `fails_at`.
 struct telling_scaffold {
   story_type& story;
   std::string fails_at = "";
@@ -60,7 +61,7 @@ struct telling_scaffold {
   }
 };
 
-/// Counts runs; the second kind as state.
+/// Hooks that count runs. The count of the second one is saved state.
 struct plain_counter {
   int runs = 0;
   void after_run(auto&, const auto&) { ++runs; }
@@ -70,7 +71,7 @@ struct saved_counter : plain_counter {
   sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
 };
 
-/// Fails the runs of these batches once each.
+/// Makes the runs of these batches fail once each.
 void fail_at(adding_model& model, std::multiset<std::int64_t> batches, std::vector<std::int64_t>* seen = nullptr) {
   model.before = failing_batches{std::move(batches), seen};
 }
@@ -158,7 +159,7 @@ TEST_CASE("REC-3 hooks may fail in a way that may pass: before and after a run, 
   CHECK(session.run(std::int64_t{5}).loss == 5);
   CHECK(session.global_step() == 1);
   CHECK(session.metrics().recoveries == 1);
-  CHECK(std::ranges::count(story, "begin") == 1);  // REC-7: not again
+  CHECK(std::ranges::count(story, "begin") == 1);  // not called again (contract REC-7)
   CHECK(std::ranges::count(story, "create 0") == 2);
   session.close();
   CHECK(std::ranges::count(story, "end 1") == 1);
@@ -180,7 +181,7 @@ TEST_CASE("REC-3 REC-5 a creation that fails in a way that may pass is tried aga
   story_type story;
   telling_scaffold scaffold{story, stage};
   sw::monitored_session session(at_once(), sw::chief_session_creator(model, scaffold.make()));
-  CHECK(model.sum == 100);  // initialised once, not on top of the try that failed
+  CHECK(model.sum == 100);  // initialised once; the failed attempt left no trace
   CHECK(session.run(std::int64_t{1}).loss == 101);
   CHECK(session.metrics().recoveries == 1);
   CHECK(session.metrics().creations == 1);
@@ -258,11 +259,11 @@ TEST_CASE("REC-6 REC-7 what a recovery does again, and what it does not", "[sess
   expected.insert(expected.end(), {"a before 0", "b before 0", "a after 1", "b after 1"});
   CHECK(story == expected);
   CHECK(session.hook<coordinator_hook>().creations == 2);
-  CHECK_FALSE(session.hook<coordinator_hook>().threads->should_stop());  // as new
+  CHECK_FALSE(session.hook<coordinator_hook>().threads->should_stop());  // a new coordinator
   CHECK_FALSE(session.should_stop());
   enqueued.wait(1);
   session.close();
-  CHECK(enqueued == 2);  // the runner's threads were started for each session, and joined with it
+  CHECK(enqueued == 2);  // the threads of the runner were started and joined for each session
 }
 
 TEST_CASE("REC-7 a hook's own counters go on, unless they are its saved state", "[session][recovery]") {
@@ -271,7 +272,7 @@ TEST_CASE("REC-7 a hook's own counters go on, unless they are its saved state", 
   sw::monitored_session session(at_once(), model, plain_counter{}, saved_counter{});
   for (std::int64_t batch = 1; batch <= 3; ++batch) { session.run(batch); }
   CHECK(session.hook<plain_counter>().runs == 3);
-  CHECK(session.hook<saved_counter>().runs == 1);  // back to the state of step 0, and one more
+  CHECK(session.hook<saved_counter>().runs == 1);  // restored to the state of step 0, then one run
 }
 
 TEST_CASE("REC-9 without a checkpoint the session goes back to what the model held at the start", "[session][recovery]") {
@@ -281,7 +282,7 @@ TEST_CASE("REC-9 without a checkpoint the session goes back to what the model he
   fail_at(model, {3});
   sw::monitored_session session(at_once(), model);
   for (std::int64_t batch = 1; batch <= 3; ++batch) { session.run(batch); }
-  CHECK(session.global_step() == 1);  // not 3
+  CHECK(session.global_step() == 1);  // a rollback to step 0, then one step
   CHECK(model.sum == 43);
   CHECK(model.weights == std::vector<float>{2, 3, 4});
   CHECK(log.contains(sw::log_level::info, "no checkpoint yet"));
@@ -308,7 +309,7 @@ TEST_CASE("REC-9 where nothing was kept and nothing initialises, recovery says s
   CHECK_THROWS_WITH(session.run(std::int64_t{1}),
                     ContainsSubstring("Model is not initialized and no init_op or init_fn or local_init_op was given"));
   CHECK(session.should_stop());
-  CHECK(log.contains(sw::log_level::warning, "batch 1 is lost on the way"));  // what it wanted to recover from
+  CHECK(log.contains(sw::log_level::warning, "batch 1 is lost on the way"));  // the reason for the attempted recovery
 }
 
 TEST_CASE("REC-10 with a checkpoint at every step the same call does the step it was called for", "[session][recovery]") {
@@ -332,7 +333,7 @@ TEST_CASE("REC-11 hooks see what is repeated; the state does not have it twice",
   session.run(std::int64_t{5});
   CHECK(story == story_type{"a before 0", "b before 0", "a after 1", "a error", "b error", "a create 0", "b create 0",  //
                             "a before 0", "b before 0", "a after 1", "b after 1"});
-  CHECK(model.sum == 5);  // the step of the first try is undone
+  CHECK(model.sum == 5);  // the step of the first attempt is undone
   CHECK(session.global_step() == 1);
 }
 

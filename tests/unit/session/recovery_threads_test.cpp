@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What threads of a session report, and the layers of a session between a run and its caller (contract WRAP, REC-3, REC-4).
+// Tests of failures reported by threads of a session, and of the layers between a run and its caller (contract WRAP,
+// REC-3, REC-4).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/once_somebody_waits.hpp"
@@ -33,13 +34,13 @@ std::exception_ptr failed_with(const std::string& why) {
 }
 const std::string gone = "the thread lost its server";
 
-/// What a thread of the session would say.
+/// Reports a failure like a thread of the session.
 template<class Session>
 void report(Session& session, const std::exception_ptr& failure) {
   session.template hook<coordinator_hook>().threads->request_stop(failure);
 }
 
-/// One run fails, and during it a thread.
+/// Makes one run fail, and reports the failure of a thread during that run.
 template<class Error, class Session>
 void fail_with_thread(adding_model& model, Session& session, const std::string& why, const std::exception_ptr& of_thread) {
   model.before = [&session, of_thread, fails = failing<Error>(1, why), times = 1](std::int64_t) mutable {
@@ -48,7 +49,7 @@ void fail_with_thread(adding_model& model, Session& session, const std::string& 
   };
 }
 
-/// Asks to stop in a run.
+/// A hook that requests a stop in a run.
 struct stopping_hook {
   std::int64_t before_step;
   void before_run(auto& context) {
@@ -64,12 +65,12 @@ TEST_CASE("WRAP-2 WRAP-3 should_stop is true once closed, or once somebody asked
     sw::monitored_session session(at_once(), model, stopping_hook{1});
     CHECK_FALSE(session.should_stop());
     session.run(std::int64_t{1});
-    CHECK(session.should_stop());  // by a hook
+    CHECK(session.should_stop());  // requested by a hook
   }
   {
     sw::monitored_session session(at_once(), model, coordinator_hook{});
     report(session, nullptr);
-    CHECK(session.should_stop());  // by a thread
+    CHECK(session.should_stop());  // requested by a thread
     CHECK_THAT(session.stop_reason().text, ContainsSubstring("a thread of the session asked to stop"));
   }
   sw::monitored_session session(at_once(), model);
@@ -83,16 +84,16 @@ TEST_CASE("WRAP-4 TL-5 REC-3 D-22 a thread's failure that may pass is no stop: t
   adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{}, attempts_hook{});
   report(session, failed_with<sw::aborted_error>(gone));
-  CHECK(session.run(std::int64_t{1}).loss == 1);  // REC-3: a run that succeeds does not look
+  CHECK(session.run(std::int64_t{1}).loss == 1);  // a successful run does not check the threads (contract REC-3)
   CHECK(session.hook<coordinator_hook>().creations == 1);
   CHECK_FALSE(session.should_stop());
   CHECK(session.stop_reason().cause == sw::stop_cause::none);
-  CHECK(session.run(std::int64_t{5}).loss == 5);  // back to the start, and one step
+  CHECK(session.run(std::int64_t{5}).loss == 5);  // restored to the start, then one step
   CHECK(session.hook<coordinator_hook>().creations == 2);
-  CHECK(session.hook<attempts_hook>().failures.size() == 1);  // D-2: told
+  CHECK(session.hook<attempts_hook>().failures.size() == 1);  // on_error was called (decision D-2)
   CHECK(session.hook<attempts_hook>().attempts.back() == 1);
   CHECK(session.metrics().recoveries == 1);
-  CHECK(log.contains(sw::log_level::warning, gone));  // D-2: logged
+  CHECK(log.contains(sw::log_level::warning, gone));  // logged (decision D-2)
   CHECK_FALSE(session.should_stop());
   CHECK_NOTHROW(session.close());
 }
@@ -201,13 +202,13 @@ TEST_CASE("WRAP-1 WRAP-7 REC-3 the raw session is closed whatever happens, and w
     } else {
       CHECK_NOTHROW(session.close());
     }
-    session.close();  // harmless
+    session.close();  // has no effect
     CHECK(story == story_type{"raw closed"});
   }
   CHECK(log.contains(sw::log_level::error, "cannot let go") == (fails != nullptr));
   story.clear();
 
-  model.before = failing<sw::aborted_error>(1);  // REC-2: a recovery closes the old one
+  model.before = failing<sw::aborted_error>(1);  // a recovery closes the old session (contract REC-2)
   sw::monitored_session session(at_once(), closing_creator{model, &story, fails});
   session.run(std::int64_t{1});
   CHECK(story == story_type{"raw closed"});
@@ -285,7 +286,7 @@ TEST_CASE("WRAP-9 the exception that comes out is the very object that was throw
   never.recover = false;
   for (const bool is_loop : {false, true}) {
     CHECK(same_comes_out(never, is_loop));
-    CHECK(same_comes_out(at_once(), is_loop));  // the last one, after ten attempts
+    CHECK(same_comes_out(at_once(), is_loop));  // the last failure, after ten attempts
   }
 }
 
@@ -304,7 +305,7 @@ TEST_CASE("REC-4 a thread's failure that will not pass ends the call instead of 
   } else {
     CHECK_THROWS_WITH(session.run(std::int64_t{1}), "the thread's");
   }
-  CHECK(session.hook<attempts_hook>().failures.size() == 2);  // hooks hear of both
+  CHECK(session.hook<attempts_hook>().failures.size() == 2);  // hooks receive both failures
   CHECK(session.should_stop());
   CHECK(session.stop_reason().text == "the thread's");
   SECTION("one more run makes a new session") {
@@ -312,7 +313,7 @@ TEST_CASE("REC-4 a thread's failure that will not pass ends the call instead of 
     CHECK(session.hook<coordinator_hook>().creations == 2);
     CHECK_FALSE(session.should_stop());
   }
-  CHECK_NOTHROW(session.close());  // it was thrown once
+  CHECK_NOTHROW(session.close());  // it was thrown once already
 }
 
 TEST_CASE("REC-8 D-12 a stop asked for just before a recovery is kept", "[session][recovery]") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run: what caller and hooks ask of it, put together (contract RUN).
+// Tests of one run: the requests of caller and hooks are merged (contract RUN).
 #include "support/catch.hpp"
 #include "support/toy_model.hpp"
 
@@ -17,7 +17,7 @@ namespace sw = stepwell;
 
 namespace {
 
-/// Learns `rate` times the batch's value a step.
+/// A model that adds `rate` times the value of the batch in each step.
 struct rated_model {
   struct batch {
     float value = 1;
@@ -55,7 +55,7 @@ struct log_of_calls {
   void after_run(auto&, const auto&) { log->push_back(name + ".after"); }
 };
 
-/// Feeds the model's rate.
+/// A hook that feeds the rate of the model.
 struct feeds_rate {
   float rate;
   std::vector<std::string>* log = nullptr;
@@ -69,7 +69,7 @@ struct feeds_rate {
 };
 struct feeds_rate_too : feeds_rate {};
 
-/// Asks for options, remembers what the run was done with.
+/// A hook that requests run options, and records the options of the run.
 struct asks_options {
   sw::run_options wanted;
   sw::run_options* seen;
@@ -90,7 +90,7 @@ struct sees_context {
 };
 struct sees_context_too : sees_context {};
 
-/// A raw session that tells what it was asked for.
+/// A raw session that records the request it receives.
 struct listening_session {
   static constexpr bool reads_feeds = true;
   using result_type = int;
@@ -255,12 +255,12 @@ TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where ther
 
 namespace {
 
-/// Checks that a hook cannot write to what the hooks of other sessions read.
+/// A hook that checks that it has only read access to metadata shared with hooks of other sessions.
 struct reads_metadata {
   void after_run(auto&, const auto& values) { static_assert(std::is_same_v<decltype(values.metadata()), const sw::run_metadata&>); }
 };
 
-/// A raw session that says whether it could write to the metadata of the run.
+/// A raw session that returns true if it may write to the metadata of the run.
 struct observing_session {
   using result_type = bool;
   using outcome_type = sw::run_outcome<bool>;
@@ -285,7 +285,7 @@ struct observing_session {
 
 TEST_CASE("RUN-8 sessions share no metadata that can be written to", "[session][run]") {
   sw::monitored_session session(observing_session{}, reads_metadata{});
-  CHECK_FALSE(session.run());  // nobody observes this run: a constant for all sessions
+  CHECK_FALSE(session.run());  // without observers the metadata is a constant shared by all sessions
   CHECK(session.run(sw::run_options()));
   sw::run_metadata mine;
   CHECK(session.run(mine));

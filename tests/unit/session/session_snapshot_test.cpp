@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Snapshots that a blocking session gives to its user: what they hold, when they are refused, and back into a model.
+// Tests of snapshots that a blocking session returns: their content, the calls that are rejected, and the restore into
+// a model.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/recovery_rig.hpp"
@@ -37,7 +38,7 @@ std::set<std::string> names_in(const sw::checkpoint_reader& reader) {
   return names;
 }
 
-/// Counts its steps itself.
+/// A model that counts its own steps.
 struct own_count_model {
   std::int64_t count = 0;
   float weight = 0;
@@ -130,7 +131,7 @@ TEST_CASE("after a recovery, a failed source, a stop, or the end of the data the
   rig.model.before = failing<sw::aborted_error>(1);
   session.run(std::int64_t{4});
   CHECK(session.metrics().recoveries == 1);
-  CHECK(session.snapshot().step() == 3);  // it went back to step 2
+  CHECK(session.snapshot().step() == 3);  // the recovery went back to step 2
   rig.model.before = nullptr;
   struct failing_source : counting_source {
     const std::int64_t* peek() { throw sw::internal_error("the source is broken"); }

@@ -15,7 +15,7 @@ using sw::test::adding_model;
 
 namespace {
 
-/// Gives the test the session's coordinator, and tells of its end.
+/// A hook that gives the session's coordinator to the test and counts the calls of `end`.
 struct coordinator_hook {
   sw::coordinator** threads;
   int* ends;
@@ -56,7 +56,7 @@ TEST_CASE("SING-4 should_stop throws what a thread reported, and so does a loop"
   rig now;
   now.session.run(1);
   now.threads->request_stop(std::make_exception_ptr(sw::unknown_error("a thread failed")));
-  CHECK_NOTHROW(now.session.run(1));  // a run that succeeds does not look
+  CHECK_NOTHROW(now.session.run(1));  // a successful run does not check the threads
   CHECK_THROWS_AS(now.session.should_stop(), sw::unknown_error);
   const auto loop = [&] {
     for ([[maybe_unused]] const auto& step : now.session.steps(std::vector<std::int64_t>{1, 2})) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_step_fn: some runs with hooks, some without, as one step (contract STEP).
+// Tests of run_step_fn: runs with and without hooks that form one step (contract STEP).
 #include "support/catch.hpp"
 #include "support/toy_model.hpp"
 
@@ -24,7 +24,7 @@ struct counting_hook {
   void after_run(auto&, const auto&) { ++*after; }
 };
 
-/// Fails the first time it is asked.
+/// A check that throws in the first call.
 struct fails_once {
   bool failed = false;
   void check() {
@@ -92,7 +92,7 @@ TEST_CASE("STEP-6 REC-3 after a failure that may pass the whole step function is
     context.run_with_hooks(4);
   });
   CHECK(calls == 2);
-  CHECK(model.sum == 3 + 4);  // back to the start in between, as there is no checkpoint
+  CHECK(model.sum == 3 + 4);  // restored to the start in between, because there is no checkpoint
   CHECK(session.metrics().recoveries == 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads event files back, for the tests of those who write them.
+// Reads event files, for the tests of their writers.
 #pragma once
 
 #include "support/catch.hpp"
@@ -19,7 +19,7 @@
 
 namespace stepwell::test {
 
-/// The events of a whole file; fails the test if it is damaged or cut short.
+/// Returns the events of a whole file. Fails the test if the file is damaged or truncated.
 inline std::vector<format::event> events_of(const std::string& path) {
   const auto text = file_text(path);
   format::record_decoder decoder;
@@ -38,7 +38,7 @@ inline std::vector<format::event> events_of(const std::string& path) {
   }
 }
 
-/// Names of the files in a directory, sorted.
+/// Returns the sorted names of the files in a directory.
 inline std::vector<std::string> file_names_in(const std::string& directory) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) { names.push_back(entry.path().filename()); }
@@ -46,7 +46,7 @@ inline std::vector<std::string> file_names_in(const std::string& directory) {
   return names;
 }
 
-/// True as soon as `done()` is; false if it never is (ten seconds: only a test that fails waits so long).
+/// Returns true as soon as `done()` is true, or false after ten seconds. Only a failing test waits that long.
 template<class Predicate>
 bool eventually(Predicate done) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -57,7 +57,7 @@ bool eventually(Predicate done) {
   return true;
 }
 
-/// The values of an event that is a summary.
+/// Returns the values of an event that is a summary.
 inline const std::vector<format::summary_value>& values_of(const format::event& happened) {
   REQUIRE(std::holds_alternative<format::summary>(happened.what));
   return std::get<format::summary>(happened.what).values;

@@ -27,7 +27,7 @@ using test::operation;
 
 namespace {
 
-// A file in a directory of its own, on a clock that stands still at 1700000000.
+// A file in its own directory, with a clock that stands still at 1700000000.
 struct desk {
   test::temporary_directory directory;
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
@@ -217,5 +217,5 @@ TEST_CASE("a failure of a metric writer is one of the event writer that feeds it
   CHECK(events.has_failed());
   CHECK(events.failure());
   CHECK_NOTHROW(events.close());
-  CHECK(test::events_of(events.path()).size() == 2);  // the event file has it all the same
+  CHECK(test::events_of(events.path()).size() == 2);  // the event file still contains it
 }

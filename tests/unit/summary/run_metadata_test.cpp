@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Run metadata in event files, and what the writing of event files leaves on a timeline.
+// Tests of run metadata in event files, and of the spans that the writing of event files adds to a timeline.
 #include "events_of.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/log_capture.hpp"
@@ -37,7 +37,7 @@ sw::run_metadata one_run() {
   return with.recorder->take();
 }
 
-// The second event of a file, as protobuf reads it.
+// Returns the second event of a file, as protobuf reads it.
 tensorflow::Event second_event(const std::string& path) {
   const auto bytes = format::encode_event(test::events_of(path).at(1));
   tensorflow::Event event;
@@ -69,7 +69,7 @@ TEST_CASE("EVT-9 a tag of run metadata is taken once a writer, a second time is 
   CHECK_THROWS_AS(writer.add_run_metadata(one_run(), "step_2", 4), sw::invalid_argument_error);
   CHECK_THROWS_AS(writer.add_run_metadata("bytes", "step_2", 4), sw::invalid_argument_error);
   writer.add_run_metadata("bytes", "bad\xff", 4);
-  CHECK_THROWS_AS(writer.add_run_metadata("bytes", "bad\xfe", 4), sw::invalid_argument_error);  // mended, they are one
+  CHECK_THROWS_AS(writer.add_run_metadata("bytes", "bad\xfe", 4), sw::invalid_argument_error);  // repaired, both tags are equal
   writer.add_run_metadata(one_run(), "step_4", 4);
   writer.close();
   CHECK(test::events_of(writer.path()).size() == 4);
@@ -92,7 +92,7 @@ TEST_CASE("EVT-9 run metadata for a closed writer are dropped with a warning, wh
 
 TEST_CASE("EVT-9 a failed write comes out of the next add of run metadata, once", "[summary][writer]") {
   desk with;
-  with.options.max_queue_bytes = 100;  // anything fills it
+  with.options.max_queue_bytes = 100;  // any record fills the queue
   summary::writer writer(with.directory.path(), with.options);
   with.files->inject({.kind = test::operation::write, .errno_value = ENOSPC, .from_then_on = true});
   const auto add_two = [&] {

@@ -28,11 +28,11 @@ struct failing_desk {
     options.max_queue_bytes = 1'000;
   }
 
-  // From now on the disk is full.
+  // Makes every write fail from now on, as on a full disk.
   void fill_up() { files->inject({.kind = test::operation::write, .errno_value = ENOSPC, .from_then_on = true}); }
 };
 
-// Adds until the failure comes out, which it must.
+// Adds scalars until the writer throws the failure. The test fails if it does not.
 template<class Error>
 void add_until_it_throws(summary::writer& writer) {
   for (int step = 0; step < 1'000'000; ++step) {

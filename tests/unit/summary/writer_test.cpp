@@ -17,7 +17,7 @@ namespace test = stepwell::test;
 
 namespace {
 
-// A writer in a directory of its own, on a clock that stands still at 1700000000.
+// A writer in its own directory, with a clock that stands still at 1700000000.
 struct desk {
   test::temporary_directory directory;
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
@@ -30,8 +30,8 @@ struct desk {
   }
 };
 
-constexpr std::size_t first_record = 40;  // bytes of the record that says brain.Event:2
-constexpr std::size_t loss_record = 42;   // and of a scalar in the old style with the tag "loss" and a small step
+constexpr std::size_t first_record = 40;  // size in bytes of the record that contains brain.Event:2
+constexpr std::size_t loss_record = 42;   // size in bytes of a scalar in the old style with the tag "loss" and a small step
 
 bool has_metadata(const format::event& happened) { return test::values_of(happened).at(0).metadata.has_value(); }
 
@@ -244,11 +244,11 @@ TEST_CASE("EVT-5 the first event later than flush_secs after a flush flushes, ti
   with.time->advance(std::chrono::seconds(2));
   CHECK(size() == empty);
   writer.add_scalar("loss", 3, 3);
-  REQUIRE(test::eventually([&] { return size() == empty + 3 * loss_record; }));  // it is written behind our back
+  REQUIRE(test::eventually([&] { return size() == empty + 3 * loss_record; }));  // written in the background
   CHECK(test::events_of(writer.path()).size() == 4);
   const auto full = size();
   writer.add_scalar("loss", 4, 4);
-  CHECK(size() == full);  // the period begins anew
+  CHECK(size() == full);  // the flush started a new period
 }
 
 TEST_CASE("with a period of nothing every event is flushed", "[summary][writer]") {

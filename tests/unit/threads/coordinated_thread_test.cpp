@@ -22,13 +22,13 @@ TEST_CASE("a thread is alive from its start to the end of its body", "[session][
   const auto used = std::make_shared<int>(0);
   sw::coordinated_thread thread("waits", [&, used] { held_up.pass(); });
   CHECK_FALSE(thread.is_alive());
-  thread.join();  // never started: nothing to wait for
+  thread.join();  // never started: returns at once
   thread.start();
   CHECK(thread.is_alive());
   held_up.open();
   thread.join();
   CHECK_FALSE(thread.is_alive());
-  CHECK(used.use_count() == 1);  // the body is gone, with what it held
+  CHECK(used.use_count() == 1);  // the body and its captures are destroyed
   CHECK(thread == sw::coordinated_thread(thread));
 }
 

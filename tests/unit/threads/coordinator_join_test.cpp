@@ -60,7 +60,7 @@ TEST_CASE("COORD-6 join waits until its threads end, and asks nobody to stop", "
   auto second = on.start_stubborn("second");
   auto joined = std::async(std::launch::async, [&] { on.threads.join(); });
   REQUIRE(on.time->wait_for_pending(1));
-  on.time->advance(24h);  // without a stop it waits for ever
+  on.time->advance(24h);  // the join waits until a stop is requested
   REQUIRE(on.time->wait_for_pending(1));
   CHECK_FALSE(on.threads.should_stop());
   CHECK_FALSE(on.threads.joined());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coordinator on a clock that stands still, and threads that will not end.
+// A coordinator on a manual clock, and threads that do not end.
 #pragma once
 
 #include "support/gate.hpp"
@@ -18,12 +18,12 @@ namespace stepwell::test {
 
 inline std::exception_ptr failing(const char* what) { return std::make_exception_ptr(std::runtime_error(what)); }
 
-/// A coordinator on a clock that stands still, and a gate for threads that will not end.
+/// A coordinator on a manual clock, and a gate for threads that do not end.
 struct coordinator_rig {
   coordinator_rig() { held_up.close(); }
   ~coordinator_rig() { held_up.open(); }
 
-  /// A thread that takes no notice of a stop: it ends when the gate opens.
+  /// Starts a thread that ignores the stop request and ends when the gate opens.
   coordinated_thread start_stubborn(const std::string& name) {
     return threads.start_thread(name, [this](std::stop_token) { held_up.pass(); });
   }

@@ -18,7 +18,7 @@ namespace {
 struct loop_rig {
   std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
   sw::clock::time_point start = time->now();
-  /// The looper's own until `threads.join()`.
+  /// Used only by the looper thread until `threads.join()`.
   std::vector<std::chrono::seconds> calls;
   sw::coordinator threads{time};
 
@@ -35,7 +35,7 @@ TEST_CASE("LOOP-1 a looper calls at once and then at every interval, until the s
   });
   CHECK(looper.thread().name() == "LooperThread");
   REQUIRE(on.time->wait_for_pending(1));  // after the first call
-  on.time->advance(4s);                   // not yet
+  on.time->advance(4s);                   // not due yet
   on.time->advance(6s);
   REQUIRE(on.time->wait_for_pending(1));
   on.time->advance(10s);
@@ -48,7 +48,7 @@ TEST_CASE("LOOP-1 a late call does not shift the others: it catches up", "[sessi
   loop_rig on;
   const auto looper = sw::looper_thread::loop(on.threads, 10s, [&] {
     on.note();
-    if (on.calls.size() == 1) { on.time->advance(25s); }  // a slow one: those of 10 s and 20 s are late
+    if (on.calls.size() == 1) { on.time->advance(25s); }  // a slow call: the calls due at 10 s and 20 s are late
     if (on.calls.size() == 4) { on.threads.request_stop(); }
   });
   REQUIRE(on.time->wait_for_pending(1));

@@ -29,7 +29,7 @@ using sw::test::log_capture;
 
 namespace {
 
-/// The least a queue can be.
+/// A queue with only the required members.
 struct bare_queue {
   std::string name() const { return "bare"; }
   void close(bool) {}
@@ -50,9 +50,9 @@ struct rig {
   data::fifo_queue<std::int64_t> queue{{.capacity = 3, .name = "numbers", .time = time}};
   std::atomic<std::int64_t> next = 0;
   sw::coordinator threads{time, {}};
-  int session = 0;  // its address is the key
+  int session = 0;  // its address identifies the session
 
-  /// Counts up for ever: blocks when the queue is full.
+  /// Returns an operation that enqueues increasing numbers without end. It blocks while the queue is full.
   [[nodiscard]] sw::enqueue_op endless(std::string name = "endless") {
     return {std::move(name), [this](const std::stop_token&) { queue.enqueue(next++); }};
   }
@@ -180,7 +180,7 @@ TEST_CASE("QR-3 the last thread at the end of its input closes the queue", "[ses
   sw::queue_runner runner(on.queue, {{"ends", end}, sw::enqueue_from(on.queue, one_to_five)});
   const auto made = runner.create_threads(&on.session, &on.threads, true);
   made[0].join();
-  CHECK_FALSE(on.queue.is_closed());  // the other one cannot get five through
+  CHECK_FALSE(on.queue.is_closed());  // the other thread still blocks: its five elements do not fit
   CHECK(on.take_all() == one_to_five);
   made[1].join();
   CHECK(on.queue.is_closed());
@@ -190,10 +190,10 @@ TEST_CASE("QR-3 a failure asks the coordinator for a stop, which ends the others
   rig on;
   sw::queue_runner runner(on.queue, {on.endless(), {"fails", fail}});
   runner.create_threads(&on.session, &on.threads, true);
-  on.take_all();  // comes to an end
+  on.take_all();  // returns, because the failure closes the queue
   CHECK(on.threads.should_stop());
   CHECK_THROWS_WITH(on.threads.join(), "the disk is gone");
-  CHECK(on.threads.suppressed().empty());  // a cancelled enqueue is none
+  CHECK(on.threads.suppressed().empty());  // a cancelled enqueue is not reported
   CHECK(runner.exceptions_raised().empty());
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("QR-4 a stop sends blocked producers home, and that is no failure", "[
   rig on;
   sw::queue_runner runner(on.queue, {on.endless("one"), on.endless("two")});
   const auto made = runner.create_threads(&on.session, &on.threads, true);
-  REQUIRE(on.time->wait_for_pending(3));  // two wait for room, one for a stop
+  REQUIRE(on.time->wait_for_pending(3));  // two wait for space, one for a stop
   on.threads.request_stop();
   CHECK_NOTHROW(on.threads.join());
   CHECK(std::ranges::none_of(made, &sw::coordinated_thread::is_alive));
@@ -230,7 +230,7 @@ TEST_CASE("QR-4 a stop wakes a consumer that waits for a batch", "[session][queu
   sw::queue_runner runner(on.queue, {{"slow", [&](std::stop_token) { on.threads.wait_for_stop(); }}});
   runner.create_threads(&on.session, &on.threads, true);
   on.threads.start_thread("stops", [&](std::stop_token) {
-    static_cast<void>(on.time->wait_for_pending(3));  // all of them wait
+    static_cast<void>(on.time->wait_for_pending(3));  // until all of them wait
     on.threads.request_stop();
   });
   CHECK(on.queue.peek() == nullptr);
@@ -284,7 +284,7 @@ TEST_CASE("after a stop that is cleared, a runner fills its queue again and noth
   std::ranges::generate(many, [next = std::int64_t{0}]() mutable { return next++; });
   sw::queue_runner runner(on.queue, {sw::enqueue_from(on.queue, many)});
   runner.create_threads(&on.session, &on.threads, true);
-  REQUIRE(on.time->wait_for_pending(2));  // one waits for room, one for a stop
+  REQUIRE(on.time->wait_for_pending(2));  // one waits for space, one for a stop
   on.threads.request_stop();
   on.threads.join();
   CHECK(on.queue.is_closed());

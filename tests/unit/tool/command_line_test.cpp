@@ -22,7 +22,7 @@ TEST_CASE("help lists every command and every exit code, and each command has it
     CHECK(help.out.find("\n  " + name + " ") != std::string::npos);
     const auto own = run_tool({name, "--help"});
     CHECK(own.how == outcome::good);
-    CHECK(own.out.find("Usage: stepwell " + name) != std::string::npos);
+    CHECK(own.out.find("stepwell " + name + " [OPTIONS]") != std::string::npos);
   }
   CHECK(help.out.find("exit codes: 0 done") != std::string::npos);
 }
@@ -70,7 +70,7 @@ TEST_CASE("each shell gets a script that knows commands and options", "[tool][co
 
 TEST_CASE("what the library logs goes to the error stream of the command", "[tool][command_line]") {
   const sw::test::temporary_directory directory;
-  std::filesystem::create_directory(directory / "checkpoint");  // a state file that cannot be read
+  std::filesystem::create_directory(directory / "checkpoint");  // makes the state file unreadable
   CHECK(run_tool({"inspect", directory.path()}).how == outcome::unreadable);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small files, cut at every length and with every byte changed, through every command that reads them: an error message and
-// an exit code, never a crash, and never a word of praise for what is damaged.
+// Runs every command of the tool on small files that are cut at every length and changed in every byte. Each command
+// must print an error and return an exit code. It must not crash and must not accept a damaged file.
 #include "support/file_text.hpp"
 #include "support/memory_files.hpp"
 #include "support/sanitized.hpp"
@@ -26,8 +26,8 @@ struct damaged_files {
 
   explicit damaged_files(std::map<std::string, std::string> whole) { files->content = std::move(whole); }
 
-  /// Calls `check` with a word for the damage, for each length of the file and each change of a byte; under a sanitizer, which is
-  /// many times slower, for every second length and one change of each byte.
+  /// Calls `check` with a description of the damage, for each length of the file and for each change of a byte. Under a
+  /// sanitizer, which is many times slower, it uses every second length and one change of each byte.
   template<class Check>
   void each_damage(const std::string& path, const Check& check) {
     constexpr std::array changes{0x01, 0x80, 0xff};
@@ -57,7 +57,7 @@ std::map<std::string, std::string> small_checkpoint() {
   return files;
 }
 
-/// A failure says so, once at least; a success keeps silent.
+/// Returns true if a failure printed an error, and a success printed none.
 bool is_consistent(const sw::test::said& said) {
   return (said.how == outcome::good) == said.err.empty() && said.how != outcome::usage && said.how != outcome::held;
 }
@@ -70,7 +70,8 @@ TEST_CASE("a damaged checkpoint is never called whole by verify, whatever byte i
   for (const auto& [path, whole] : small_checkpoint()) {
     here.each_damage(path, [&](const std::string& what, std::size_t at, bool) {
       const auto said = here.rig.run({"verify", "run/small"});
-      // The end of an index is filled up with zeros that mean nothing: 48 bytes, of which places and magic number count.
+      // The 48-byte footer of an index contains zero padding without meaning. Only the block positions and the magic
+      // number matter.
       const bool may_be_filling = path.ends_with(".index") && at + 48 >= whole.size() && at + 8 < whole.size();
       if (!is_consistent(said) || (said.how == outcome::good && !may_be_filling)) {
         FAIL(path << ": " << what << "\n" << said.out << said.err);

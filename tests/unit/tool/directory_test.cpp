@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What looks at whole directories: verify and stats.
+// Tests of the commands for whole directories: verify and stats.
 #include "support/checkpoint_files.hpp"
 #include "support/file_text.hpp"
 #include "support/saver_workshop.hpp"
@@ -38,7 +38,7 @@ TEST_CASE("verify reads every checkpoint of a directory, and notes what belongs 
   sw::test::write_file_text(shop.directory / "model.ckpt-3.data-00001-of-00002", "another number of shards");
   sw::test::write_file_text(shop.directory / ".tmp-1-1-model.ckpt-4.index", "half an index, written aside");
   const auto said = run_tool({"verify", shop.directory.path()});
-  CHECK(said.how == outcome::good);  // orphans are no damage
+  CHECK(said.how == outcome::good);  // orphans are not damage
   CHECK(said.err.empty());
   CHECK(said.out.find("model.ckpt-1: 6 tensors") != std::string::npos);
   CHECK(said.out.find("orphan       model.ckpt-9.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
@@ -70,18 +70,18 @@ TEST_CASE("verify tells every damaged tensor, and a checkpoint that is listed an
 TEST_CASE("a kill while retention deletes a checkpoint leaves orphans, no damage", "[tool][verify]") {
   const workshop shop;
   save(shop, 1, 3);
-  std::filesystem::remove(shop.directory / "model.ckpt-1.index");  // the first file to go; the state file still lists it
+  std::filesystem::remove(shop.directory / "model.ckpt-1.index");  // the first file that retention removes; the state file still lists it
   const auto said = run_tool({"verify", shop.directory.path()});
   CHECK(said.how == outcome::good);
   CHECK(said.err.empty());
   CHECK(said.out.find("orphan       model.ckpt-1.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
   CHECK(json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out)["checkpoints"].size() == 2);
-  std::filesystem::remove(shop.directory / "model.ckpt-3.index");  // the newest: neither retention nor a kill takes that
+  std::filesystem::remove(shop.directory / "model.ckpt-3.index");  // the newest checkpoint: neither retention nor a kill removes it
   CHECK(run_tool({"verify", shop.directory.path()}).how == outcome::damaged);
 }
 
 TEST_CASE("verify says of a variant that it was not checked, and does not call its checkpoint ok", "[tool][verify][golden]") {
-  const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";  // made by TensorFlow
+  const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";  // written by TensorFlow
   const auto said = run_tool({"verify", variant});
   CHECK(said.how == outcome::unsupported);
   CHECK(said.out == "NOT CHECKED  " + variant + ": 2 tensors, 95 B, 1 of them not checked\n");
@@ -159,7 +159,7 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
 TEST_CASE("stats names the checkpoint saved last, not the highest step, with and without a state file", "[tool][stats]") {
   const workshop shop;
   save(shop, 8, 8);
-  save(shop, 5, 5);  // training was rolled back
+  save(shop, 5, 5);  // as after a rollback of the training
   const auto newest = [&] { return json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out)["newest_checkpoint"]; };
   CHECK(newest() == shop.directory / "model.ckpt-5");
   std::filesystem::remove(shop.directory / "checkpoint");

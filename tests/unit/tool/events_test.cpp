@@ -172,7 +172,7 @@ TEST_CASE("event files of directories below are read when asked for", "[tool][ev
   const auto rig = tool_rig{.files = files_of({{"run/eval/a.tfevents.1", scalar("loss", 1, 1)}})};
   const auto plotted = rig.run({"plot", "run", "--tag", "loss"});
   CHECK(plotted.err.find("below it, for example in run/eval; name that (") != std::string::npos);
-  CHECK(plotted.err.find("--recursive") == std::string::npos);  // which plot does not have
+  CHECK(plotted.err.find("--recursive") == std::string::npos);  // plot has no such option
   const auto refused = rig.run({"events", "run"});
   CHECK(refused.how == outcome::unreadable);
   CHECK(refused.err.find("--recursive") != std::string::npos);

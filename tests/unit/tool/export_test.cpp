@@ -26,7 +26,8 @@ Number number_at(const std::string& bytes, std::size_t at) {
   return value;
 }
 
-/// The members of an archive of stored files, by its directory at the end; their checksums are compared.
+/// Returns the members of an archive of uncompressed files, found through its central directory, and verifies their
+/// checksums.
 std::map<std::string, std::string> members_of(const std::string& archive) {
   std::map<std::string, std::string> members;
   const auto end = archive.rfind("PK\x05\x06");
@@ -49,7 +50,7 @@ std::map<std::string, std::string> members_of(const std::string& archive) {
   return members;
 }
 
-/// What stands behind the header of an .npy file.
+/// Returns the bytes after the header of an .npy file.
 std::string elements_of(const std::string& npy) { return npy.substr(10 + number_at<std::uint16_t>(npy, 8)); }
 std::string header_of(const std::string& npy) {
   CHECK(npy.substr(0, 8) == std::string("\x93NUMPY\x01\x00", 8));

@@ -22,7 +22,7 @@ using sw::tool::outcome;
 
 namespace {
 
-/// TensorFlow's name of a type from NumPy's.
+/// Returns TensorFlow's name for NumPy's name of a type.
 std::string tensorflow_name(const std::string& name) {
   static const std::map<std::string, std::string> others = {{"float32", "DT_FLOAT"}, {"float64", "DT_DOUBLE"}, {"float16", "DT_HALF"}};
   if (const auto found = others.find(name); found != others.end()) { return found->second; }
@@ -97,7 +97,7 @@ TEST_CASE("inspect sees in real and synthetic checkpoints what other readers see
   for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
     if (file.path().extension() != ".index") { continue; }
     const auto prefix = (file.path().parent_path() / file.path().stem()).string();
-    if (!std::filesystem::exists(prefix + ".expected.json")) { continue; }  // what other readers see was not recorded
+    if (!std::filesystem::exists(prefix + ".expected.json")) { continue; }  // no results of other readers were recorded
     check_checkpoint(prefix, json::parse(sw::test::file_text(prefix + ".expected.json")));
     ++seen;
   }
@@ -108,7 +108,7 @@ TEST_CASE("inspect says of each tensor its name, dtype, shape, size and stored c
   const auto said = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/small"});
   CHECK(said.how == outcome::good);
   auto shown = said.out;
-  shown.erase(0, shown.find("small:"));  // the folder of the golden files
+  shown.erase(0, shown.find("small:"));  // removes the path of the golden files
   CHECK(shown == sw::test::file_text(STEPWELL_GOLDEN "/tool/inspect.txt"));
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("inspect of a directory means the checkpoint that its state file calls
   CHECK(run_tool({"inspect", directory.path()}).how == outcome::unreadable);
   write_two(directory / "model.ckpt-5", {1, 2}, 5);
   write_two(directory / "model.ckpt-9", {1, 2}, 9);
-  CHECK(run_tool({"inspect", directory.path()}).out.find("step 9") != std::string::npos);  // no state file: the highest
+  CHECK(run_tool({"inspect", directory.path()}).out.find("step 9") != std::string::npos);  // without a state file: the highest step
   sw::test::write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-5\"\n");
   CHECK(run_tool({"inspect", directory.path()}).out.find("step 5") != std::string::npos);
   CHECK(run_tool({"inspect", directory / "model.ckpt-9.index"}).out.find("step 9") != std::string::npos);
@@ -140,7 +140,7 @@ TEST_CASE("--stats counts NaN and infinities, and leaves them out of the rest", 
 
 TEST_CASE("statistics of many pieces are those of the whole", "[tool][inspect]") {
   const temporary_directory directory;
-  std::vector<float> many(1'000'000);  // four pieces
+  std::vector<float> many(1'000'000);  // read in four pieces
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<float>(i % 1000); }
   write_two(directory / "m", many, 1);
   const auto seen = json::parse(run_tool({"inspect", directory / "m", "--stats", "--json"}).out)["tensors"][1];
@@ -166,7 +166,7 @@ TEST_CASE("statistics of the greatest and the smallest doubles neither overflow 
   check(stats_of({most, most}), most, 0);
   check(stats_of({most, -most}), 0, most);
   check(stats_of({1e-300, 3e-300}), 2e-300, 1e-300);
-  std::vector<double> many(300'000, most);  // three pieces
+  std::vector<double> many(300'000, most);  // read in three pieces
   std::fill(many.begin() + 150'000, many.end(), -most);
   check(stats_of(many), 0, most);
 }

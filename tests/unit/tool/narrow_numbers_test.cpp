@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint that TensorFlow 2.21 wrote, with every bit pattern of its types of 8 bits and fewer.
+// Tests with a checkpoint written by TensorFlow 2.21. It contains every bit pattern of TensorFlow's types of 8 bits and
+// fewer.
 #include "support/bundle_oracle.hpp"
 #include "support/narrow_table.hpp"
 #include "support/temporary_directory.hpp"

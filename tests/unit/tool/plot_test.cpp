@@ -21,7 +21,7 @@ using tool::outcome;
 
 namespace {
 
-/// Scalars of "loss": 1/step.
+/// Writes scalars of "loss" with the values scale/step.
 void write_losses(const std::string& directory, std::int64_t from, std::int64_t to, float scale = 1) {
   sw::summary::writer writer(directory, {.time = std::make_shared<sw::held_clock>()});
   writer.add_session_log(sw::format::session_status::start, from);
@@ -60,7 +60,7 @@ TEST_CASE("braille dots draw lines finer than letters", "[tool][plot]") {
   const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--width", "50", "--height", "8"});
   CHECK(said.out.find("┤") != std::string::npos);
   CHECK(said.out.find("\xe2\xa0") != std::string::npos);  // U+2800 and up
-  CHECK(said.out.find('\x1b') == std::string::npos);      // no colours where there is no terminal
+  CHECK(said.out.find('\x1b') == std::string::npos);      // colours are only for terminals
 }
 
 TEST_CASE("what a run wrote and later went back behind is not drawn", "[tool][plot]") {

@@ -19,7 +19,7 @@ using sw::tool::outcome;
 
 namespace {
 
-/// Five checkpoints, an hour apart; the metric is best at the second.
+/// A directory with five checkpoints, one hour apart. The second one has the best metric.
 struct pruned_run {
   workshop shop;
   tool_rig rig{.files = shop.files, .time = shop.clock};
@@ -87,7 +87,7 @@ TEST_CASE("prune keeps the newest whole checkpoint, though damaged ones are newe
     sw::test::write_file_text(path, data);
   }
   CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == outcome::good);
-  CHECK(run.shop.steps() == "3 4 5");  // what is damaged is neither counted nor deleted
+  CHECK(run.shop.steps() == "3 4 5");  // damaged checkpoints are neither counted nor deleted
 }
 
 TEST_CASE("where no checkpoint is whole prune deletes nothing, leftovers neither", "[tool][prune]") {
@@ -108,7 +108,7 @@ TEST_CASE("prune leaves a directory alone that a process holds, and names it", "
   CHECK(said.how == outcome::held);
   CHECK(said.err.find(std::to_string(::getpid())) != std::string::npos);
   CHECK(run.shop.steps() == "1 2 3 4 5");
-  CHECK(run.prune({"--max-to-keep", "1"}).how == outcome::good);  // looking is free
+  CHECK(run.prune({"--max-to-keep", "1"}).how == outcome::good);  // only --yes needs the lock
 }
 
 TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {

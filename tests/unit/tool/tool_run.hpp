@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A command line, run in this process: what it said, and how it ended.
+// Runs a command line of the tool in this process and returns its output and outcome.
 #pragma once
 
 #include "support/catch.hpp"
@@ -37,7 +37,7 @@ struct tool_rig {
   }
 };
 
-/// On the disk of this machine.
+/// Runs the tool on the real file system.
 [[nodiscard]] inline said run_tool(std::vector<std::string> arguments) { return tool_rig().run(std::move(arguments)); }
 
 }  // namespace stepwell::test

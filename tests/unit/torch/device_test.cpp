@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors on another device than the CPU. The device is one of the test's own (LibTorch's PrivateUse1), whose memory is the host's;
-// every transfer goes through its copy function, as transfers of a GPU do.
+// Tests of tensors on a device other than the CPU. The test defines the device (LibTorch's PrivateUse1) with memory on
+// the host. Every transfer uses the device's copy function, as for a GPU.
 #include "torch_and_catch.hpp"
 
 #include <stepwell/torch/torch.hpp>
@@ -55,7 +55,7 @@ at::Tensor empty(at::IntArrayRef size, c10::optional<at::ScalarType> type, c10::
   return at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type.value_or(at::kFloat), format);
 }
 
-/// From the host to the device, or back.
+/// Copies from the host to the device or back.
 at::Tensor copy(const at::Tensor& from, const at::Tensor& to, bool /*non_blocking*/) {
   TORCH_CHECK(from.is_contiguous() && to.is_contiguous() && from.dtype() == to.dtype(), "the device copies whole tensors only");
   ++copies;
@@ -94,7 +94,7 @@ TEST_CASE("a tensor on another device is copied to the host for a checkpoint, an
   {
     const auto variables = sw::variables({{"weights", weights}});
     CHECK(variables[0].shape() == sw::tensor_shape{2, 3});
-    CHECK(copies == 0);  // not before there is a snapshot
+    CHECK(copies == 0);  // nothing is copied before there is a snapshot
     sw::saver saver(directory.path());
     saver.save_and_wait(captured(variables, 7));
     CHECK(copies == 1);

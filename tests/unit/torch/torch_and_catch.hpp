@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibTorch and Catch2. Both define CHECK; the tests use Catch2's, so LibTorch is included first.
+// Includes LibTorch and Catch2. Both define CHECK; LibTorch is included first so that the tests use Catch2's.
 #pragma once
 
 #include <torch/torch.h>

@@ -32,7 +32,7 @@ torch::nn::Sequential small_network() {
   return torch::nn::Sequential(torch::nn::Linear(3, 2), torch::nn::BatchNorm1d(2));
 }
 
-/// The steps from number `from` on.
+/// Runs the steps `from` to `to` - 1.
 void train(torch::nn::Sequential& network, torch::optim::Optimizer& optimizer, int from = 0, int to = 3) {
   for (int i = from; i < to; ++i) {
     torch::manual_seed(static_cast<std::uint64_t>(10 + i));
@@ -54,7 +54,7 @@ sw::variable_list state_of(torch::nn::Sequential& network, torch::optim::Optimiz
   return sw::variables({{"network", sw::libtorch::variables(*network)}, {"optimizer", sw::libtorch::variables(optimizer, *network)}});
 }
 
-/// All bytes of a state.
+/// Returns all bytes of a state.
 std::string bytes_of(const sw::variable_list& state) {
   std::string all;
   const auto taken = captured(state);
@@ -62,7 +62,8 @@ std::string bytes_of(const sw::variable_list& state) {
   return all;
 }
 
-/// Whether six steps end in the same bits as three, which are saved and restored into another network and optimiser, and three more.
+/// Returns true if six steps give the same bits as three steps, a save, a restore into another network and optimizer,
+/// and three more steps.
 template<class Optimizer, class Options>
 bool resumes(const Options& options, bool with_optimizer = true) {
   torch::set_num_threads(1);
@@ -86,7 +87,7 @@ bool resumes(const Options& options, bool with_optimizer = true) {
   return bytes_of(state_of(second, second_optimizer)) == bytes_of(state_of(whole, whole_optimizer));
 }
 
-/// What three steps make of a network whose optimiser's state was asked for before, or not.
+/// Returns the weights after three steps. With `is_asked`, the optimizer's variables were listed before the first step.
 template<class Optimizer, class Options>
 std::vector<float> trained(const Options& options, bool is_asked) {
   auto network = small_network();

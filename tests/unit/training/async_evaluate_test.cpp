@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluations on snapshots, awaited: beside the training, what they write, and how they are cancelled and left.
+// Tests of asynchronous evaluations of snapshots: during a training, with their output, and with cancellation and
+// interruption.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/gate.hpp"
@@ -27,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // g++ 12 does not see that those of Asio's frames belong together
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // false warning of g++ 12 about the frames of Asio
 
 namespace sw = stepwell;
 using namespace sw::test;
@@ -46,13 +47,13 @@ float sum_of(const sw::snapshot& taken) {
   return seen.sum;
 }
 
-/// The measured with names.
+/// A measurement with named metrics.
 struct quality {
   double sum = 0;
   [[nodiscard]] sw::summary::metric_list metrics() const { return {{"eval/sum", sum}, {"eval/half", sum / 2}}; }
 };
 
-/// Returns once it is asked to stop, or, if it never is, never.
+/// Blocks until a stop is requested.
 float until_stopped(const std::stop_token& stop) {
   gate asked;
   asked.close();
@@ -61,7 +62,7 @@ float until_stopped(const std::stop_token& stop) {
   return 1;
 }
 
-/// What `fn` gives on `taken`, awaited in `loop`.
+/// Evaluates `taken` with `fn` in `loop` and returns the result.
 template<class Fn>
 auto evaluated(asio::io_context& loop, shared_snapshot taken, Fn fn, sw::async_evaluate_options how = {}) {
   auto done = asio::co_spawn(loop, sw::async_evaluate(std::move(taken), std::move(fn), std::move(how)), asio::use_future);
@@ -69,11 +70,11 @@ auto evaluated(asio::io_context& loop, shared_snapshot taken, Fn fn, sw::async_e
   return done.get();
 }
 
-/// Trains and has each second step evaluated, the model being one of the frame's.
+/// Trains and evaluates the state after every step. The evaluated model is local to the coroutine frame.
 asio::awaitable<void> trained_and_evaluated(async_test_session& session, ending_source& source, const measure_type& measure,
                                             std::atomic<int>& running) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
-  adding_model seen;  // gone with the frame: no evaluation may be using it then
+  adding_model seen;  // destroyed with the frame; no evaluation may use it then
   const auto measure_model = [&](adding_model& model) {
     ++running;
     model.weights.push_back(model.sum);
@@ -98,7 +99,7 @@ asio::awaitable<void> all_within(async_rig& rig, std::int64_t steps, const measu
   co_await trained_and_evaluated(session, source, measure, running);
 }
 
-/// A measure that says how many of it are at work.
+/// Returns a measure that counts its running calls.
 measure_type measure_counted_in(std::atomic<int>& running) {
   return [&running](const sw::snapshot& taken, const std::stop_token&) {
     ++running;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The front door, awaited: what its options ask for happens in an awaited session, too.
+// Tests that an asynchronous session implements the options of monitored_training_session.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
@@ -33,7 +33,7 @@ asio::awaitable<std::int64_t> last_step_of(auto& session, auto& source) {
   co_return last;
 }
 
-/// A session made in a frame of the event loop, that steps until it has done so many.
+/// Makes a session inside a coroutine frame of the event loop and runs it until `last_step`.
 asio::awaitable<void> made_and_run(async_rig& rig, std::int64_t last_step) {
   auto options = rig.options();
   counting_source source;
@@ -63,7 +63,7 @@ TEST_CASE("an awaited training session saves by its cadence, stops by a signal, 
   auto session = sw::monitored_training_session(sw::defer_start, rig.model, rig.options(), sw::stop_at_step_hook{{.last_step = 5}});
   CHECK(rig.await(last_step_of(session, source)) == 5);
   CHECK(same(rig.model, model_after(5)));
-  CHECK(rig.steps() == "0 2 3 5");  // every second step from the last save on
+  CHECK(rig.steps() == "0 2 3 5");  // every second step, counted from the last save
 }
 
 TEST_CASE("an awaited training session calls a file system only on other threads, and not before async_start", "[training][async]") {
@@ -76,7 +76,7 @@ TEST_CASE("an awaited training session calls a file system only on other threads
   counting_source source;
   auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 3}});
   CHECK(rig.files->operations() == 0);
-  auto other = sw::monitored_training_session(sw::defer_start, rig.model, options);  // holds nothing yet
+  auto other = sw::monitored_training_session(sw::defer_start, rig.model, options);  // does not hold the directory yet
   CHECK(rig.await(last_step_of(session, source)) == 3);
   CHECK(rig.files->operations() > 0);
   CHECK(on_this_thread == 0);
@@ -116,7 +116,7 @@ TEST_CASE("D-33 an awaited training session that is closed writes that its run s
 
 TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on",
           "[training][async][abandon][cancel]") {
-  const bool is_cancelled = GENERATE(false, true);  // or abandoned with its event loop
+  const bool is_cancelled = GENERATE(false, true);  // the alternative is abandonment with the event loop
   log_capture log;
   int handlers = 0;
   for (bool has_ended = false; !has_ended; ++handlers) {

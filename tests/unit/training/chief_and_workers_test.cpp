@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chief and its workers in one process, from the first wait to the last checkpoint.
+// Tests of a chief and its workers in one process, from the first wait to the last checkpoint.
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
 #include "support/creation_rig.hpp"
@@ -52,7 +52,7 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
   shared_model model;
   std::atomic<int> joined = 0;
   constexpr int count = 3;
-  const auto clock = std::make_shared<sw::held_clock>();  // it stands still: nobody polls
+  const auto clock = std::make_shared<sw::held_clock>();  // stands still, so the test fails if a session polls
   std::vector<std::jthread> workers;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back([&] {
@@ -140,7 +140,7 @@ TEST_CASE("HOOK-STOP-8 the count of steps is everybody's, and each session may o
   CHECK(model.count >= last);
   CHECK(model.count <= last + count);
   CHECK(model.count == own_steps);
-  CHECK(chief.global_step() >= last);  // as it was when the chief left
+  CHECK(chief.global_step() >= last);  // the step when the chief closed
 }
 
 TEST_CASE("the chief saves what all have done, and what it restores is whole", "[training][master]") {
@@ -190,7 +190,7 @@ TEST_CASE("a chief that comes back after a failure goes on from its newest check
   for (int i = 0; i < 6; ++i) {
     chief.run();
     worker.run();
-  }  // saved at 0 and at 11, with the chief's step
+  }  // saved at 0 and at 11, by the chief's steps
   worker.run();
   CHECK(model.count == 13);
   fails = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which hooks the options of a training session make, where they write, and how often.
+// Tests of the hooks that the options of a training session create, their output directories and their cadences.
 #include <stepwell/training/default_hooks.hpp>
 
 #include "support/catch.hpp"
@@ -21,7 +21,7 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// Everything due in every run, on a clock that moves a second a run.
+/// Trains three steps. All outputs are due in every run, and the clock moves one second a run.
 void run_three(adding_model& model, const std::string& checkpoint_dir, const std::string& summary_dir) {
   const auto clock = std::make_shared<sw::held_clock>();
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = checkpoint_dir,
@@ -61,7 +61,7 @@ TEST_CASE("CREATE-1 what nobody says has TensorFlow's defaults", "[training]") {
     session.run(batch);
   }
   session.close();
-  const auto rates = scalars_in(directory.path(), "global_step/sec");  // every 100 steps, the first starts the clock
+  const auto rates = scalars_in(directory.path(), "global_step/sec");  // every 100 steps; the first run starts the measurement
   CHECK(rates == std::map<std::int64_t, float>{{101, 1.0f}, {201, 1.0f}});
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("CREATE-10 with a summary_dir alone steps are counted and summed up, a
   for (const std::size_t round : {1U, 2U}) {
     adding_model model;
     run_three(model, "", directory.path());
-    CHECK(model.sum == 6);  // it began afresh
+    CHECK(model.sum == 6);  // it started without a checkpoint
     CHECK(event_files_in(directory.path()) == round);
   }
   CHECK(scalars_in(directory.path(), "loss").size() == 3);

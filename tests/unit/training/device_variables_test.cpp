@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables whose elements the CPU cannot address, as those of a tensor on a GPU.
+// Tests of variables whose elements the CPU cannot address, like those of a tensor on a GPU.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "training_rig.hpp"
@@ -20,7 +20,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// A tensor of floats that lie "on a device": reachable by copying only, and counted.
+/// A tensor of floats "on a device". Its elements are accessible only by copies, which are counted.
 struct far_tensor {
   std::shared_ptr<std::vector<float>> device;
   std::shared_ptr<int> copies = std::make_shared<int>(0);
@@ -115,7 +115,7 @@ TEST_CASE("a variable on a device has an average, which takes its place and goes
   train(model, directory.path(), 2, std::ref(average));
   CHECK(model.weights.device->front() == 4);
   average.swap_in();
-  CHECK(model.weights.device->front() == 2.75f);  // 1, then half of the way to 2, to 4
+  CHECK(model.weights.device->front() == 2.75f);  // the average of 1, 2 and 4 with decay 0.5
   average.swap_out();
   CHECK(model.weights.device->front() == 4);
 }
@@ -124,7 +124,7 @@ TEST_CASE("a device that fails to copy is an error that names the variable", "[t
   far_model model;
   model.weights.is_lost = true;
   try {
-    const sw::monitored_session session(model);  // keeps the initial state
+    const sw::monitored_session session(model);  // copies the initial state
     FAIL("a copy of a lost device");
   } catch (const sw::internal_error& failure) { CHECK(failure.cause().message == "variable \"weights\": the device is lost"); }
 }

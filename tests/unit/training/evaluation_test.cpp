@@ -32,13 +32,13 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// Measures how far batches are from what was trained.
+/// A model that measures the difference between batches and the trained value.
 struct measuring_model {
   struct result {
     float error;
   };
-  float sum = 0;          // what a checkpoint holds
-  float total_error = 0;  // what an evaluation finds
+  float sum = 0;          // restored from the checkpoint
+  float total_error = 0;  // computed by the evaluation
   int measured = 0;
 
   result step(const std::int64_t& batch) {
@@ -52,7 +52,7 @@ struct measuring_model {
 
 float mean_error(const measuring_model& model) { return model.total_error / static_cast<float>(model.measured); }
 
-/// A directory with checkpoints at steps 0, 2 and 4 of an adding_model; `sum` is then 0, 3 and 10.
+/// A directory with checkpoints of an adding_model at steps 0, 2 and 4, where `sum` is 0, 3 and 10.
 struct trained_directory {
   temporary_directory directory;
   sw::test::log_capture log;
@@ -68,7 +68,7 @@ struct trained_directory {
 
 auto some_batches() { return sw::data::source(std::vector<std::int64_t>{10, 11, 12}); }
 
-/// Looks at each run, and asks for a save of it.
+/// A hook that records each run and requests a save of it.
 struct saving_hook : sw::boundary_work {
   int saved = 0;
   int ends = 0;
@@ -165,7 +165,7 @@ TEST_CASE("an evaluation may share its directory with the training that holds it
 }
 
 TEST_CASE("the source of an evaluation starts where it is, not where training was", "[training][evaluation]") {
-  const trained_directory at;  // trained from a source that can seek, and has no name
+  const trained_directory at;  // the training used a seekable source without a name
   sw::test::named_source source;
   measuring_model model;
   sw::evaluate_once(model, at.prefix(4), source, {.num_evals = 1});
@@ -293,7 +293,7 @@ TEST_CASE("a checkpoint that is deleted before it is opened is passed over", "[t
   const trained_directory at;
   const auto files = sw::test::fast_faulty_files();
   int looks = 0;
-  files->before_each([&](const sw::test::event& event) {  // the second time is the evaluation's
+  files->before_each([&](const sw::test::event& event) {  // the evaluation opens the file the second time
     if (event.kind == sw::test::operation::open && event.path == at.prefix(4) + ".index" && ++looks == 2) {
       std::filesystem::remove(event.path);
     }

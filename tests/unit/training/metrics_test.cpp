@@ -35,7 +35,7 @@ TEST_CASE("metrics count creations, recoveries, and what was saved", "[training]
   CHECK(seen.creations == 2);
   CHECK(seen.recoveries == 1);
   CHECK(seen.rollbacks == 0);
-  CHECK(seen.saves == 3);  // 0, 2 and 4
+  CHECK(seen.saves == 3);  // at steps 0, 2 and 4
   CHECK(seen.saves_failed == 0);
   CHECK(seen.bytes_saved > 0);
   CHECK(seen.bytes_saved % seen.saves == 0);

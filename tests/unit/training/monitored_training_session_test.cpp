@@ -142,7 +142,7 @@ TEST_CASE("two savers on one directory are refused, under whatever name it goes"
   CHECK_THROWS_AS(sw::monitored_training_session(other, {.checkpoint_dir = directory.path()}), sw::failed_precondition_error);
   CHECK_THROWS_AS(sw::monitored_training_session(other, {.checkpoint_dir = directory.path() + "/./"}), sw::failed_precondition_error);
   session.close();
-  auto next = sw::monitored_training_session(other, {.checkpoint_dir = directory.path()});  // a closed session lets go
+  auto next = sw::monitored_training_session(other, {.checkpoint_dir = directory.path()});  // a closed session releases the directory
   next.close();
   CHECK(session.hook<sw::checkpoint_saver_hook>().saver().latest()->step == 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A profiler in a session with everything around it: what saving leaves on the timelines.
+// Tests of a profiler in a complete training session: the spans that saves add to the timelines.
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/session_rig.hpp"

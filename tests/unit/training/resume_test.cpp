@@ -35,7 +35,7 @@ TEST_CASE("D-5, D-6 the checkpoint just restored is not written again, and a run
   const auto before = sw::list_checkpoints(directory.path());
   adding_model again;
   train_until(again, directory.path(), 4);
-  CHECK(again.sum == model.sum);  // D-6: no step was done
+  CHECK(again.sum == model.sum);  // no step was made (decision D-6)
   CHECK(sw::list_checkpoints(directory.path()) == before);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a source that cannot seek says so after a restore and goes on from wh
     }
   }
   CHECK(log.contains(sw::log_level::warning, "cannot seek"));
-  CHECK(log.count(sw::log_level::warning) == 1);  // the second loop has nothing to go on with
+  CHECK(log.count(sw::log_level::warning) == 1);  // the second loop has no position to restore
 }
 
 TEST_CASE("a source that cannot seek says so once when a run goes on with it that never knew its place", "[training]") {
@@ -204,7 +204,7 @@ TEST_CASE("a checkpoint of another model is refused, saying which variable and h
     CHECK(text.find("[3]") != std::string::npos);
     CHECK(text.find("bias") != std::string::npos);
   }
-  CHECK(other.sum == 7);  // nothing was written to
+  CHECK(other.sum == 7);  // nothing was restored
 }
 
 TEST_CASE("a checkpoint of a later library is refused, and nothing is written into the model", "[training]") {

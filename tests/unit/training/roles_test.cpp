@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chief and worker, and the scaffold that they share, from the front door (contract CREATE).
+// Tests of chief and worker, and of a scaffold that they share, with monitored_training_session (contract CREATE).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each of our hooks does after the state went back (contract REC-12).
+// Tests of the behaviour of each built-in hook after a rollback of the state (contract REC-12).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "unit/hooks/event_reading.hpp"
@@ -24,7 +24,8 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// Trains to `last`, thrown back once at `fails_at` to the newest checkpoint of every second step; a second a run.
+/// A training to `last` with a checkpoint every second step. One failure at `fails_at` causes a recovery. Each run
+/// takes one second.
 struct rolled_back {
   temporary_directory directory;
   std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();
@@ -54,7 +55,7 @@ struct rolled_back {
 
 TEST_CASE("REC-12 D-5 the checkpoint saver writes nothing again, and counts from the step it went back to", "[hooks][recovery]") {
   rolled_back line;
-  line.train(7, 6);  // back from 5 to 4
+  line.train(7, 6);  // rolled back from 5 to 4
   CHECK(line.runs == 9);
   CHECK(steps_on_disk(line.directory) == steps{0, 2, 4, 6, 7});
   steps saved;
@@ -64,29 +65,29 @@ TEST_CASE("REC-12 D-5 the checkpoint saver writes nothing again, and counts from
 
 TEST_CASE("REC-12 the stop hook keeps its last step, also where it was given as a number of steps", "[hooks][recovery]") {
   rolled_back line;
-  line.train(100, 4, sw::stop_at_step_hook{{.num_steps = 5}});  // back from 3 to 2
+  line.train(100, 4, sw::stop_at_step_hook{{.num_steps = 5}});  // rolled back from 3 to 2
   CHECK(steps_on_disk(line.directory).back() == 5);
 }
 
 TEST_CASE("REC-12 D-5 summaries begin anew at the first run, after a START that drops what was lost", "[hooks][recovery]") {
   rolled_back line;
   sw::summary_saver_options options{.output_dir = line.directory.path(), .save_steps = 3};
-  line.train(9, 6, sw::summary_saver_hook{options, sw::summary::scalar("loss", &adding_model::result::loss)});  // back from 5 to 4
+  line.train(9, 6, sw::summary_saver_hook{options, sw::summary::scalar("loss", &adding_model::result::loss)});  // rolled back from 5 to 4
   using note = std::pair<std::int64_t, std::string>;
   CHECK(notes_in(line.directory.path(), sw::format::session_status::start) == std::vector<note>{{1, ""}, {5, ""}});
   steps written;
   for (const auto& [step, value] : tagged_in(line.directory.path(), "loss")) { written.push_back(step); }
-  CHECK(written == steps{1, 4, 5, 8});  // TensorFlow: silent until 7
+  CHECK(written == steps{1, 4, 5, 8});  // TensorFlow writes nothing until 7
 }
 
 TEST_CASE("REC-12 the step counter reports no rate over a rollback, and none is negative", "[hooks][recovery]") {
   sw::test::log_capture log;
   rolled_back line;
-  line.train(9, 6, sw::step_counter_hook{{.every_n_steps = 2, .output_dir = line.directory.path()}});  // back from 5 to 4
+  line.train(9, 6, sw::step_counter_hook{{.every_n_steps = 2, .output_dir = line.directory.path()}});  // rolled back from 5 to 4
   steps counted;
   for (const auto& [step, value] : tagged_in(line.directory.path(), "global_step/sec")) {
     counted.push_back(step);
-    CHECK(std::get<float>(value.value) == 1);  // a step a second
+    CHECK(std::get<float>(value.value) == 1);  // one step a second
   }
   CHECK(counted == steps{3, 5, 7, 9});
   CHECK_FALSE(log.contains(sw::log_level::warning, "no rate is reported"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A signal asks a training session to stop. SIGURG, which does nothing by default, stands for those that end a process.
+// Tests of signals that stop a training session. SIGURG, which does nothing by default, takes the place of signals that
+// end a process.
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
@@ -29,7 +30,7 @@ namespace {
 struct rejecting_hook {
   void after_run(auto& context, const auto&) { context.reject_state("a test says so"); }
 };
-/// Fails once the session knows that it is to stop.
+/// A hook that throws after the session has noticed the stop request.
 struct failing_hook {
   static constexpr auto phase = sw::hook_phase::guard;
   void after_run(auto& context, const auto&) {
@@ -75,7 +76,7 @@ TEST_CASE("the state is saved at the boundary after the signal, not only at the 
   sw::test::run_until(session, 3);
   sw::test::wait_for_saves(session);
   CHECK(rig.steps() == "0 3");
-  sw::test::run_until(session, 4);  // a stop by a signal forbids nothing
+  sw::test::run_until(session, 4);  // a caller may continue after a stop by a signal
   session.close();
   CHECK(rig.steps() == "0 3 4");
 }
@@ -166,7 +167,7 @@ TEST_CASE("what cannot be caught, and a grace without a signal, are refused", "[
 
 namespace {
 
-/// Each save takes `save_time` on the clock, which moves while the disk is at work.
+/// A rig in which each save advances the clock by `save_time`.
 struct timed_rig : session_rig {
   explicit timed_rig(sw::clock::duration save_time) {
     files->before_each([time = clock, save_time](const sw::test::event& asked) {
@@ -187,7 +188,7 @@ TEST_CASE("within its grace a preempted session saves what fits, and says so", "
   timed_rig rig(4s);
   const bool fits = GENERATE(true, false);
   auto session = sw::monitored_training_session(rig.model, rig.preemptible(fits ? 10s : 2s), signalling_hook{3});
-  sw::test::wait_for_saves(session);  // of step 0: now it is measured
+  sw::test::wait_for_saves(session);  // the save of step 0 is measured now
   sw::test::run_until(session, 3);
   session.close();
   CAPTURE(session.stop_reason().text);
@@ -202,7 +203,7 @@ TEST_CASE("within its grace a preempted session saves what fits, and says so", "
 
 TEST_CASE("without a measured save a preempted session saves, whatever its grace", "[training][signals][preemption]") {
   sw::test::log_capture log;
-  session_rig rig;  // time stands still: no save takes any
+  session_rig rig;  // the clock stands still, so a save takes no time
   auto options = stoppable(rig);
   options.preemption_grace = 1s;
   auto session = sw::monitored_training_session(rig.model, options, signalling_hook{3});
@@ -228,7 +229,7 @@ TEST_CASE("a preempted session waits for its disk no longer than its grace", "[t
     const auto before = rig.clock->now();
     const sw::test::once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(20s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
-    CHECK(rig.clock->now() - before == 20s);  // of the 120 that a close may take
+    CHECK(rig.clock->now() - before == 20s);  // less than the 120 s of stop_grace_period_secs
   }
   gate.open();
   rig.pool->join();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole runs from the front door, on a clock that stands still: the order of all calls, the files, the events
-// (contract TL). Hooks of the session's own stand around the user's, in their phases (D-1).
+// Tests of complete runs of monitored_training_session on a manual clock: the order of all calls, the files, the events
+// (contract TL). Built-in hooks are called before or after the user's hooks, according to their phases (decision D-1).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/once_somebody_waits.hpp"
@@ -37,7 +37,7 @@ struct timeline {
   std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();
   story_type story;
 
-  /// A checkpoint every so many steps, the loss at every step; all else as it comes.
+  /// Returns options with a checkpoint every `save_steps` steps, the loss at every step, and default values otherwise.
   [[nodiscard]] adding_options options(std::int64_t save_steps) const {
     return {.checkpoint_dir = directory.path(),
             .save_checkpoint_steps = save_steps,
@@ -65,7 +65,7 @@ struct timeline {
     return all;
   }
 
-  /// The losses as a viewer shows them: a START at a step drops what was written from that step on.
+  /// Returns the losses as a viewer shows them: a START event removes earlier values at its step and above.
   [[nodiscard]] std::map<std::int64_t, std::vector<float>> curve() const {
     std::map<std::int64_t, std::vector<float>> shown;
     for (const auto& event : events_in(directory.path())) {
@@ -79,14 +79,14 @@ struct timeline {
   }
 };
 
-/// The loss after each of the first `last` steps, each once.
+/// Returns the loss after each of the first `last` steps.
 std::map<std::int64_t, std::vector<float>> true_curve(std::int64_t last) {
   std::map<std::int64_t, std::vector<float>> all;
   for (std::int64_t step = 1; step <= last; ++step) { all[step] = {static_cast<float>(step * (step + 1) / 2)}; }
   return all;
 }
 
-/// Throws once, in `before_run` of a step.
+/// A hook that throws once, in `before_run` of a step.
 struct aborting_hook {
   std::int64_t step;
   int times = 1;
@@ -127,7 +127,7 @@ TEST_CASE("TL-1 a fresh chief: a save at the start, at each due step, none twice
   session.close();
   CHECK(line.story == story_type{"begin", "create 0", "before 0", "after 1", "before 1", "after 2", "end 2"});
   CHECK(line.on_disk() == steps{0, 2});
-  CHECK(line.saved() == steps{0, 2});  // no second save of the last step
+  CHECK(line.saved() == steps{0, 2});  // the last step is not saved twice
   CHECK(line.started() == steps{1});
   CHECK(line.curve() == true_curve(2));
   CHECK(event_files_in(line.directory.path()) == 1);  // all hooks of a directory share one file
@@ -166,12 +166,12 @@ TEST_CASE("TL-3 D-5 an abort in a before_run with a save at every step: the same
   settle(session);
   line.story.clear();
   {
-    const once_somebody_waits mover(line.clock, [&] { line.clock->advance(100ms); });  // the first wait of D-2, at most
+    const once_somebody_waits mover(line.clock, [&] { line.clock->advance(100ms); });  // the longest first backoff (decision D-2)
     CHECK(session.run(std::int64_t{3}).loss == 6);
   }
   CHECK(session.global_step() == 3);
-  CHECK(line.story == story_type{"a before 2", "a error", "b error",  // up to the thrower
-                                 "a create 2", "b create 2",          // restored at 2
+  CHECK(line.story == story_type{"a before 2", "a error", "b error",  // until the hook that throws
+                                 "a create 2", "b create 2",          // restored at step 2
                                  "a before 2", "b before 2", "a after 3", "b after 3"});
   session.close();
   CHECK(line.on_disk() == steps{0, 1, 2, 3});
@@ -224,7 +224,7 @@ TEST_CASE("TL-4 a thread reports a failure that will not pass: the loop ends, ho
   };
   CHECK_THROWS_WITH(sw::with(session, body), "a thread's");
   CHECK(line.story == story_type{"begin", "create 0", "before 0", "after 1", "before 1", "after 2", "end 2", "error"});
-  CHECK(line.on_disk() == steps{0, 2});  // with the last checkpoint
+  CHECK(line.on_disk() == steps{0, 2});  // including the last checkpoint
 }
 
 TEST_CASE("TL-5 a thread reports Aborted: the loop goes on, and its next run is one of a new session", "[training][timeline]") {
@@ -237,7 +237,7 @@ TEST_CASE("TL-5 a thread reports Aborted: the loop goes on, and its next run is 
   CHECK_NOTHROW(run_to(session, 2));
   settle(session);
   line.story.clear();
-  CHECK_FALSE(session.should_stop());  // TensorFlow makes the new session in here
+  CHECK_FALSE(session.should_stop());  // TensorFlow creates the new session here
   {
     const once_somebody_waits mover(line.clock, [&] { line.clock->advance(100ms); });
     run_to(session, 3);
@@ -266,7 +266,7 @@ TEST_CASE("TL-6 the end of the input: no after_run, a quiet end, hooks end, the 
     CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);
   }
   story_type expected = {"begin", "create 0", "before 0", "after 1", "before 1", "after 2", "end 2"};
-  if (is_run) { expected.insert(expected.end() - 1, {"before 2", "error"}); }  // on_error is told of every run that fails
+  if (is_run) { expected.insert(expected.end() - 1, {"before 2", "error"}); }  // on_error is called for every failed run
   CHECK(line.story == expected);
   CHECK(line.on_disk() == steps{0, 2});
   CHECK(line.curve() == true_curve(2));
@@ -296,9 +296,9 @@ TEST_CASE("TL-7 user code throws: no end, no last checkpoint; the session is clo
   CHECK(line.story.back() == (is_with ? "error" : "error unknown"));
   CHECK(std::ranges::count(line.story, "end 3") == 0);
   CHECK(line.on_disk() == steps{0, 2});
-  CHECK(line.curve() == true_curve(3));  // what was written is not lost
+  CHECK(line.curve() == true_curve(3));  // no written value is lost
   adding_model again;
-  auto next = sw::monitored_training_session(again, line.options(2));  // the directory is free
+  auto next = sw::monitored_training_session(again, line.options(2));  // the directory is available
   CHECK(next.global_step() == 2);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small sources, a hook with state and a short training run, for tests of whole training sessions.
+// Sources, a hook with state and a short training run, for tests of complete training sessions.
 #pragma once
 
 #include "support/temporary_directory.hpp"
@@ -16,7 +16,7 @@
 
 namespace stepwell::test {
 
-/// Counts up for ever, can seek, and may have a name.
+/// An endless, seekable source of increasing numbers that may have a name.
 struct named_source {
   std::int64_t next = 1;
   std::string called = "";
@@ -34,7 +34,7 @@ struct blind_source {
   void advance() { ++next; }
 };
 
-/// Counts the runs it sees, over restarts too.
+/// A hook that counts its runs, also across restarts.
 struct counting_hook {
   static constexpr auto state_name = "counter";
   std::int64_t runs = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: a failure of whatever type, as text.
+// Internal: the text of an exception of any type.
 #pragma once
 
 #include <exception>
@@ -8,8 +8,8 @@
 
 namespace stepwell::detail {
 
-/// What `failure` says, for a log line; an exception of a foreign type says that it is one.
-/// @pre It is not null.
+/// Returns the text of `failure` for a log line: `what()` if it is a `std::exception`, otherwise "an exception of unknown type".
+/// @pre `failure` is not null.
 [[nodiscard]] std::string text_of(const std::exception_ptr& failure);
 
 }  // namespace stepwell::detail

@@ -25,13 +25,13 @@ inline constexpr std::string_view memory_shortage_text = "there is not enough me
   return failure.code == errc::resource_exhausted && failure.message.find(memory_shortage_text) != std::string::npos;
 }
 
-/// Returns `act()`. @errors `resource_exhausted_error` if an allocation fails in it; what else it throws.
+/// Returns `act()`. @errors `resource_exhausted_error` if an allocation in `act` fails. Other exceptions of `act` are passed on.
 template<class Act>
 decltype(auto) with_memory(std::string_view tried, const std::string& place, Act&& act) {
   try {
     return std::forward<Act>(act)();
   } catch (const std::bad_alloc&) { throw_status(memory_shortage(tried, place)); } catch (const std::length_error&) {
-    throw_status(memory_shortage(tried, place));  // more than any allocation can have
+    throw_status(memory_shortage(tried, place));  // the size exceeds the limit of all allocations
   }
 }
 

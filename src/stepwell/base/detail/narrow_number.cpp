@@ -9,15 +9,15 @@
 namespace stepwell::detail {
 namespace {
 
-/// The codes of a format that are no finite numbers.
+/// The codes of a format that do not represent finite numbers.
 enum class special_codes {
-  ieee,            ///< The highest exponent: infinity without a fraction, NaN with one.
-  all_ones_nan,    ///< NaN if all bits but the sign are ones; no infinity ("fn").
-  minus_zero_nan,  ///< NaN in the place of -0; no infinity ("fnuz").
+  ieee,            ///< The highest exponent means infinity if the fraction is zero, and NaN otherwise.
+  all_ones_nan,    ///< All bits except the sign set mean NaN. The format has no infinity ("fn").
+  minus_zero_nan,  ///< The code of -0 means NaN. The format has no infinity ("fnuz").
   none,
 };
 
-/// A floating point format: a sign, then exponent, then fraction.
+/// A floating-point format: a sign bit, then the exponent, then the fraction.
 struct float_format {
   int exponent_bits;
   int fraction_bits;
@@ -25,7 +25,7 @@ struct float_format {
   special_codes special;
 };
 
-/// @pre `bits` has no bit above the sign.
+/// Returns the value of `bits` in the format `form`. @pre All bits above the sign are zero.
 float value_of(float_format form, std::uint32_t bits) noexcept {
   constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
   const std::uint32_t sign_bit = 1u << (form.exponent_bits + form.fraction_bits);
@@ -44,7 +44,7 @@ float value_of(float_format form, std::uint32_t bits) noexcept {
   return sign * std::ldexp(digits, (is_subnormal ? 1 : exponent) - form.bias - form.fraction_bits);
 }
 
-/// The low `width` bits as an integer in two's complement.
+/// Returns the low `width` bits as an integer in two's complement.
 float signed_value(std::uint8_t bits, int width) noexcept {
   const int whole = 1 << width;
   const int value = bits & (whole - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private: text of files and of users, made safe for a terminal.
+// Private: escapes text from files and users for output to a terminal.
 #pragma once
 
 #include <cstddef>

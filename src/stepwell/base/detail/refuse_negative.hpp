@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of options that are counts or durations.
+// Checks for negative values of options that are counts or durations.
 #pragma once
 
 #include "stepwell/base/setting.hpp"
@@ -12,12 +12,12 @@
 
 namespace stepwell::detail {
 
-/// Throws `invalid_argument_error` that names the option and its value.
+/// Throws an `invalid_argument_error` that names the option and its value.
 [[noreturn]] void throw_negative(std::string_view option, std::int64_t value);
 [[noreturn]] void throw_negative(std::string_view option, double value);
 
-/// Checks an option that may be zero or not given, but not below zero.
-/// @errors `invalid_argument_error` naming `option`.
+/// Throws if an option is negative. An option may be zero or not set.
+/// @errors `invalid_argument_error` that names `option`.
 template<std::signed_integral Integer>
 void refuse_negative(std::string_view option, Integer value) {
   if (value < 0) { throw_negative(option, std::int64_t{value}); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What threads are called, for people who read logs and timelines.
+// Names and ids of threads, shown in logs and timelines.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,15 @@
 
 namespace stepwell {
 
-/// Gives this thread a name, for as long as it lives or until the next call. The system is not told.
+/// Sets the name of this thread. The name is valid until the next call or the end of the thread. Does not change the name that the
+/// operating system shows.
 void set_thread_name(std::string_view name);
 
-/// The name of this thread: the one that was given, or "thread 3" after its id.
+/// Returns the name set by `set_thread_name`, or a name made from the id, such as "thread 3".
 [[nodiscard]] std::string current_thread_name();
 
-/// A small number that no other thread of this process has or had: 1 for the first one that asks, then 2, 3...
+/// Returns the id of this thread: a small number, unique among all past and present threads of this process. The first thread that calls
+/// this function gets 1, the next 2, and so on.
 [[nodiscard]] std::uint32_t current_thread_id() noexcept;
 
 }  // namespace stepwell

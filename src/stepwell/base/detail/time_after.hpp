@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: a wait in seconds as a duration, and a time, of the clock's.
+// Internal: conversion of a wait in seconds to a duration or a time of the clock.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -11,15 +11,15 @@
 
 namespace stepwell::detail {
 
-/// Not shorter than `wait`; without end for a hundred years, which never come, and do not fit into the clock's ticks together
-/// with a time. A negative wait is none.
+/// Returns `wait` as a duration, rounded up to the clock's ticks. Returns zero for a negative wait. Returns `duration::max()`, a wait
+/// without end, for 100 years or more: the sum of a time and such a wait would overflow the clock's ticks.
 [[nodiscard]] inline clock::duration as_duration(seconds_value wait) noexcept {
   constexpr std::chrono::duration<double> far = std::chrono::hours(24 * 365 * 100);
   if (!(wait.duration() < far)) { return clock::duration::max(); }
   return std::chrono::ceil<clock::duration>(std::max(wait.duration(), std::chrono::duration<double>::zero()));
 }
 
-/// `start` and so much more; the end of time for a wait without end.
+/// Returns `start` plus `wait`, or `time_point::max()` for a wait without end.
 [[nodiscard]] inline clock::time_point time_after(clock::time_point start, seconds_value wait) noexcept {
   const auto length = as_duration(wait);
   return length == clock::duration::max() ? clock::time_point::max() : start + length;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which type something is, when that is known only as the program runs: as `typeid`, but not refused by -fno-rtti.
+// Identification of types at run time. Like `typeid`, but also works with -fno-rtti.
 #pragma once
 
 #include <type_traits>
@@ -9,13 +9,14 @@
 namespace stepwell {
 namespace detail {
 template<class T>
-inline constexpr char mark_of_type = 0;  // what counts is where it lies
+inline constexpr char mark_of_type = 0;  // its address identifies the type
 }  // namespace detail
 
-/// Tells types apart; two keys are equal if they are of one type, or both of none. `const` and references do not count.
+/// A key that identifies a type. Two keys are equal if they identify the same type, or if both are default-constructed. `const` and
+/// references are ignored.
 ///
-/// Code compiled with run-time type information and code compiled without may compare theirs. Without it on either side, a
-/// type whose symbols are hidden has a key of its own in each shared library.
+/// Keys can be compared even if only one of them comes from code with run-time type information. If either side lacks this information, a
+/// type with hidden symbols has a different key in each shared library.
 class type_key {
 public:
   constexpr type_key() noexcept = default;

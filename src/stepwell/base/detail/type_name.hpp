@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of a type, for messages and timelines.
+// The names of types, for messages and timelines.
 #pragma once
 
 #include <string_view>
 
 namespace stepwell {
 
-/// As the compiler spells it: "my::hook". Different compilers spell alike what a person would write.
+/// Returns the name of `T` as the compiler spells it: "my::hook". Compilers agree on the spelling of names that users write.
 template<class T>
 [[nodiscard]] constexpr std::string_view type_name() noexcept {
   constexpr std::string_view all = __PRETTY_FUNCTION__;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saving into the directory, and what stays in it.
+// Saving, restoring and retention. Loading is in checkpoint_directory_load.cpp.
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 
 #include "stepwell/base/error.hpp"
@@ -31,7 +31,8 @@ std::string checkpoint_directory::path_of(std::string_view name) const {
   return name.starts_with('/') ? std::string(name) : io::join_path(path_, name);
 }
 
-/// Relative to the directory where that is possible, however the way to it is spelt; what lies elsewhere, by its full path.
+/// Returns the name relative to the directory if the checkpoint is inside it, whichever path leads there. Otherwise returns the
+/// full path.
 std::string checkpoint_directory::name_of(const std::string& prefix) const {
   if (prefix.find('/') == std::string::npos) { return prefix; }
   const auto parent = files_->canonical(io::parent_directory(prefix));
@@ -69,18 +70,18 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   const auto name = name_of(newest->prefix());
   {
     const std::lock_guard lock(mutex_);
-    restored_from_ = name;  // those before it are like any other: many recoveries do not fill the disk
-    // All that was tried before it is damaged: neither counted nor deleted from now on.
+    restored_from_ = name;  // earlier ones lose protection, so that many recoveries do not fill the disk
+    // The newer ones in the list are damaged. From now on they are neither counted nor deleted.
     const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
     list_.erase(at != list_.end() ? std::next(at) : list_.begin(), list_.end());
   }
-  if (list_.empty()) { add_unlisted(newest->prefix()); }  // only saving and restoring change the list
+  if (list_.empty()) { add_unlisted(newest->prefix()); }  // needs no mutex: only saving and restoring change the list
   list_at_start();
   return newest;
 }
 
-/// Makes the state file name the checkpoint from which this saver goes on, unless it does: a kill may have come before it was
-/// written, and those that it names may be damaged.
+/// Makes the state file name the checkpoint from which this saver continues, unless it already does. The previous process may have
+/// been killed before it wrote the state file, or the checkpoints in the state file may be damaged.
 void checkpoint_directory::list_at_start() noexcept {
   std::string newest;
   try {
@@ -211,8 +212,9 @@ retention_plan checkpoint_directory::plan_locked() const {
   return plan_retention(list_for_retention(), rules, last_preserved_);
 }
 
-/// An index goes while the state file still lists it, and is struck from the list afterwards: a kill in between leaves
-/// nothing that nobody knows of. The data goes last: without an index it claims nothing, and is swept at the next start.
+/// Removes each index while the state file still lists it, then removes the checkpoint from the list. So a kill in between never
+/// leaves a complete checkpoint that is unlisted. The data is removed last. Data without an index is a leftover, which is removed
+/// at the next start.
 void checkpoint_directory::retain() {
   retention_plan plan;
   {
@@ -229,7 +231,7 @@ void checkpoint_directory::retain() {
     list_ = std::move(plan.listed);
     last_preserved_ = plan.last_preserved;
   }
-  write_state();  // which syncs the directory, so that no index can come back once its data is gone
+  write_state();  // syncs the directory, so that no index can reappear after its data is removed
   const auto names = value_or_throw(files_->list(path_));
   for (const auto& entry : plan.deleted) { remove_data_files(*files_, path_, names, entry.name, 0); }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: the directory a saver owns. Blocking; the saver decides when and on which thread.
+// Internal: the directory that a saver owns. All functions block; the saver chooses the time and the thread.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -25,43 +25,44 @@
 
 namespace stepwell::detail {
 
-/// The kinds of access to a directory.
+/// Kind of access to a directory.
 enum class directory_access {
-  own,   ///< Locked and swept; everything may be done.
-  look,  ///< Nothing is locked, made, or removed: only functions that read may be called.
+  own,   ///< Locks the directory and removes leftovers; allows all functions.
+  look,  ///< Does not lock, create or remove; allows only functions that read.
 };
 
-/// Locked, swept, and its list known.
-/// @threads Any; saving and restoring wait for each other.
+/// A directory of checkpoints with its list loaded. With access `own` it is locked and free of leftovers.
+/// @threads Any. Saving and restoring exclude each other.
 class checkpoint_directory {
 public:
-  /// @errors As `saver::saver`.
+  /// Loads the list of checkpoints. With access `own` also creates and locks the directory and removes leftovers.
+  /// @errors Like `saver::saver`.
   checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time,
                        directory_access access = directory_access::own);
 
-  /// Makes a snapshot durable and lists it. `before_commit`: see `saver::save`.
+  /// Writes a snapshot durably and adds it to the list. `before_commit`: see `saver::save`.
   saved_checkpoint write(const snapshot& taken, const std::function<void()>& before_commit = nullptr);
-  /// Writes the metrics and applies retention, after a save. Failures are logged only.
+  /// Writes the metrics and applies retention, after a save. Only logs failures.
   void tidy() noexcept;
-  /// Applies retention, and throws failures.
+  /// Applies retention. Throws its failures.
   void prune();
   /// Returns the changes that retention would make now.
   [[nodiscard]] retention_plan plan() const;
-  /// Returns the listed checkpoints, oldest first, as retention sees them.
+  /// Returns the listed checkpoints, oldest first, with the properties that retention uses.
   [[nodiscard]] std::vector<listed_checkpoint> listed() const;
-  /// Returns the names of the files of killed saves, as they were found at construction (`own`: removed then).
+  /// Returns the names of the files that killed saves left, as found by the constructor. With access `own` the constructor removed them.
   [[nodiscard]] const std::vector<std::string>& leftovers() const noexcept { return leftovers_; }
   /// Returns the newest complete checkpoint. With access `own` the state file then names it as the newest.
-  /// @errors As `find_newest_whole`. A state file that cannot be written is logged only; the next save writes it.
+  /// @errors Like `find_newest_whole`. A failure to write the state file is only logged; the next save writes it.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
 
   [[nodiscard]] std::vector<std::string> checkpoints() const;
   void pin(const std::string& prefix);
   void report_metric(std::int64_t step, double value);
-  /// Writes the reported metrics if there are new ones. Failures are logged only; the next call tries again.
+  /// Writes the reported metrics if there are new ones. Only logs failures; the next call retries.
   void keep_metrics() noexcept;
 
-  /// Writes the reported metrics, applies retention if the last saver was killed before it could, and releases the lock.
+  /// Writes the reported metrics, applies retention if the previous saver was killed before it could, and releases the lock.
   void close() noexcept;
 
 private:
@@ -99,17 +100,17 @@ private:
   std::unique_ptr<io::file_lock> lock_;
   std::vector<std::string> leftovers_;
 
-  std::mutex one_at_a_time_;                   // of saving and restoring
-  std::mutex writing_metrics_;                 // held while the file of metrics is written
+  std::mutex one_at_a_time_;                   // serialises saving and restoring
+  std::mutex writing_metrics_;                 // held while the metrics file is written
   std::int64_t last_save_number_ = 0;          // guarded by `one_at_a_time_`
-  std::string newest_in_file_;                 // the name in the state file; guarded by `one_at_a_time_`
-  bool retention_is_due_ = false;              // the saver before was killed; guarded by `one_at_a_time_`
-  mutable std::mutex mutex_;                   // of the members below; never held during input or output
+  std::string newest_in_file_;                 // newest name in the state file; guarded by `one_at_a_time_`
+  bool retention_is_due_ = false;              // the previous saver was killed; guarded by `one_at_a_time_`
+  mutable std::mutex mutex_;                   // guards the members below; never held during I/O
   std::vector<listed_checkpoint> list_;        // oldest first
-  std::set<std::string, std::less<>> pinned_;  // names
-  std::string restored_from_;                  // the name of the last one
+  std::set<std::string, std::less<>> pinned_;  // names of pinned checkpoints
+  std::string restored_from_;                  // name of the checkpoint restored last
   std::map<std::int64_t, double> metrics_;
-  std::map<std::int64_t, double> durable_metrics_;  // those in the file
+  std::map<std::int64_t, double> durable_metrics_;  // the metrics in the file
   bool metrics_changed_ = false;
   double last_preserved_ = 0;
 };

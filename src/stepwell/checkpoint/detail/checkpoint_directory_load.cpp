@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking over a directory: lock, sweep, list, metrics.
+// Opening of a directory: lock, leftovers, list and metrics; and writing of the metrics file.
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 
 #include "stepwell/base/error.hpp"
@@ -51,7 +51,8 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   load(access);
 }
 
-/// Somebody who moves the directory away and begins another one there must not have both mixed.
+/// Throws `failed_precondition_error` if the locked directory was moved and another one has its path. Otherwise files of two
+/// directories would be mixed.
 void checkpoint_directory::check_is_in_place() const {
   if (!lock_ || lock_->is_at(io::join_path(path_, lock_name))) { return; }
   throw failed_precondition_error(
@@ -72,8 +73,10 @@ void checkpoint_directory::load(directory_access access) {
   if (retention_is_due_) { list_at_start(); }
 }
 
-/// After the clock was set back, times in its future would keep nothing more for good until it is there again. The list then
-/// begins anew, and what is in it stays for good. @pre The mutex is held, or this is the constructor.
+/// Corrects times in the future, which occur after the clock was set back. Otherwise `keep_every_n_hours` would have no effect
+/// until the clock reaches those times again. If hours are counted, the checkpoints in the list are kept permanently and counting
+/// starts again now.
+/// @pre The mutex is held, or this is the constructor.
 void checkpoint_directory::check_clock() {
   const auto now = seconds_now();
   const bool counts_hours = options_.keep_every_n_hours.enabled().has_value();
@@ -93,7 +96,7 @@ void checkpoint_directory::check_clock() {
 
 std::string checkpoint_directory::metrics_path() const { return io::join_path(path_, fmt::format("{}.metrics", options_.basename)); }
 
-/// Adds a complete checkpoint as the newest. Returns false if it is gone meanwhile.
+/// Adds a complete checkpoint as the newest. Returns false if it was deleted in the meantime or is damaged.
 bool checkpoint_directory::add_unlisted(const std::string& prefix) {
   auto found = inspect(prefix);
   if (!found) { return false; }
@@ -114,7 +117,8 @@ bool checkpoint_directory::is_whole(const std::string& prefix) const {
   }
 }
 
-/// What the list says of one that is there and, at first sight, whole; a damaged one is not counted.
+/// Returns the list entry of a checkpoint that exists and whose index and file sizes are valid. Returns nothing for a damaged one,
+/// so that it is not counted.
 std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string& prefix) const {
   try {
     const auto index = load_index(*files_, prefix);
@@ -126,7 +130,7 @@ std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string
     made.time = seconds_of(value_or_throw(files_->stat(format::index_name(prefix))).modified);
     return made;
   } catch (const not_found_error&) {
-    return std::nullopt;  // deleted meanwhile, by us or by somebody
+    return std::nullopt;  // deleted in the meantime, by retention or by another process
   } catch (const error& failure) {
     if (!is_damage(failure)) { throw; }
     log_warning(fmt::format("checkpoint {} is damaged; it does not count as kept, and stays: {}", prefix, failure.what()));
@@ -134,8 +138,9 @@ std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string
   }
 }
 
-/// Neither retention nor a kill takes the index of the newest listed checkpoint. Where it is missing somebody else took it,
-/// and data that the list names may be all that is left: no leftover of ours.
+/// Returns the names in the state file if the index of the newest one is missing. Neither retention nor a kill removes that index.
+/// Another program must have removed it, and the data that the state file names may be all that is left. Such data is not a
+/// leftover.
 std::set<std::string, std::less<>> checkpoint_directory::claimed_without_index(const std::optional<state_file>& state) const {
   if (!state || value_or_throw(files_->exists(format::index_name(state->prefixes.back())))) { return {}; }
   std::set<std::string, std::less<>> claimed;
@@ -143,7 +148,7 @@ std::set<std::string, std::less<>> checkpoint_directory::claimed_without_index(c
   return claimed;
 }
 
-/// Without a state file that can be believed nothing is listed, and so nothing of what is there will be deleted.
+/// Without a valid state file the list stays empty, so no existing checkpoint will be deleted.
 void checkpoint_directory::load_list(const std::optional<state_file>& state) {
   if (!state) { return; }
   std::map<std::string, double> times;
@@ -155,14 +160,14 @@ void checkpoint_directory::load_list(const std::optional<state_file>& state) {
   for (const auto& prefix : state->prefixes) {
     auto found = inspect(prefix);
     if (!found) { continue; }
-    std::erase_if(list_, [&](const auto& entry) { return entry.name == found->name; });  // listed twice, spelt in two ways
+    std::erase_if(list_, [&](const auto& entry) { return entry.name == found->name; });  // listed twice with different paths
     const auto time = times.find(io::base_name(prefix));
     if (time != times.end()) { found->time = time->second; }
     list_.push_back(std::move(*found));
   }
 }
 
-/// What a killed save had finished but not listed, and the highest number of a save.
+/// Adds checkpoints that a killed save finished and did not list. Determines the highest save number.
 void checkpoint_directory::load_unlisted(const std::optional<state_file>& state) {
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);
   for (const auto& prefix : unlisted.newer) {
@@ -175,7 +180,7 @@ void checkpoint_directory::load_unlisted(const std::optional<state_file>& state)
 void checkpoint_directory::load_metrics() {
   const auto text = io::read_text_file(*files_, metrics_path(), max_metrics_bytes);
   if (!text && text.error().code == errc::not_found) { return; }
-  if (!text) { throw_status(text.error()); }  // without them the best checkpoints would be deleted
+  if (!text) { throw_status(text.error()); }  // without the metrics the best checkpoints would be deleted
   std::size_t damaged = 0;
   std::string_view rest = *text;
   while (!rest.empty()) {
@@ -195,7 +200,7 @@ void checkpoint_directory::load_metrics() {
   durable_metrics_ = metrics_;
 }
 
-/// Of the checkpoints still listed, and of steps that may yet be saved.
+/// Writes the metrics of listed checkpoints and of steps that may still be saved.
 void checkpoint_directory::write_metrics() {
   const std::lock_guard one(writing_metrics_);
   std::map<std::int64_t, double> written;

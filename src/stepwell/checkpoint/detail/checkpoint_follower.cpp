@@ -20,7 +20,7 @@
 namespace stepwell::detail {
 namespace {
 
-/// Nothing where there is no such file.
+/// Returns the modification time of a file, or nothing if it does not exist.
 std::optional<clock::wall_time> modified(io::file_system& files, const std::string& path) {
   const auto found = files.stat(path);
   if (!found && found.error().code == errc::not_found) { return std::nullopt; }
@@ -44,7 +44,7 @@ std::optional<std::string> checkpoint_follower::wait_for_next() {
   log_info("Waiting for new checkpoint at " + directory_);
   const auto until = options_.timeout ? time_after(time().now(), *options_.timeout) : clock::time_point::max();
   while (!cancel_token_.stop_requested()) {
-    const bool is_last = options_.stop_token.stop_requested();  // before the look, which then sees all that was saved before the stop
+    const bool is_last = options_.stop_token.stop_requested();  // read before the poll, which then sees everything saved before the stop
     if (auto found = look(is_last)) {
       log_info("Found new checkpoint at " + *found);
       return found;
@@ -57,7 +57,7 @@ std::optional<std::string> checkpoint_follower::wait_for_next() {
   return std::nullopt;
 }
 
-/// The first one that is new and whole, which now counts as seen.
+/// Returns the first new and complete checkpoint, and marks it as returned.
 std::optional<std::string> checkpoint_follower::look(bool is_last) {
   if (is_last && !last_claims_) { last_claims_ = claims(); }
   for (const auto& prefix : last_claims_ ? *last_claims_ : claims()) {
@@ -69,7 +69,7 @@ std::optional<std::string> checkpoint_follower::look(bool is_last) {
 
 bool checkpoint_follower::is_new(const std::string& prefix) {
   const auto written = modified(*options_.file_system, format::index_name(prefix));
-  if (!written) { return false; }  // not there yet, or gone already
+  if (!written) { return false; }  // not written yet, or already deleted
   const auto known = seen_.find(prefix);
   if (known != seen_.end() && (!known->second || known->second == written)) { return false; }
   if (!is_whole(prefix)) { return false; }
@@ -77,7 +77,7 @@ bool checkpoint_follower::is_new(const std::string& prefix) {
   return true;
 }
 
-/// What the state file lists, or names as the newest. One that does not parse is complained about once, not at each look.
+/// Returns the listed checkpoints, or only the newest. A state file that cannot be parsed causes one warning, not one for each poll.
 std::vector<std::string> checkpoint_follower::claims() {
   const auto written = modified(*options_.file_system, io::join_path(directory_, state_file_name));
   if (!written || written == unreadable_) { return {}; }
@@ -89,7 +89,8 @@ std::vector<std::string> checkpoint_follower::claims() {
   return all_listed_ ? std::move(state->prefixes) : std::vector{state->prefixes.back()};
 }
 
-/// One that was damaged is read again only when its files have changed: somebody may be copying it here.
+/// Returns true if all checksums match. A damaged checkpoint is read again only after its files have changed, because it may still
+/// be in the process of being copied.
 bool checkpoint_follower::is_whole(const std::string& prefix) {
   auto files = fingerprint(prefix);
   if (damaged_.contains(files)) { return false; }
@@ -98,7 +99,7 @@ bool checkpoint_follower::is_whole(const std::string& prefix) {
     return true;
   } catch (const error& failure) {
     if (!is_damage(failure)) { throw; }
-    if (modified(*options_.file_system, format::index_name(prefix))) {  // not deleted meanwhile
+    if (modified(*options_.file_system, format::index_name(prefix))) {  // not deleted in the meantime
       log_warning(fmt::format("checkpoint {} is damaged and passed over: {}", prefix, failure.what()));
     }
     damaged_.insert(std::move(files));
@@ -106,7 +107,7 @@ bool checkpoint_follower::is_whole(const std::string& prefix) {
   }
 }
 
-/// Changes whenever a file of this checkpoint does.
+/// Returns a string that changes when a file of this checkpoint changes.
 std::string checkpoint_follower::fingerprint(const std::string& prefix) const {
   const auto directory = io::parent_directory(prefix);
   const auto start = io::base_name(prefix) + ".";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: looks at a directory again and again for checkpoints it has not given yet.
+// Internal: polls a directory for checkpoints that were not returned yet.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -17,22 +17,24 @@
 
 namespace stepwell::detail {
 
-/// Remembers what it has seen, and gives nothing twice.
+/// Polls a directory and returns each checkpoint once.
 class checkpoint_follower {
 public:
-  /// @param all_listed Every listed checkpoint is given, oldest first; else only the newest.
+  /// @param  all_listed If true, every listed checkpoint is returned, oldest first. Otherwise only the newest is returned.
+  /// @errors `invalid_argument_error` unless `seconds_to_sleep` is above zero.
   checkpoint_follower(std::string directory, new_checkpoint_options options, bool all_listed = false, std::stop_token cancel_token = {});
 
-  /// Whatever is called `prefix` counts as seen.
+  /// Marks every checkpoint named `prefix` as already returned.
   void skip(const std::string& prefix) { seen_[prefix] = std::nullopt; }
 
-  /// Returns the next new one; nothing after the timeout, a cancellation, or a stop. A stop ends the wait, and one more look
-  /// is made. What the state file lists at that moment is still given, and nothing after it.
+  /// Blocks until there is a new complete checkpoint, and returns it. Returns nothing after the timeout or a cancellation. A stop
+  /// ends the wait. After a stop one last poll is made; the checkpoints listed at that moment are still returned, and none after
+  /// them.
   [[nodiscard]] std::optional<std::string> wait_for_next();
 
-  /// Waits until `when`, a stop or a cancellation.
+  /// Blocks until `when`, a stop or a cancellation.
   void sleep_until(clock::time_point when) const;
-  /// Returns true if nothing more will be given, whatever is saved: the look after a stop was made, or it was cancelled.
+  /// Returns true if no more checkpoints will be returned: the last poll after a stop was made, or the follower was cancelled.
   [[nodiscard]] bool is_at_end() const noexcept { return last_claims_.has_value() || cancel_token_.stop_requested(); }
   [[nodiscard]] clock& time() const noexcept { return *options_.clock; }
 
@@ -48,11 +50,11 @@ private:
   new_checkpoint_options options_;
   bool all_listed_;
   std::stop_token cancel_token_;
-  /// When the index was written; nothing where any with this name counts.
+  /// Time at which the index was written, by prefix. Empty if every checkpoint with this name counts as returned.
   std::map<std::string, std::optional<clock::wall_time>> seen_;
-  std::set<std::string> damaged_;                        // the files of damaged ones, as they were then
-  std::optional<clock::wall_time> unreadable_;           // the state file, as it was then
-  std::optional<std::vector<std::string>> last_claims_;  // what was listed at the first look after a stop
+  std::set<std::string> damaged_;                        // fingerprints of damaged checkpoints
+  std::optional<clock::wall_time> unreadable_;           // modification time of a state file that could not be parsed
+  std::optional<std::vector<std::string>> last_claims_;  // the checkpoints listed at the first poll after a stop
 };
 
 }  // namespace stepwell::detail

@@ -19,7 +19,7 @@ namespace {
 
 bool is_ours(std::string_view prefix, std::string_view basename) { return step_in_name(prefix, basename, "").has_value(); }
 
-/// Whether a temporary file was to become one of ours.
+/// Returns true if `name` is a temporary name of a file that this saver writes.
 bool is_own_temporary(std::string_view name, std::string_view basename) {
   const auto final_name = io::final_name_of_temporary(name);
   const auto data = parse_data_name(final_name);
@@ -27,12 +27,12 @@ bool is_own_temporary(std::string_view name, std::string_view basename) {
          step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
 }
 
-/// How many shards the index of a prefix speaks of; nothing if it cannot be read.
+/// Returns the number of shards in the index of a prefix, or nothing if the index cannot be read.
 std::optional<std::int32_t> shards_of(io::file_system& files, const std::string& prefix) {
   try {
     return load_index(files, prefix).header.num_shards;
   } catch (const error&) {
-    return std::nullopt;  // damaged: found out and said when it is restored from
+    return std::nullopt;  // damage is reported when the checkpoint is restored
   }
 }
 
@@ -42,7 +42,7 @@ bool remove_or_log(io::file_system& files, const std::string& path) {
   return removed.ok();
 }
 
-/// Data files of ours by prefix, and by number of shards.
+/// Groups the data files of `basename` by prefix and number of shards.
 std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> group_data(const std::vector<std::string>& names,
                                                                                         std::string_view basename) {
   std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> groups;

@@ -11,7 +11,7 @@ constexpr double seconds_per_hour = 3600;
 
 using metric_member = std::optional<double> listed_checkpoint::*;
 
-/// Marks those that have the best values of the metric; of equal ones the newer.
+/// Marks the checkpoints with the best values of the metric. Of equal values the newer one is better.
 void mark_best(std::vector<bool>& is_best, const std::vector<listed_checkpoint>& list, metric_member metric, const keep_best& rule) {
   std::vector<std::size_t> ranked;
   for (std::size_t i = 0; i < list.size(); ++i) {

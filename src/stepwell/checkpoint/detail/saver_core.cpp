@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the user of a saver calls. The other side, the job on the pool, is saver_job.cpp.
+// Functions of a saver that its user calls. The job on the pool is in saver_job.cpp.
 #include "stepwell/checkpoint/detail/saver_core.hpp"
 
 #include "stepwell/base/detail/refuse_negative.hpp"
@@ -60,7 +60,8 @@ std::optional<snapshot_pool::buffer> saver::core::acquire(snapshot_pool& pool, b
   return may_wait ? std::optional(pool.acquire()) : std::nullopt;
 }
 
-/// The newest snapshot that waits, unless somebody waits for it. @pre The mutex is held.
+/// Removes and returns the newest queued snapshot, or nothing if the queue is empty or a caller waits for that save.
+/// @pre The mutex is held.
 std::optional<snapshot> saver::core::take_waiting() {
   if (queue_.empty() || queue_.back().waiting) { return std::nullopt; }
   auto taken = std::move(queue_.back().taken);
@@ -71,7 +72,7 @@ std::optional<snapshot> saver::core::take_waiting() {
 save_outcome saver::core::save(snapshot taken, std::function<void()> before_commit) {
   throw_if_failed();
   refuse_when_closed();
-  std::optional<snapshot> replaced;  // goes back to its pool, which may wake somebody, once the mutex is free
+  std::optional<snapshot> replaced;  // destroyed after the mutex is released: returning its buffer may call a waiting callback
   std::unique_lock lock(mutex_);
   auto outcome = std::exchange(dropped_one_, false) ? save_outcome::coalesced : save_outcome::queued;
   if (is_full()) {
@@ -159,7 +160,7 @@ void saver::core::drain(std::optional<clock_type::time_point> deadline) {
   if (!deadline) {
     changed_.wait(lock, [this] { return is_idle(); });
   } else if (!time_->wait_until(lock, changed_, *deadline, [this] { return is_idle(); })) {
-    is_late_ = !waits_to_retry_;  // a try that is only due later does not hang
+    is_late_ = !waits_to_retry_;  // a scheduled retry does not hang
     throw deadline_exceeded_error("checkpoints are still being written; the disk is slow, or gone", path_);
   }
   is_late_ = false;
@@ -191,7 +192,7 @@ std::optional<saved_checkpoint> saver::core::latest() const {
   return latest_;
 }
 
-/// Either half of `keep_best` does nothing without the other.
+/// Warns if either `keep_best` is set and no metric was reported, or the reverse. One has an effect only together with the other.
 void saver::core::warn_of_unused_metrics() const noexcept {
   if (options_.keep_best && !has_metrics_ && latest()) {
     log_warning(
@@ -236,17 +237,19 @@ void saver::core::hold_until_released(std::shared_ptr<void> hold) {
   if (!is_released_) { hold_.swap(hold); }
 }
 
-/// Returns true once, to the caller that must release: closed and not waited for, and idle. @pre The mutex is held.
+/// Returns true once, for the call that must release the directory: the saver was closed without waiting and is idle.
+/// @pre The mutex is held.
 bool saver::core::begins_release() noexcept { return is_alone_ && is_idle() && !std::exchange(is_releasing_, true); }
 
-/// The end of closing. @pre Idle, and closing.
+/// Finishes closing: releases the directory and logs an undelivered failure.
+/// @pre The saver is idle and closing.
 void saver::core::release() noexcept {
   retry_.cancel();
   warn_of_unused_metrics();
   directory_.close();
   std::unique_lock lock(mutex_);
   is_released_ = true;
-  const auto hold = std::exchange(hold_, nullptr);  // destroyed without the lock
+  const auto hold = std::exchange(hold_, nullptr);  // destroyed after the mutex is released
   const auto failure = std::exchange(failure_, nullptr);
   lock.unlock();
   if (!failure) { return; }

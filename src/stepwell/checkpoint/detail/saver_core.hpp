@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: the queue behind a saver. One save at a time; a job on the pool writes it.
+// Internal: the queue of a saver. One job at a time runs on the pool and writes one snapshot.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -20,6 +20,7 @@
 
 namespace stepwell {
 
+/// The implementation of `saver`. The public functions are documented in saver.hpp.
 class saver::core : public std::enable_shared_from_this<saver::core> {
 public:
   core(std::string directory, saver_options options);
@@ -39,8 +40,6 @@ public:
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;
   void report_metric(std::int64_t step, double value);
 
-  /// Waits for everything, does not wait before tries again, lets go of the directory. After a drain that ran into its
-  /// deadline it waits no more: what is under way goes on alone, and keeps the directory until it is done.
   void close() noexcept;
   void detach() noexcept;
   void hold_until_released(std::shared_ptr<void> hold);
@@ -50,7 +49,7 @@ public:
   [[nodiscard]] const saver_options& options() const noexcept { return options_; }
 
 private:
-  /// For somebody who waits for one save.
+  /// Result of one save for a caller that waits for it.
   struct ticket {
     std::optional<saved_checkpoint> saved;
     std::exception_ptr failure;
@@ -60,7 +59,7 @@ private:
     std::function<void()> before_commit = nullptr;
     std::shared_ptr<ticket> waiting = nullptr;
     int tries = 0;
-    clock_type::time_point begun = {};  // once it is the current one
+    clock_type::time_point begun = {};  // start of writing; set when the job becomes the current one
   };
 
   [[nodiscard]] bool is_idle() const noexcept { return !current_ && queue_.empty() && !writes_metrics_; }
@@ -92,26 +91,26 @@ private:
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<job> queue_;         // waiting, oldest first
-  std::optional<job> current_;    // being written, or about to be
-  bool dropped_one_ = false;      // `acquire` took a waiting one's buffer
-  bool writes_metrics_ = false;   // a task for it is posted and has not ended
-  bool has_new_metrics_ = false;  // reported since that task began to write
+  std::deque<job> queue_;         // queued jobs, oldest first
+  std::optional<job> current_;    // the job being written or about to be written
+  bool dropped_one_ = false;      // `acquire` took the buffer of a queued snapshot
+  bool writes_metrics_ = false;   // a task that writes metrics is posted and has not ended
+  bool has_new_metrics_ = false;  // metrics were reported since that task began to write
   bool waits_to_retry_ = false;
   bool is_closing_ = false;
-  bool is_late_ = false;   // a drain ran into its deadline
-  bool is_alone_ = false;  // closed, and not waited for: releases the directory itself once it is idle
+  bool is_late_ = false;   // a drain reached its deadline
+  bool is_alone_ = false;  // closed without waiting: releases the directory itself when idle
   bool is_releasing_ = false;
   bool is_released_ = false;
-  std::shared_ptr<void> hold_;  // until then
+  std::shared_ptr<void> hold_;  // kept until the directory is released
   alarm retry_;
-  std::exception_ptr failure_;  // the first undelivered one
+  std::exception_ptr failure_;  // the first undelivered failure
   std::atomic<bool> has_failure_ = false;
-  std::atomic<bool> has_metrics_ = false;  // some were reported to this saver
+  std::atomic<bool> has_metrics_ = false;  // metrics were reported to this saver
   std::optional<saved_checkpoint> latest_;
   std::vector<std::function<void()>> idle_wakers_;
 
-  std::recursive_mutex callbacks_mutex_;  // held while one runs; it may replace itself
+  std::recursive_mutex callbacks_mutex_;  // held while a callback runs; recursive, because it may replace itself
   std::function<void(const saved_checkpoint&)> on_saved_;
   std::function<void(std::exception_ptr)> on_failure_;
 };

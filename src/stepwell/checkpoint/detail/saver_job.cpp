@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The job that writes one snapshot on a thread of the pool, and what follows from success and failure.
+// The job that writes one snapshot on a thread of the pool, and the handling of its success or failure.
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/memory_shortage.hpp"
 #include "stepwell/base/error.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 using detail::text_of;
 
-/// A full disk or a wrong call will not mend itself.
+/// Returns true if a failure may be transient. A full disk and an invalid call are permanent.
 bool may_mend_itself(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -31,7 +31,7 @@ bool may_mend_itself(const std::exception_ptr& failure) {
 template<class Callback, class... Arguments>
 void call(std::recursive_mutex& mutex, const std::function<Callback>& callback, const Arguments&... arguments) {
   const std::lock_guard lock(mutex);
-  const auto copy = callback;  // it may replace itself
+  const auto copy = callback;  // the callback may replace itself
   if (!copy) { return; }
   try {
     copy(arguments...);
@@ -40,7 +40,8 @@ void call(std::recursive_mutex& mutex, const std::function<Callback>& callback, 
 
 }  // namespace
 
-/// Makes the oldest that waits the current one, unless there is one; true if the caller has to post it. @pre The mutex is held.
+/// Makes the oldest queued job the current one, unless there is a current one. Returns true if the caller must post it.
+/// @pre The mutex is held.
 bool saver::core::start_next() {
   if (current_ || queue_.empty()) { return false; }
   current_ = std::move(queue_.front());
@@ -49,7 +50,8 @@ bool saver::core::start_next() {
   return true;
 }
 
-/// @pre The mutex is not held: a pool that is joined runs the job here and now.
+/// Posts the current job to the pool.
+/// @pre The mutex is not held, because a joined pool runs the job inside this call.
 void saver::core::post_current() {
   pool_->post([self = shared_from_this()] { self->run(); });
 }
@@ -57,10 +59,10 @@ void saver::core::post_current() {
 void saver::core::run() {
   std::exception_ptr failure;
   std::optional<saved_checkpoint> saved;
-  const auto trace = current_->taken->trace();  // of the session that asked for this save
+  const auto trace = current_->taken->trace();  // trace of the session that requested this save
   try {
     const trace_scope scope(trace);
-    const auto write = [this] { return directory_.write(*current_->taken, current_->before_commit); };  // `current_` is ours until `finish`
+    const auto write = [this] { return directory_.write(*current_->taken, current_->before_commit); };  // valid until `finish`
     saved = detail::with_memory("could not save a checkpoint", path_, write);
   } catch (...) { failure = std::current_exception(); }
   if (saved) {
@@ -70,17 +72,18 @@ void saver::core::run() {
   }
 }
 
-/// A snapshot counts as held until just before its buffer is free again: whoever gets the buffer has room for a save.
+/// Releases the snapshot of the current job under the mutex. So the snapshot no longer counts as held when its buffer is free
+/// again, and a caller that acquires the buffer can save at once.
 void saver::core::release_current() {
   std::optional<snapshot> done;
-  std::function<void()> before_commit;  // what it holds is destroyed without the lock
+  std::function<void()> before_commit;  // destroyed after the mutex is released
   const std::lock_guard lock(mutex_);
   done.swap(current_->taken);
   before_commit.swap(current_->before_commit);
 }
 
 void saver::core::succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace) {
-  release_current();  // before anybody is told
+  release_current();  // before the callbacks
   call(callbacks_mutex_, on_saved_, saved);
   {
     const std::lock_guard lock(mutex_);
@@ -90,7 +93,7 @@ void saver::core::succeed(const saved_checkpoint& saved, const std::shared_ptr<t
   }
   {
     const trace_scope scope(trace);
-    directory_.tidy();  // deleting big files takes its time; nobody needs to wait for it but the next save
+    directory_.tidy();  // deleting large files is slow; only the next save waits for it
   }
   finish();
 }
@@ -116,19 +119,19 @@ bool saver::core::try_again_later(const std::exception_ptr& failure) {
       waking.unlock();
       if (is_due) { self->post_current(); }
     });
-  } catch (const error& refused) {  // no thread for the alarm
+  } catch (const error& refused) {  // the alarm could not start a thread
     log_warning(std::string("a checkpoint is not tried again: ") + refused.what());
     return false;
   }
-  waits_to_retry_ = true;  // the alarm waits for the mutex
+  waits_to_retry_ = true;  // set after the alarm: its callback blocks on the mutex
   ++current_->tries;
   log_warning(fmt::format("{}; try {} of {} in {:.1f} s", text_of(failure), current_->tries, policy.retries(),
                           std::chrono::duration<double>(wait).count()));
   return true;
 }
 
-/// Whoever is told takes the only reference: the exception must not be let go of by two threads at once, since the
-/// counter of references in the C++ library is one that the thread sanitizer cannot see.
+/// Passes the failure to its receiver. The receiver gets the only reference. Two threads must not release the exception at the same
+/// time, because the thread sanitizer does not see the reference counter of the C++ library.
 void saver::core::give_up(std::exception_ptr failure) {
   call(callbacks_mutex_, on_failure_, failure);
   const std::lock_guard lock(mutex_);
@@ -153,7 +156,7 @@ void saver::core::finish() {
   notify_when_idle();
 }
 
-/// Writes the reported metrics, and those reported meanwhile; several reports in a row are one write.
+/// Writes the reported metrics, and repeats while new ones were reported. Several reports in a row cause one write.
 void saver::core::write_metrics() {
   for (;;) {
     {

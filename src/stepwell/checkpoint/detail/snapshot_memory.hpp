@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: the memory of one snapshot, with the layout of what was captured into it last.
+// Internal: the memory of one snapshot, and the layout of the last capture into it.
 #pragma once
 
 #include "stepwell/checkpoint/snapshot.hpp"
@@ -12,18 +12,20 @@
 
 namespace stepwell::detail {
 
+/// A buffer for the bytes of a snapshot.
 struct snapshot_memory {
   struct deleter {
     void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
   };
 
-  /// Makes room for `bytes`, every page touched; what was there is lost.
+  /// Allocates at least `wanted` bytes and touches every page. Does nothing if the buffer is large enough. Otherwise the previous
+  /// content is lost.
   /// @errors `resource_exhausted_error`.
   void reserve(std::size_t wanted);
 
   std::unique_ptr<std::byte, deleter> bytes;
   std::size_t capacity = 0;
-  std::vector<snapshot_entry> entries;  ///< Kept between captures: an unchanged model costs no allocation.
+  std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
   std::size_t size_bytes = 0;
 };
 

@@ -30,7 +30,7 @@ void snapshot_memory::reserve(std::size_t wanted) {
   const auto rounded = std::max(alignment, (wanted + alignment - 1) / alignment * alignment);
   bytes.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
   if (!bytes) { throw resource_exhausted_error(fmt::format("there is no memory for a snapshot of {} bytes", wanted)); }
-  if (alignment == huge_page) { static_cast<void>(::madvise(bytes.get(), rounded, MADV_HUGEPAGE)); }  // only a hint
+  if (alignment == huge_page) { static_cast<void>(::madvise(bytes.get(), rounded, MADV_HUGEPAGE)); }  // a hint; failure is harmless
   std::memset(bytes.get(), 0, rounded);
   capacity = rounded;
 }
@@ -75,7 +75,7 @@ void snapshot_pool::buffer::give_back() noexcept {
   std::vector<std::function<void()>> wakers;
   {
     const std::lock_guard lock(pool_->mutex);
-    pool_->free.push_back(std::move(memory_));  // never allocates: there was room for all
+    pool_->free.push_back(std::move(memory_));  // never allocates: the constructor reserved enough capacity
     wakers.swap(pool_->wakers);
   }
   pool_->returned.notify_all();

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::uint64_t max_state_bytes = std::uint64_t{8} << 20;
 
-/// Relative paths count from the directory; an absolute one that leads nowhere may have been moved along with it.
+/// Returns the path to open. A relative path is relative to the directory. If an absolute path does not exist, the checkpoint may
+/// have been moved together with the directory.
 std::string resolve(io::file_system& files, const std::string& directory, const std::string& path) {
   if (!path.starts_with('/')) { return io::join_path(directory, path); }
   if (value_or_throw(files.exists(format::index_name(path)))) { return path; }
@@ -28,7 +29,7 @@ std::string resolve(io::file_system& files, const std::string& directory, const 
   return is_moved ? moved : path;
 }
 
-/// Finds prefixes that are spelt differently and mean one checkpoint.
+/// Finds different prefixes of the same checkpoint.
 class known_prefixes {
 public:
   explicit known_prefixes(io::file_system& files) : files_(files) {}
@@ -53,7 +54,8 @@ private:
   std::unordered_set<std::string> known_;
 };
 
-/// The prefixes that a state file lists, each once, in order: the later place of a checkpoint counts, and the newest is last.
+/// Returns the prefixes that a state file lists, without duplicates, in order. The last occurrence of a checkpoint counts, and the
+/// newest is last.
 std::vector<std::string> prefixes_of(io::file_system& files, const std::string& directory, const format::checkpoint_state& content) {
   known_prefixes known(files);
   std::vector<std::string> newest_first;
@@ -76,7 +78,7 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
   if (!text && text.error().code == errc::not_found) { return std::nullopt; }
   if (!text && text.error().code != errc::invalid_argument) { throw_status(text.error()); }
   auto content = text ? format::decode_checkpoint_state(*text) : result<format::checkpoint_state>(text.error());
-  if (text) { *text = std::string(); }  // as large as all that was read from it
+  if (text) { *text = std::string(); }  // frees the text, which is as large as the parsed content
   if (!content) {
     log_warning("Invalid checkpoint state loaded from " + path + ": " + content.error().message +
                 "; going by the checkpoints that are on disk");

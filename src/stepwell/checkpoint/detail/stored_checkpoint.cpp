@@ -18,10 +18,10 @@ namespace stepwell::detail {
 namespace {
 
 constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t memory_besides = std::uint64_t{24} << 20;  // kept of an index, besides three times its size
-constexpr std::size_t max_entry_bytes = std::size_t{512} << 10;    // parsed, it takes up to 30 times as much
-constexpr std::size_t max_parts = 8192;                            // of one tensor
-constexpr std::uint64_t max_comparisons = std::uint64_t{1} << 28;  // of slices, in all: a second
+constexpr std::uint64_t memory_besides = std::uint64_t{24} << 20;  // memory for an index, in addition to three times its size
+constexpr std::size_t max_entry_bytes = std::size_t{512} << 10;    // a parsed entry takes up to 30 times as much memory
+constexpr std::size_t max_parts = 8192;                            // slices of one tensor
+constexpr std::uint64_t max_comparisons = std::uint64_t{1} << 28;  // comparisons of slices in one index; they take about a second
 constexpr std::string_view object_graph_name = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
 [[noreturn]] void fail(errc code, std::string message, const std::string& place) { throw_status({code, std::move(message), place}); }
@@ -40,7 +40,7 @@ std::string read_index_file(io::file_system& files, const std::string& prefix) {
        prefix);
 }
 
-/// The value, or its failure with the place added; what a table or an entry says wrongly is damage.
+/// Returns the value, or throws its failure with the place added. Invalid content of a table or an entry becomes `data_loss`.
 template<class T>
 T sound(result<T>&& decoded, std::string_view what, const std::string& place) {
   if (decoded) {
@@ -54,13 +54,14 @@ T sound(result<T>&& decoded, std::string_view what, const std::string& place) {
   fail(code, fmt::format("{}: {}", what, decoded.error().message), place);
 }
 
-/// Collects what an index says, within a limit of memory.
+/// Collects the content of an index within a memory limit.
 class index_loader {
 public:
   index_loader(std::string place, std::uint64_t index_bytes) : place_(std::move(place)), memory_(3 * index_bytes + memory_besides) {}
 
-  /// Counts an entry, before the first is added. Keys share prefixes in the file: comparing them takes the time of their whole
-  /// lengths, which is limited as the memory is.
+  /// Counts an entry. Called for all entries before the first call of `add`. Keys share prefixes in the file, so a small file can
+  /// contain long keys. The total length of the keys is limited like the memory, because comparing keys takes time proportional to
+  /// their full length.
   void count(std::string_view key) {
     tensors_ += !key.empty() && !format::is_slice_key(key);
     key_bytes_ += key.size();
@@ -143,7 +144,7 @@ private:
     for (auto& slice : slices) {
       const auto found = parts_.find(format::slice_key(entry.name, slice));
       if (found == parts_.end()) { refuse("one of its slices is missing"); }
-      const auto& part = found->second;  // one that is itself in slices has a size nobody has checked
+      const auto& part = found->second;  // the size of a part that is itself partitioned is unchecked
       if (part.dtype != entry.dtype || part.shape != part_shape(slice, entry.shape) || !part.slices.empty()) {
         refuse("one of its slices does not fit");
       }
@@ -153,14 +154,14 @@ private:
   }
 
   std::string place_;
-  std::uint64_t memory_;  // that may still be taken
+  std::uint64_t memory_;  // bytes that may still be allocated
   std::uint64_t comparisons_ = max_comparisons;
   std::size_t tensors_ = 0;
   std::uint64_t key_bytes_ = 0;
   bool has_header_ = false;
   stored_index made_;
-  std::map<std::string, format::bundle_entry, std::less<>> parts_;   // by key
-  std::map<std::size_t, std::vector<format::tensor_slice>> slices_;  // of partitioned tensors, by position
+  std::map<std::string, format::bundle_entry, std::less<>> parts_;   // slices by key
+  std::map<std::size_t, std::vector<format::tensor_slice>> slices_;  // slices of partitioned tensors, by position
 };
 
 /// A range of a data file that belongs to a tensor.
@@ -168,7 +169,7 @@ struct extent {
   std::int32_t shard = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::size_t owner = 0;  ///< position in the entries
+  std::size_t owner = 0;  ///< Position in `entries`.
 };
 
 void check_place(const extent& range, const std::vector<data_file>& data, const std::string& name, const std::string& place) {

@@ -14,17 +14,19 @@
 namespace stepwell::detail {
 namespace {
 
-/// Higher numbers are not ours: after one, the numbers of further saves could overflow.
+/// Highest valid save number. Higher numbers are ignored, because the numbers of further saves could overflow.
 constexpr std::int64_t max_save_number = std::int64_t{1} << 62;
 
+/// An unlisted checkpoint with its position in the order.
 struct ranked_checkpoint {
   std::string prefix;
   std::int64_t step = 0;
   std::optional<std::int64_t> number = std::nullopt;
-  std::int64_t rank = 0;  ///< Its number; without one, that of the checkpoint it stands right after.
+  std::int64_t rank = 0;  ///< Its number, or the number of the checkpoint it directly follows.
 };
 
-/// `prefixes` are sorted by step.
+/// Returns the checkpoints, oldest first.
+/// @pre `prefixes` is sorted by step.
 std::vector<ranked_checkpoint> ranked(const std::shared_ptr<io::file_system>& files, std::vector<std::string> prefixes) {
   std::vector<ranked_checkpoint> all;
   std::int64_t highest = 0;
@@ -38,7 +40,7 @@ std::vector<ranked_checkpoint> ranked(const std::shared_ptr<io::file_system>& fi
   return all;
 }
 
-/// Returns the step in the name or, without one, that of the tensor `global_step`.
+/// Returns the step in the name. If the name has none, returns the value of the tensor `global_step`.
 std::optional<std::int64_t> step_of(const std::shared_ptr<io::file_system>& files, const std::string& prefix) {
   if (const auto step = step_of_checkpoint(prefix)) { return step; }
   try {
@@ -56,7 +58,7 @@ std::optional<std::int64_t> save_number_of(const std::shared_ptr<io::file_system
     const auto number = reader.read(save_number_name).as<std::int64_t>().front();
     return number >= 1 && number <= max_save_number ? std::optional(number) : std::nullopt;
   } catch (const error&) {
-    return std::nullopt;  // the reason is reported when this checkpoint is opened to be restored
+    return std::nullopt;  // the failure is reported when this checkpoint is restored
   }
 }
 

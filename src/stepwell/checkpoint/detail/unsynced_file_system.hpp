@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: a file system that does not wait for the disk, for savers told not to.
+// Internal: a file system that does not sync, for savers with `sync` off.
 #pragma once
 
 #include "stepwell/io/file_system.hpp"
@@ -12,7 +12,7 @@
 
 namespace stepwell::detail {
 
-/// Passes everything on but `sync` and `sync_directory`.
+/// Forwards all calls except `sync` and `sync_directory`, which do nothing.
 class unsynced_file_system final : public io::file_system {
 public:
   explicit unsynced_file_system(std::shared_ptr<io::file_system> base) : base_(std::move(base)) {}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is awaited, told by its shape: who only asks needs no Asio.
+// Recognition of awaitable types by their members, without an include of Asio.
 #pragma once
 
 namespace stepwell::coro {
 
-/// Something like `boost::asio::awaitable<T>`.
+/// A type with the members of `boost::asio::awaitable<T>`.
 template<class T>
 concept awaited = requires(T& one) {
   typename T::value_type;
@@ -24,7 +24,7 @@ struct once_awaited<T> {
 };
 }  // namespace detail
 
-/// What comes of awaiting a `T`; `T` itself if that is not awaited.
+/// The type of the result of `co_await` on a `T`, or `T` itself if it is not awaitable.
 template<class T>
 using once_awaited_t = typename detail::once_awaited<T>::type;
 

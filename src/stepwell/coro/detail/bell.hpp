@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bell that any thread may ring, and one coroutine waits for; the event loop it waits in may end first.
+// An event that any thread may set and one coroutine waits for. The execution context of the coroutine may be destroyed earlier.
 #pragma once
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -27,8 +27,8 @@ namespace asio = boost::asio;
 
 class bell_state;
 
-/// Everybody who waits for a bell in one execution context. What waits when the context ends is destroyed with it, like all
-/// other pending operations; whoever rings later finds nobody.
+/// The registry of the pending waits of one execution context. The waits that are pending when the context is destroyed are destroyed with
+/// it, like all other pending operations. Setting their events later has no effect on them.
 class waiting_room {
 public:
   void enter(const std::shared_ptr<bell_state>& bell) {
@@ -36,7 +36,7 @@ public:
     bells_.emplace(bell.get(), bell);
   }
   void leave(const bell_state* bell) {
-    std::shared_ptr<bell_state> last;  // destroyed without the lock
+    std::shared_ptr<bell_state> last;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     if (const auto found = bells_.find(bell); found != bells_.end()) {
       last = std::move(found->second);
@@ -50,7 +50,7 @@ private:
   std::unordered_map<const bell_state*, std::shared_ptr<bell_state>> bells_;
 };
 
-/// Ties a waiting room to its context, which tells us when it ends, before it destroys anything of its own.
+/// The Asio service that owns the registry of an execution context. The context calls `shutdown` before it destroys its own objects.
 class waiting_room_service final : public asio::execution_context::service {
 public:
   inline static asio::execution_context::id id;
@@ -64,11 +64,11 @@ private:
   std::shared_ptr<waiting_room> room_ = std::make_shared<waiting_room>();
 };
 
-/// One who waits.
+/// One pending wait.
 class waiter {
 public:
   virtual ~waiter() = default;
-  /// Has it go on soon, in its own context; never from within this call.
+  /// Posts the completion handler with `how` to its executor. Never calls the handler directly.
   virtual void go_on(boost::system::error_code how) = 0;
 };
 
@@ -88,21 +88,22 @@ public:
 
 private:
   using work_type = std::decay_t<decltype(asio::prefer(std::declval<Executor>(), asio::execution::outstanding_work.tracked))>;
-  work_type work_;  // its context does not run out of work while somebody waits
+  work_type work_;  // outstanding work: keeps the context running while the wait is pending
   Handler handler_;
 };
 
+/// The state of an event, shared by all copies of a `bell`.
 class bell_state : public std::enable_shared_from_this<bell_state> {
 public:
   void ring() noexcept { wake({}, true); }
   void cancel() noexcept { wake(asio::error::operation_aborted, false); }
   void leave_behind() {
-    std::unique_ptr<waiter> last;  // destroyed without the lock
+    std::unique_ptr<waiter> last;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     last = std::move(waiter_);
   }
 
-  /// `on_cancel` says what a cancellation does, besides nothing at all.
+  /// Starts a wait that completes with `handler`. A cancellation calls `on_cancel(*this)`, and has no other effect.
   template<class Handler, class OnCancel>
   void wait(Handler handler, OnCancel on_cancel) {
     const auto executor = asio::get_associated_executor(handler);
@@ -141,7 +142,7 @@ private:
   }
 
   void wake(boost::system::error_code how, bool stays_rung) noexcept {
-    const auto self = shared_from_this();  // whoever goes on may let go of it at once
+    const auto self = shared_from_this();  // the woken handler may release the last other reference at once
     std::shared_ptr<waiting_room> room;
     {
       const std::lock_guard lock(mutex_);
@@ -149,7 +150,8 @@ private:
         is_rung_ = is_rung_ || stays_rung;
         return;
       }
-      const auto woken = std::move(waiter_);  // gone before the lock, until when the context cannot end
+      // Destroyed before the lock is released: the lock delays the destruction of the context until then.
+      const auto woken = std::move(waiter_);
       room = std::move(room_);
       woken->go_on(how);
     }
@@ -173,22 +175,24 @@ inline void waiting_room::close() {
 
 }  // namespace detail
 
-/// Rung by any thread, waited for by one. A ring that nobody waits for is kept for the next who does.
+/// An event with automatic reset. `ring` sets it and completes the pending wait. Without a pending wait the event stays set, and the next
+/// wait completes at once.
 ///
-/// Unlike a timer that is cancelled to wake somebody, it may be rung while the context of the one who waits is being
-/// destroyed, and after: there is then nobody to wake.
-/// @threads `ring`: any. `async_wait`: one at a time. Copies are the same bell.
+/// The event may be set while the execution context of the wait is being destroyed, and later. It then wakes no coroutine. (A timer that
+/// is cancelled to wake a coroutine does not allow this.)
+/// @threads `ring`: any thread. `async_wait`: one wait at a time. All copies share one event.
 class bell {
 public:
+  /// Sets the event.
   void ring() const noexcept { state_->ring(); }
 
-  /// Waits until it is rung, with any completion token of signature `void(error_code)`.
+  /// Waits until the event is set. Accepts any completion token for the signature `void(error_code)`.
   /// @cancel All kinds: completes with `operation_aborted`.
   template<class Token>
   auto async_wait(Token&& token) const {
     return async_wait(std::forward<Token>(token), [](detail::bell_state& bell) { bell.cancel(); });
   }
-  /// The same, but a cancellation calls `on_cancel`, and the wait goes on.
+  /// Like `async_wait`, but a cancellation calls `on_cancel` and does not end the wait.
   template<class Token, class OnCancel>
   auto async_wait_on(Token&& token, OnCancel on_cancel) const {
     return async_wait(std::forward<Token>(token), [on_cancel](detail::bell_state&) { on_cancel(); });

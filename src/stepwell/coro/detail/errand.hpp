@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A function that runs on another thread while a coroutine waits for it.
+// Offloaded calls: a function runs on another thread while a coroutine waits for its end.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -15,12 +15,12 @@
 
 namespace stepwell::coro {
 
-/// The state of one errand, shared by the coroutine that waits and the thread that runs it.
+/// The state of one offloaded call, shared by the waiting coroutine and the thread that runs the call.
 class errand {
 public:
   explicit errand(void (*call)(void*), void* on) noexcept : call_(call), on_(on) {}
 
-  /// On the other thread. Does nothing if it was called off.
+  /// Runs the function on the calling thread. Stores its exception. Does nothing if the call was cancelled.
   void run() noexcept {
     if (!begin()) { return; }
     std::exception_ptr failure;
@@ -29,12 +29,12 @@ public:
     } catch (...) { failure = std::current_exception(); }
     finish(std::move(failure));
   }
-  /// There is no other thread any more that would run it.
+  /// Ends a call that has not begun with an `unavailable_error`, because its executor has ended.
   void give_up() noexcept {
     if (begin()) { finish(std::make_exception_ptr(unavailable_error("the executor that was to do this has ended"))); }
   }
 
-  /// Not wanted any more: if it has not begun, it will not, and whoever waits goes on. One that runs is left alone.
+  /// Cancels the call if it has not begun, and wakes the waiting coroutine. Does nothing if the function has begun.
   void call_off() noexcept {
     {
       const std::lock_guard lock(mutex_);
@@ -44,7 +44,8 @@ public:
     bell_.ring();
   }
 
-  /// Sees to it that it does not run from here on: calls it off, or waits until it has run. Whoever waits goes on.
+  /// Cancels the call if it has not begun, or else blocks until the function has returned. Then wakes the waiting coroutine.
+  /// The function does not run after the return.
   void settle() noexcept {
     {
       std::unique_lock lock(mutex_);
@@ -54,13 +55,14 @@ public:
     bell_.ring();
   }
 
-  /// Rung when it has run.
+  /// Returns the event that is set when the call has ended or was cancelled.
   [[nodiscard]] const bell& done() const noexcept { return bell_; }
+  /// Returns true if the function has returned, or if `give_up` has ended the call.
   [[nodiscard]] bool has_run() noexcept {
     const std::lock_guard lock(mutex_);
     return stage_ == stage::has_run;
   }
-  /// @errors What the function threw. @pre Done.
+  /// Throws the exception of the function, if it threw one. @pre The call has ended.
   void rethrow() {
     const std::lock_guard lock(mutex_);
     if (failure_) { std::rethrow_exception(std::exchange(failure_, nullptr)); }
@@ -92,7 +94,7 @@ private:
   bell bell_;
 };
 
-/// What is given to the other thread: runs the errand, and says so where it is destroyed unrun.
+/// The function object for the other thread. It runs the offloaded call. If it is destroyed without being called, it calls `give_up`.
 class errand_ticket {
 public:
   explicit errand_ticket(std::shared_ptr<errand> given) noexcept : errand_(std::move(given)) {}
@@ -108,7 +110,7 @@ private:
   std::shared_ptr<errand> errand_;
 };
 
-/// Waits for an errand wherever the frame that holds this is destroyed.
+/// A scope guard that cancels or awaits an offloaded call, also when the coroutine frame that holds the guard is destroyed early.
 class errand_guard {
 public:
   explicit errand_guard(std::shared_ptr<errand> given) noexcept : errand_(std::move(given)) {}
@@ -120,7 +122,7 @@ private:
   std::shared_ptr<errand> errand_;
 };
 
-/// An errand that calls `function`, which must live until it is done or settled.
+/// Creates an offloaded call of `function`. @lifetime `function` must live until the call has ended or was cancelled.
 template<class Function>
 [[nodiscard]] std::shared_ptr<errand> make_errand(Function& function) {
   return std::make_shared<errand>([](void* on) { (*static_cast<Function*>(on))(); }, std::addressof(function));

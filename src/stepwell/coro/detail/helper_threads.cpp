@@ -22,7 +22,8 @@ struct helper_threads::state {
     set_thread_name("stepwell aside " + std::to_string(named++));
     for (;;) {
       ++idle;
-      changed.wait(lock, [this] { return is_over || !jobs.empty(); });  // on no clock: it may be gone before these threads are
+      // Waits without a `clock`, because a clock may be destroyed before these threads end.
+      changed.wait(lock, [this] { return is_over || !jobs.empty(); });
       --idle;
       if (is_over) { return; }
       auto job = std::move(jobs.front());
@@ -78,7 +79,7 @@ void helper_threads::post_apart(std::function<void()> job) {
 }
 
 helper_threads& helper_threads::shared() {
-  static auto* const instance = new helper_threads(16);  // never destroyed: its threads may be at work while statics die
+  static auto* const instance = new helper_threads(16);  // never destroyed: its threads may run while static objects are destroyed
   return *instance;
 }
 

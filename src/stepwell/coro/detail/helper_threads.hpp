@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads for what would hold up an event loop: disks, long copies, and waiting for others.
+// Threads for work that would block an event loop: disk access, long copies, and waits for other threads.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,26 @@
 
 namespace stepwell::coro {
 
-/// Runs jobs that may block. Threads come as they are needed, at most `limit`, and then stay; a job that waits for somebody
-/// who may himself need a job done gets a thread of its own, so that no number of those keeps the others from running.
-/// @threads Any.
+/// A set of threads for jobs that may block. Threads are started as needed, at most `limit`, and are kept. A job that waits for code
+/// that may itself need a job must run on its own thread (`post_apart`). Otherwise many such jobs could occupy all threads and deadlock.
+/// @threads All functions may be called from any thread.
 class helper_threads {
 public:
   explicit helper_threads(std::size_t limit);
   helper_threads(const helper_threads&) = delete;
   helper_threads& operator=(const helper_threads&) = delete;
-  /// Jobs not begun are dropped; the threads end by themselves.
+  /// Discards the jobs that have not begun. Does not wait for the threads; each thread ends after its current job.
   ~helper_threads();
 
-  /// Runs `job`, which must not throw, on one of the threads, as soon as one is free.
-  /// @errors `resource_exhausted_error` if there is no thread yet and the system has no more.
+  /// Runs `job` on one of the threads, as soon as a thread is free. `job` must not throw.
+  /// @errors `resource_exhausted_error` if there is no thread yet and the system cannot start one.
   void post(std::function<void()> job);
-  /// The same on a thread that ends with it. @errors `resource_exhausted_error` if the system has no more threads.
+  /// Runs `job` on a new thread that ends with the job. `job` must not throw.
+  /// @errors `resource_exhausted_error` if the system cannot start another thread.
   void post_apart(std::function<void()> job);
 
-  /// Those of the process, 16 at most, never joined: whoever has a job there waits for it before the process ends.
+  /// Returns the threads shared by the process, at most 16. They are never joined, so code that posts a job must wait for it before the
+  /// process ends.
   [[nodiscard]] static helper_threads& shared();
 
 private:

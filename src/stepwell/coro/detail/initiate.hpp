@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a coroutine to an Asio initiating function, for any completion token.
+// Conversion of a coroutine to an Asio initiating function for any completion token.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -24,13 +24,13 @@ namespace stepwell::coro {
 namespace detail {
 namespace asio = boost::asio;
 
-/// Where an operation runs: on its handler's own executor, if it has one, else on `otherwise`.
+/// Returns the executor for an operation: the associated executor of its handler if there is one, or else `otherwise`.
 template<class Handler>
 asio::any_io_executor executor_for(const Handler& handler, const asio::any_io_executor& otherwise) {
   const auto found = asio::get_associated_executor(handler, otherwise);
   if constexpr (std::is_convertible_v<decltype(found), asio::any_io_executor>) {
     const asio::any_io_executor executor = found;
-    // use_future says "the system's executor" where it has none.
+    // The handler of use_future has no executor of its own. Its associated executor is then the system executor.
     const asio::execution_context& system = asio::query(asio::system_executor(), asio::execution::context);
     const bool is_own = &asio::query(executor, asio::execution::context_as<asio::execution_context&>) != &system;
     return is_own ? executor : otherwise;
@@ -39,7 +39,7 @@ asio::any_io_executor executor_for(const Handler& handler, const asio::any_io_ex
   }
 }
 
-/// A thread of execution of its own hears of all kinds of cancellation. `kept` lives as long as it does.
+/// Awaits `make()` in a spawned coroutine that accepts all kinds of cancellation. Keeps `kept` alive until the coroutine ends.
 template<class T, class Kept, class Make>
 asio::awaitable<T> spawned(Kept kept, Make make) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
@@ -49,10 +49,10 @@ asio::awaitable<T> spawned(Kept kept, Make make) {
 
 }  // namespace detail
 
-/// What `make()` returns, an `awaitable<T>`, awaited by whom `token` says. `use_awaitable` gets the coroutine itself, without
-/// a detour; for every other token it is spawned on the executor of the handler, else on `otherwise()`, and completes with
-/// the signature `void(std::exception_ptr, T)`.
-/// @lifetime For other tokens `kept` is held until the operation has ended; what `use_awaitable` gets holds nothing.
+/// Starts the operation `make()`, which returns an `awaitable<T>`, with the completion token `token`.
+/// For `use_awaitable` it returns the result of `make()` itself. For all other tokens it spawns the coroutine on the associated executor of
+/// the handler, or on `otherwise()` if there is none. The completion signature is `void(std::exception_ptr, T)`, without `T` for void.
+/// @lifetime For tokens other than `use_awaitable`, `kept` lives until the operation has ended. For `use_awaitable` it is not used.
 template<class T, class Token, class Kept, class Otherwise, class Make>
 auto initiate(Token&& token, const Kept& kept, Otherwise&& otherwise, Make make) {
   if constexpr (std::is_same_v<std::remove_cvref_t<Token>, boost::asio::use_awaitable_t<>>) {

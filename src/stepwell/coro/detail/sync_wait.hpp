@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bridge from blocking code into coroutines.
+// `sync_wait`: runs a task from blocking code.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -18,13 +18,13 @@ namespace stepwell::coro {
 
 namespace detail {
 
-/// Set once, by any thread; waited for through a clock.
+/// A flag that any thread sets once, and that a thread waits for through a clock.
 class completion {
 public:
   void set() noexcept {
     const std::lock_guard lock(mutex_);
     is_set_ = true;
-    changed_.notify_all();  // under the lock: the one that waits destroys this as soon as it may
+    changed_.notify_all();  // under the lock, because the waiting thread destroys this object as soon as it can lock the mutex
   }
   void wait(clock& time) {
     std::unique_lock lock(mutex_);
@@ -37,8 +37,8 @@ private:
   bool is_set_ = false;
 };
 
-/// The outermost coroutine: awaits one task and says so when it has ended. It never leaves with an exception, as the
-/// task keeps its own.
+/// The outermost coroutine. It awaits one task and sets a `completion` when the task has ended. It never ends by an exception, because its
+/// body stores the exception of the task.
 class root {
 public:
   struct promise_type {
@@ -75,14 +75,15 @@ private:
 
 }  // namespace detail
 
-/// Runs `work` on this thread as far as it goes without waiting, then blocks until it has ended, wherever that is. Its
-/// value; its exception is thrown.
-/// @pre Not on a thread the task needs in order to end (a thread of the pool it hops to).
+/// Runs `work` on this thread until it first suspends. Then blocks until the task has ended, on any thread. Returns the value of the task,
+/// or throws its exception.
+/// @pre The task does not need the calling thread in order to end. Otherwise the call deadlocks: for example, on a thread of a pool that
+///      the task moves to.
 template<class T>
 T sync_wait(task<T> work, clock& time = *system_clock()) {
   using outcome_of = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
   std::variant<std::monostate, outcome_of, std::exception_ptr> outcome;
-  // Parameters, not captures: a coroutine lambda's captures die before it does.
+  // Parameters instead of captures: the captures of a coroutine lambda are destroyed before the coroutine ends.
   auto outermost = [](task<T>& inner, auto& into) -> detail::root {
     try {
       if constexpr (std::is_void_v<T>) {

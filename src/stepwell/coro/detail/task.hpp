@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coroutine that computes one value and may wait for others on the way.
+// A coroutine that computes one value and may await other operations.
 #pragma once
 
 #include <atomic>
@@ -18,17 +18,17 @@ class task;
 
 namespace detail {
 
-/// What all promises of tasks share: who goes on when this one is done. A task that ends before its awaiter has
-/// suspended lets the awaiter run on instead of resuming it, so a loop of awaits needs no deeper stack than one,
-/// whatever the compiler makes of a symmetric transfer (g++ makes a call of it below -O2 and under sanitizers).
+/// The common part of all promises of tasks: the coroutine to resume when the task ends. If a task ends before its awaiter has suspended,
+/// the awaiter continues and is not resumed. A loop of awaits therefore needs the stack of one await, also if the compiler implements
+/// symmetric transfer as a call, as g++ does below -O2 and under sanitizers.
 class task_promise_base {
 public:
   std::suspend_always initial_suspend() const noexcept { return {}; }
   auto final_suspend() const noexcept { return hand_over(); }
   void set_continuation(std::coroutine_handle<> next) noexcept { continuation_ = next; }
 
-  /// Called once by the awaiter about to suspend and once by the task that ends; true for the later of the two. The
-  /// earlier must not touch the frame any more.
+  /// Returns true for the second of two calls. The awaiter calls it once before it suspends, and the task calls it once at its end. After
+  /// the first call its caller must not access the frame.
   bool is_second() noexcept { return met_.exchange(true, std::memory_order_acq_rel); }
 
 private:
@@ -82,14 +82,14 @@ private:
 
 }  // namespace detail
 
-/// A lazy computation of one `T` (an object or void): it starts when it is awaited, on the thread that awaits, and
-/// hands its value, or its exception, to the one that awaits. Awaiting in a loop does not grow the stack.
+/// A lazy computation of one `T` (an object or void). It starts when it is awaited, on the thread of its awaiter. The awaiter gets its
+/// value or its exception. Awaiting in a loop does not grow the stack.
 ///
-/// Rules g++ 12 imposes on the body of any coroutine: no `co_await` in the condition of `if`, `while`, `for` or
-/// `switch`; no aggregate built inside an awaited expression. Give either a name first.
-/// @lifetime A task that is destroyed before its end ends there; nobody may hold its handle then. Parameters taken by
-///           reference must outlive it.
-/// @threads  May move between threads at each `co_await`; runs on one at a time.
+/// Because of defects of g++ 12, the body of a coroutine must follow two rules. It contains no `co_await` in the condition of `if`,
+/// `while`, `for` or `switch`. It builds no aggregate inside an awaited expression. Use a named variable in both cases.
+/// @lifetime Destroying a task before its end destroys its coroutine. No other code may then hold a handle of the coroutine. Parameters
+///           taken by reference must outlive the task.
+/// @threads  May move to another thread at each `co_await`. Runs on one thread at a time.
 template<class T>
 class [[nodiscard]] task {
   static_assert(!std::is_reference_v<T>, "stepwell: a task gives an object; wrap a reference in std::ref or a pointer");
@@ -106,7 +106,7 @@ public:
     if (frame_) { frame_.destroy(); }
   }
 
-  /// Starts it; awaiting gives its value once. @pre Not moved from, not awaited before.
+  /// Starts the task and returns its value. @pre The task was neither moved from nor awaited before.
   auto operator co_await() && noexcept {
     assert(frame_ && !frame_.done());
     return awaiter(frame_);
@@ -121,7 +121,7 @@ private:
   public:
     explicit awaiter(handle frame) noexcept : frame_(frame) {}
     [[nodiscard]] bool await_ready() const noexcept { return false; }
-    /// False, that is: run on at once, if the task has ended already.
+    /// Runs the task. Returns false if the task has ended already; the awaiter then continues at once.
     bool await_suspend(std::coroutine_handle<> waiting) const {
       auto& promise = frame_.promise();
       promise.set_continuation(waiting);

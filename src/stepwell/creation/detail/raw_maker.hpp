@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: how a session comes by its raw session. One that is given is made ready, each time; a creator makes one anew.
+// Internal: the two ways in which a session gets its raw session. A given raw session is made ready at each creation. A creator makes a new
+// one.
 #pragma once
 
 #include "stepwell/creation/session_creation.hpp"
@@ -21,14 +22,14 @@ public:
   raw_maker(const raw_maker&) = delete;
   raw_maker& operator=(const raw_maker&) = delete;
   virtual ~raw_maker() = default;
-  /// Makes `raw` ready, for the first time or anew.
+  /// Makes `raw` ready, for the first time or again.
   virtual void make(std::optional<Raw>& raw, session_creation& creation) = 0;
 };
 
 template<class Raw>
 using raw_maker_ptr = std::unique_ptr<raw_maker<Raw>>;
 
-/// It stays the same, a recovery restores it.
+/// Keeps the given raw session; a recovery restores it.
 template<class Raw>
 class given_raw final : public raw_maker<Raw> {
 public:

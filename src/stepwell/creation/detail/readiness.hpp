@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session manager asks and says: is it ready, and why not (contract SM-2).
+// Readiness checks of a session manager, and their messages.
+// @see contract SM-2
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -20,7 +21,7 @@ namespace stepwell {
 
 struct restore_from;
 
-/// What operations on a raw session are called with: its model or graph, or the raw session itself where it has neither.
+/// Returns the object that operations on a raw session receive: its model or graph, or the raw session itself if it has neither.
 template<class Raw>
 [[nodiscard]] auto& subject_in_raw(Raw& raw) noexcept {
   if constexpr (requires { raw.subject(); }) {
@@ -34,12 +35,13 @@ using subject_of = std::remove_reference_t<decltype(subject_in_raw(std::declval<
 
 namespace detail {
 
-/// Why something is not ready; empty: it is.
+/// The reason why something is not ready. Empty if it is ready.
 using unreadiness = std::string;
 
-/// "Variables not initialized: a, b"; empty for no names.
+/// Returns "Variables not initialized: a, b", or empty if there are no names.
 [[nodiscard]] unreadiness not_initialized(const std::vector<std::string>& names);
-/// A failed ready operation: the reason if it says that something is uninitialized, else the failure goes on.
+/// Returns the reason if the message of a failed ready operation contains "uninitialized".
+/// @errors Throws `failure` otherwise.
 [[nodiscard]] unreadiness reason_of_refusal(const failed_precondition_error& failure);
 
 template<class Ready, class Subject>
@@ -50,25 +52,28 @@ template<class Ready, class Subject>
   } catch (const failed_precondition_error& failure) { return reason_of_refusal(failure); }
 }
 
-/// How it was to be initialised, for messages.
+/// Describes the given initialisation functions, for messages.
 [[nodiscard]] std::string described(bool has_init_op, bool has_init_fn);
 [[noreturn]] void throw_not_ready(std::string_view for_what, const std::string& init, const unreadiness& reason);
 [[noreturn]] void throw_nothing_to_begin_with();
 
-/// The newest whole checkpoint of the directory, or what the session's settings find; waits for one if asked to.
+/// Returns the newest complete checkpoint of the directory, or the one that the session's settings find. Waits for one if `from` requests
+/// it.
 [[nodiscard]] std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from,
                                                             seconds_value recovery_wait);
-/// Restores `variables()` and all else from what `from` says (SM-4); true if something was restored.
+/// Restores `variables()`, the hooks and the sources from the checkpoint that `from` selects. Returns true if something was restored.
+/// @see contract SM-4
 [[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
                             seconds_value recovery_wait);
 
-/// A worker's wait for its chief.
+/// The wait of a worker for its chief.
 class ready_wait {
 public:
   ready_wait(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause);
 
   [[nodiscard]] clock::time_point until() const noexcept { return until_; }
-  /// Until the next look. @errors As `session_manager::wait_for_session`.
+  /// Waits until the next check.
+  /// @errors Those of `session_manager::wait_for_session`.
   void once_more(const unreadiness& reason) const;
   [[noreturn]] void give_up(const unreadiness& reason) const;
 

@@ -27,7 +27,7 @@ variable_list with_known_hook_state(const checkpoint_reader& source, variable_li
 
 void check_version(const checkpoint_reader& source) {
   const auto* entry = source.find(version_name);
-  if (entry == nullptr) { return; }  // TensorFlow's, or made without a session
+  if (entry == nullptr) { return; }  // written by TensorFlow, or without a session
   const auto version =
       entry->dtype == dtype::int64 && entry->shape.empty() ? source.read(version_name).as<std::int64_t>().front() : std::int64_t{0};
   if (version < 1 || version > state_version) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where each source of batches stands: saved with the state, given back to the source after a restore.
+// The positions of the sources of batches: saved with the state, and applied to the sources after a restore.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -15,45 +15,46 @@
 
 namespace stepwell {
 
-/// Positions by name of source; one without a name is called "default". A position outlives its source, so that the last
-/// save of a session has it too.
+/// Positions by name of the source. A source without a name is called "default". A position outlives its source, so that the last save of a
+/// session includes it.
 /// @threads The session's thread.
 class source_positions {
 public:
-  /// True for the first who asks with this name.
+  /// Returns true in the first call with this name.
   [[nodiscard]] bool is_new(const std::string& name);
-  /// From now on `position()` is asked at each save, until `detach`. `step` is the global step at which the source comes
-  /// into use: where it stands now is where it stood at that step.
-  /// @errors `invalid_argument_error` when a source of that name is already in use.
+  /// Registers a source: `position()` is called at each save, until `detach`. `step` is the current global step. The current position of
+  /// the source is stored as its position at that step, if no source of that name was attached before.
+  /// @errors `invalid_argument_error` if a source of that name is already attached.
   void attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step);
-  /// The source goes: its position is kept as it is now, or, where it cannot tell, as it was at the last save.
+  /// Unregisters a source, and keeps its current position. If the source cannot report its position, the last known one is kept. A restored
+  /// position that was not applied yet is kept, too.
   void detach(const std::string& name) noexcept;
-  /// No source is asked any more; positions stay as they were at the last save.
+  /// Unregisters all sources. Their positions stay as they were at the last save.
   void leave_sources() noexcept;
 
-  /// The position to seek to, after each restore until `settle`; nothing when there is none.
+  /// Returns the restored position to which the source has to seek, until `settle` is called. Empty if there is none.
   [[nodiscard]] std::optional<std::uint64_t> restored(const std::string& name) const;
-  /// The source is where it should be. Not called where that failed, so that it can be tried again.
+  /// Marks the restored position as applied. Not called if the seek failed, so that it can be retried.
   void settle(const std::string& name) noexcept;
 
-  /// `stepwell/source/NAME/position` of each, up to date.
-  /// @lifetime The references are good until the next call to any function.
+  /// Returns the variables `stepwell/source/NAME/position` of all sources, with current values.
+  /// @lifetime The references are valid until the next call to any function.
   [[nodiscard]] variable_list variables();
 
-  /// Takes a position found in a checkpoint; it is due for its source.
+  /// Stores a position found in a checkpoint, to be applied to its source.
   void restore(const std::string& name, std::int64_t position);
-  /// The state went back to `step`, and positions were restored as far as it had any. A source that came into use later
-  /// than that goes to where it stood when it came.
+  /// Rewinds the sources to `step`, after a restore of the state and of the positions in the checkpoint. A source without a restored
+  /// position that was attached at `step` or later is rewound to its position at the time it was attached.
   void go_back(std::int64_t step) noexcept;
-  /// Counts the times that the state went back: a loop that sees it change has to move its source.
+  /// Returns the number of rewinds. A loop has to move its source if the number has changed.
   [[nodiscard]] std::uint64_t returns() const noexcept { return returns_; }
 
-  /// The batch at `position` of that source is left out when it comes again.
+  /// Marks the batch at `position` of the source to be skipped when it is reached again.
   void skip(const std::string& name, std::uint64_t position);
   [[nodiscard]] bool skips(const std::string& name) const;
   [[nodiscard]] bool is_skipped(const std::string& name, std::uint64_t position) const;
 
-  /// The name of the variable that holds the position of `name`, and back.
+  /// Returns the name of the variable that holds the position of `name`; the second function is the inverse.
   [[nodiscard]] static std::string variable_name(const std::string& name);
   [[nodiscard]] static std::optional<std::string> source_name(std::string_view variable);
 
@@ -64,8 +65,8 @@ private:
   };
   struct entry {
     std::int64_t position = 0;
-    bool is_due = false;          // restored, and not yet given to its source
-    std::optional<origin> first;  // where it stood when it came into use
+    bool is_due = false;          // restored, but not yet applied to the source
+    std::optional<origin> first;  // position and step at the time of the first `attach`
     std::function<std::uint64_t()> live;
     std::set<std::uint64_t> skipped;
   };

@@ -28,7 +28,7 @@ void step_gate::leave(entry as) noexcept {
     first_ = next.next;
     admit(next.as);
     next.is_in = true;
-    next.admitted.notify_one();  // under the lock: once it is released, `next` is gone
+    next.admitted.notify_one();  // under the lock: `next` may be destroyed once it is released
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One at a time, or many together: in the order of arrival, so that nobody is left waiting while others come and go.
+// A fair shared mutex: exclusive or shared access in the order of arrival, so that no waiter starves.
 #pragma once
 
 #include <condition_variable>
@@ -8,9 +8,10 @@
 
 namespace stepwell {
 
-/// Like a shared mutex, but fair, and whoever is inside may leave on another thread than it entered on.
-/// Who waits alone holds up those that come later and would share: a restore is not starved by steps.
-/// @threads Any. @cost A mutex to enter and to leave; a wait only where somebody is in the way.
+/// A shared mutex that is fair, and that may be unlocked on another thread than it was locked on. A waiter for exclusive access blocks
+/// later requests for shared access, so that steps do not starve a restore.
+/// @threads Any.
+/// @cost One mutex to enter and one to leave; waits only if the gate is taken.
 class step_gate {
 public:
   enum class entry { alone, shared };
@@ -19,11 +20,12 @@ public:
   step_gate(const step_gate&) = delete;
   step_gate& operator=(const step_gate&) = delete;
 
-  /// Waits for its turn. Not to be entered again by who is inside: it would wait for itself.
+  /// Blocks until the gate is entered. Not reentrant: a thread that enters twice deadlocks.
   void enter(entry as);
-  /// @pre Inside, entered so.
+  /// Leaves the gate.
+  /// @pre The gate was entered with the same `as`.
   void leave(entry as) noexcept;
-  /// How many wait, for tests and diagnostics.
+  /// Returns the number of waiters, for tests and diagnostics.
   [[nodiscard]] int waiting() const;
 
 private:
@@ -41,7 +43,7 @@ private:
   bool has_one_alone_ = false;
   int sharing_ = 0;
   waiter* first_ = nullptr;
-  waiter* last_ = nullptr;  // of meaning only while there is a first
+  waiter* last_ = nullptr;  // valid only if `first_` is not null
 };
 
 }  // namespace stepwell

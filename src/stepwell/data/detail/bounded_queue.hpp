@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all queues of batches share: limits, waiting, closing. A store decides which element comes out next.
+// Common base of all queues of batches: capacity, waiting and closing. A store chooses the next element.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -28,14 +28,14 @@ struct queue_limits {
 
 }  // namespace detail
 
-/// Holds at most so many elements between several producers and several consumers, and is a source of batches besides
-/// (`batch_source`, not seekable): `session.steps(queue)` ends once the queue is closed and empty.
+/// A queue with limited capacity between several producers and several consumers. It is also a source of batches (`batch_source`,
+/// not seekable): `session.steps(queue)` ends when the queue is closed and empty.
 ///
-/// `Store` has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`: whether `pop` may be called.
-/// @lifetime Whoever waits in a call must have left it before the queue ends: `close(true)` sends producers away, and
-///           consumers as soon as it is empty.
-/// @threads  Any, any number at a time; but `peek` and `advance` are for one loop at a time.
-/// @cost     One lock for each element put in or taken out; a call that need not wait wakes at most one other thread.
+/// `Store` has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`, which returns true if `pop` may be called.
+/// @lifetime All blocked calls must return before the queue is destroyed. `close(true)` ends the wait of producers, and the wait of
+///           consumers as soon as the queue is empty.
+/// @threads  Any number of threads. Only one loop at a time may call `peek` and `advance`.
+/// @cost     One lock for each element added or removed. A call that does not block wakes at most one other thread.
 template<class T, class Store>
 class bounded_queue {
 public:
@@ -44,8 +44,8 @@ public:
   bounded_queue(const bounded_queue&) = delete;
   bounded_queue& operator=(const bounded_queue&) = delete;
 
-  /// Puts `value` in; waits while the queue is full. Elements of one producer keep their order.
-  /// @errors `cancelled_error` once the queue is closed, or when `close(true)` cancels the wait; `value` is then as it was.
+  /// Adds `value`. Blocks while the queue is full. Elements of one producer keep their order.
+  /// @errors `cancelled_error` if the queue is closed or `close(true)` ends the wait; `value` is then unchanged.
   void enqueue(T&& value) {
     std::unique_lock lock(mutex_);
     if (is_closed_) { refuse(" is closed"); }
@@ -59,8 +59,9 @@ public:
     enqueue(T(value));
   }
 
-  /// Takes one element out; waits while there is none to be had.
-  /// @errors `out_of_range_error` once the queue is closed and empty: the end of the data (contract QR-5).
+  /// Removes and returns one element. Blocks until there is one.
+  /// @errors `out_of_range_error` if the queue is closed and empty: the end of the data.
+  /// @see    contract QR-5
   [[nodiscard]] T dequeue() {
     std::optional<T> taken;
     take_into(taken);
@@ -70,7 +71,7 @@ public:
     return std::move(*taken);
   }
 
-  /// The element that a loop is at, which is in the queue no more; null at the end of the data. Waits like `dequeue`.
+  /// Returns the current element of the loop, which was removed from the queue, or null at the end of the data. Blocks like `dequeue`.
   [[nodiscard]] const T* peek() {
     if (!present_) { take_into(present_); }
     return present_ ? std::addressof(*present_) : nullptr;
@@ -79,8 +80,9 @@ public:
     if (peek() != nullptr) { present_.reset(); }
   }
 
-  /// Lets nothing new in; what is inside can still be taken out. Producers that wait for room go on waiting, unless
-  /// `cancel_pending_enqueues`. False if it was closed before (pending enqueues are cancelled all the same).
+  /// Closes the queue for new elements. The elements inside can still be removed. Producers that are blocked on a full queue stay
+  /// blocked, unless `cancel_pending_enqueues` is true. Returns false if the queue was already closed; pending enqueues are
+  /// cancelled in this case too.
   bool close(bool cancel_pending_enqueues = false) {
     const std::lock_guard lock(mutex_);
     if (cancel_pending_enqueues) { ++cancels_; }
@@ -88,7 +90,7 @@ public:
     elements_.notify_all();
     return !std::exchange(is_closed_, true);
   }
-  /// Takes a `close` back: elements are let in again, after those still inside.
+  /// Reverts a `close`: the queue accepts elements again. The elements inside come first.
   void reopen() {
     const std::lock_guard lock(mutex_);
     is_closed_ = false;
@@ -98,7 +100,7 @@ public:
     const std::lock_guard lock(mutex_);
     return is_closed_;
   }
-  /// Elements inside; the one that a loop is at is not.
+  /// Returns the number of elements in the queue, without the current element of the loop.
   [[nodiscard]] std::size_t size() const {
     const std::lock_guard lock(mutex_);
     return store_.size();
@@ -116,7 +118,7 @@ private:
   static constexpr clock::time_point forever = clock::time_point::max();
 
   [[nodiscard]] bool is_full() const { return store_.size() >= limits_.capacity; }
-  /// Closed, empty, and nobody left who may still put something in.
+  /// Returns true if the queue is closed and empty and no producer is blocked.
   [[nodiscard]] bool is_over() const { return is_closed_ && store_.size() == 0 && pending_ == 0; }
 
   [[noreturn]] void refuse(const char* why) const { throw cancelled_error("the queue \"" + name() + "\"" + why); }
@@ -142,13 +144,13 @@ private:
 
   const detail::queue_limits limits_;
   mutable std::mutex mutex_;
-  std::condition_variable room_;      // for producers
-  std::condition_variable elements_;  // for consumers
+  std::condition_variable room_;      // producers wait here
+  std::condition_variable elements_;  // consumers wait here
   Store store_;
-  std::uint64_t cancels_ = 0;  // of pending enqueues, so far
-  std::size_t pending_ = 0;    // producers that wait for room
+  std::uint64_t cancels_ = 0;  // number of times pending enqueues were cancelled
+  std::size_t pending_ = 0;    // number of blocked producers
   bool is_closed_ = false;
-  std::optional<T> present_;  // of the one loop, without the lock
+  std::optional<T> present_;  // current element of the loop; used without the lock
 };
 
 }  // namespace stepwell::data

@@ -19,7 +19,8 @@ constexpr std::int32_t our_version = 1;
 
 status damaged(std::string_view what) { return {errc::data_loss, std::string(what)}; }
 
-/// Bytes of the elements, if they can be counted, also by someone who meets a zero last.
+/// Returns the size of the elements in bytes. Returns nullopt if the product of the dimensions above zero overflows, also if another
+/// dimension is zero: a reader may multiply the other dimensions before it reaches the zero.
 std::optional<std::int64_t> byte_count(dtype type, const tensor_shape& shape) {
   auto count = static_cast<std::int64_t>(std::max<std::size_t>(size_of(type), 1));
   for (const auto size : shape) {

@@ -15,14 +15,14 @@ namespace stepwell::format {
 namespace {
 
 namespace pb = ::google::protobuf;
-constexpr int max_nesting = 32;                                 // of unknown fields: ours are flat
-constexpr std::ptrdiff_t max_values = std::ptrdiff_t{1} << 16;  // paths and times together: each path costs 0.1 ms to look for
-constexpr std::size_t max_path = 4096;                          // no system opens a longer one
+constexpr int max_nesting = 32;                                 // of unknown fields; the known fields are not nested
+constexpr std::ptrdiff_t max_values = std::ptrdiff_t{1} << 16;  // paths and timestamps in total; the search for a path takes 0.1 ms
+constexpr std::size_t max_path = 4096;                          // operating systems reject longer paths
 
-/// Keeps the first complaint instead of writing it to standard error.
+/// An error collector that keeps the first error instead of printing it to standard error.
 class first_error final : public pb::io::ErrorCollector {
 public:
-#if GOOGLE_PROTOBUF_VERSION < 4022000  // the names of protobuf 22 are the only ones since 26
+#if GOOGLE_PROTOBUF_VERSION < 4022000  // protobuf 22 renamed the functions, and protobuf 26 removed the old names
   void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override { RecordError(line, column, message); }
   void AddWarning(int, pb::io::ColumnNumber, const std::string&) override {}
   void RecordError(int line, pb::io::ColumnNumber column, std::string_view message) {
@@ -38,7 +38,8 @@ private:
   std::string text_;
 };
 
-/// True unless more values than any run lists follow: each has a colon or a comma before it.
+/// Returns true if the text can be parsed with limited memory and time. Each value has a colon or a comma before it, so the number of
+/// colons and commas is an upper bound of the number of values.
 bool has_plausible_size(std::string_view text) {
   return text.size() <= std::numeric_limits<int>::max() && std::ranges::count(text, ':') + std::ranges::count(text, ',') <= max_values;
 }
@@ -56,7 +57,7 @@ std::string encode(const checkpoint_state& state) {
   std::string text;
   pb::TextFormat::Printer printer;
   printer.SetUseShortRepeatedPrimitives(false);
-  static_cast<void>(printer.PrintToString(message, &text));  // a string takes everything
+  static_cast<void>(printer.PrintToString(message, &text));  // cannot fail: the output is a string
   return text;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state file beside checkpoints: which there are, and which is newest.
+// The state file in the directory of the checkpoints. It lists the checkpoints and names the newest one.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -11,22 +11,23 @@
 
 namespace stepwell::format {
 
-/// What the state file says. Paths are prefixes, oldest first; relative ones are relative to the file's directory.
+/// The content of the state file. Paths are prefixes of checkpoints, oldest first. Relative paths are relative to the directory of the
+/// state file.
 struct checkpoint_state {
   std::string model_checkpoint_path;
   std::vector<std::string> all_model_checkpoint_paths;
-  std::vector<double> all_model_checkpoint_timestamps;  ///< Seconds since the epoch; none, or one a path.
+  std::vector<double> all_model_checkpoint_timestamps;  ///< Seconds since 1970, one for each path. May be empty.
   double last_preserved_timestamp = 0;
   friend bool operator==(const checkpoint_state&, const checkpoint_state&) = default;
 };
 
-/// Text that TensorFlow reads, one field a line.
+/// Returns the state as text that TensorFlow reads, with one field per line.
 [[nodiscard]] std::string encode(const checkpoint_state& state);
 
-/// Unknown fields are passed over. Timestamps that do not match the paths in number are dropped.
-/// @errors `data_loss`, with line and column, for text that does not parse, or names no newest checkpoint; without for more than
-///         65,536 paths and times, or a path of more than 4,096 bytes.
-/// @cost   Linear; memory of at most 12 MiB and its size besides `text`.
+/// Returns the state in `text`. Unknown fields are ignored. Timestamps are dropped if their number differs from the number of paths.
+/// @errors `data_loss` if the text does not parse (the message has the line and the column), if it does not name the newest checkpoint, if
+///         it has more than 65,536 paths and timestamps in total, or if a path has more than 4,096 bytes.
+/// @cost   Linear time. At most 12 MiB plus the size of `text` of additional memory.
 [[nodiscard]] result<checkpoint_state> decode_checkpoint_state(std::string_view text);
 
 }  // namespace stepwell::format

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ordered code of slice keys: bytes that sort as the values they stand for.
+// The ordered code of slice keys. The encoded bytes sort in the same order as the encoded values.
 #include "stepwell/format/checkpoint/bundle.hpp"
 
 #include <algorithm>
@@ -32,7 +32,8 @@ void append_text(std::string& out, std::string_view text) {
   out.append({'\0', '\x01'});
 }
 
-/// Bytes needed for a number whose magnitude (after flipping a negative one) has `bits` bits: 7 a byte, less a sign bit.
+/// Returns the number of bytes for a signed number. `magnitude` is the number itself, or its complement if it is negative. Each byte holds
+/// 7 bits of the number, and one bit in total is the sign.
 std::size_t signed_bytes(std::uint64_t magnitude) { return static_cast<std::size_t>(std::bit_width(magnitude)) / 7 + 1; }
 
 void append_signed(std::string& out, std::int64_t value) {
@@ -40,7 +41,7 @@ void append_signed(std::string& out, std::int64_t value) {
   const auto bytes = signed_bytes(bits);
   std::string code;
   append_big_endian(code, bits, bytes);
-  for (std::size_t bit = 0; bit < bytes; ++bit) {  // as many ones on top as there are bytes
+  for (std::size_t bit = 0; bit < bytes; ++bit) {  // the number of leading ones is the number of bytes
     code[bit / 8] = static_cast<char>(code[bit / 8] | 0x80 >> (bit % 8));
   }
   for (char& byte : code) { out.push_back(value < 0 ? static_cast<char>(~byte) : byte); }
@@ -83,7 +84,7 @@ std::optional<std::int64_t> take_signed(std::string_view& in) {
   if (bytes > in.size()) { return std::nullopt; }
   std::uint64_t bits = 0;
   for (std::size_t i = 0; i < bytes; ++i) {
-    const auto ones = bytes < 8 * i ? 0u : 0xFF00u >> std::min<std::size_t>(bytes - 8 * i, 8);  // of the length, in this byte
+    const auto ones = bytes < 8 * i ? 0u : 0xFF00u >> std::min<std::size_t>(bytes - 8 * i, 8);  // bits of this byte that hold the length
     bits = bits << 8 | (byte_at(i) & ~ones & 0xFF);
   }
   if (bits >> 63 != 0) { return std::nullopt; }
@@ -119,7 +120,7 @@ result<parsed_slice_key> parse_slice_key(std::string_view key) {
     if (!length) { return damaged; }
     parsed.slice.push_back({*start, *length});
   }
-  if (slice_key(parsed.name, parsed.slice) != whole) { return damaged; }  // each value has one code only
+  if (slice_key(parsed.name, parsed.slice) != whole) { return damaged; }  // rejects other codes of the same values
   return parsed;
 }
 

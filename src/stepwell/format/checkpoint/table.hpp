@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sorted tables of keys and values: the file format of a checkpoint's index (LevelDB's SSTable with plain keys).
+// Sorted tables of keys and values, the file format of a checkpoint's index. The format is LevelDB's SSTable with plain keys.
 #pragma once
 
 #include "stepwell/base/function_ref.hpp"
@@ -14,10 +14,10 @@
 
 namespace stepwell::format {
 
-/// How a table is cut into blocks; the defaults are TensorFlow's, so that equal entries give equal bytes.
+/// The division of a table into blocks. The defaults are those of TensorFlow, so that equal entries give the same bytes as TensorFlow.
 struct table_options {
-  std::size_t block_size = 262'144;   ///< A block is full once it has this many bytes.
-  std::size_t restart_interval = 16;  ///< Every so many keys one is stored whole.
+  std::size_t block_size = 262'144;   ///< Size in bytes from which a block is full.
+  std::size_t restart_interval = 16;  ///< Number of keys from one completely stored key to the next.
 };
 
 /// One entry of a table.
@@ -29,7 +29,7 @@ struct table_entry {
 
 namespace detail {
 
-/// Collects the entries of one block.
+/// A builder of one block.
 class block_builder {
 public:
   explicit block_builder(std::size_t restart_interval) : restart_interval_(restart_interval) {}
@@ -37,7 +37,7 @@ public:
   void add(std::string_view key, std::string_view value);
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   [[nodiscard]] std::size_t size_estimate() const noexcept { return bytes_.size() + 4 * restarts_.size() + 4; }
-  /// The block with its restart array; the builder is empty afterwards.
+  /// Returns the block with its restart array. The builder is empty afterwards.
   [[nodiscard]] std::string finish();
 
 private:
@@ -50,15 +50,15 @@ private:
 
 }  // namespace detail
 
-/// Builds the bytes of a table, uncompressed.
+/// A writer that builds the bytes of a table. The blocks are not compressed.
 class table_writer {
 public:
   explicit table_writer(table_options options = {});
 
-  /// @errors `invalid_argument` unless `key` is above all before it, as unsigned bytes.
+  /// Adds an entry. @errors `invalid_argument` if `key` is less than or equal to the previous key, compared as unsigned bytes.
   [[nodiscard]] result<void> add(std::string_view key, std::string_view value);
 
-  /// The whole file. Nothing can be added afterwards.
+  /// Returns the complete file. No entries can be added afterwards.
   [[nodiscard]] std::string finish();
 
 private:
@@ -76,26 +76,27 @@ private:
   detail::block_builder data_;
   detail::block_builder index_;
   std::string last_key_;
-  handle pending_;            // of the last block flushed
-  bool has_pending_ = false;  // whose index key is chosen once the next key is known
+  handle pending_;            // the handle of the last flushed block
+  bool has_pending_ = false;  // true if that block has no index entry yet; its index key depends on the next key
   bool is_first_ = true;
 };
 
-/// Receives an entry of a table; an error ends the visit. @lifetime Key and value are valid during the call.
+/// A function that receives an entry of a table. An error ends the visit. @lifetime Key and value are valid during the call.
 using table_visitor = function_ref<result<void>(std::string_view key, std::string_view value)>;
 
-/// Calls `visit` with key and value of each entry of a table, in order. Every block's checksum is
-/// verified; blocks may be compressed with snappy.
-/// @errors   `data_loss` with the offset of what is damaged; `unimplemented` for a compression nobody knows;
-///           `resource_exhausted` for a block that is larger than `max_block` once it is expanded.
-/// @cost     Memory: two expanded blocks, and one key.
+/// Calls `visit` with the key and the value of each entry of a table, in order. Verifies the checksum of each block. Blocks may be
+/// compressed with snappy.
+/// @errors   `data_loss` with the offset of the damage. `unimplemented` for an unknown compression. `resource_exhausted` if a block has
+///           more than `max_block` bytes after decompression. Errors of `visit`.
+/// @cost     Memory for two decompressed blocks and one key.
 [[nodiscard]] result<void> visit_table(std::string_view file, table_visitor visit, std::size_t max_block = std::size_t{8} << 20);
 
-/// All entries of a table, in order. Every block's checksum is verified, that of unused blocks too; blocks may be
-/// compressed with snappy.
-/// @errors `data_loss` with the offset of what is damaged; `unimplemented` for a compression nobody knows;
-///         `resource_exhausted` when the entries take more than `max_bytes`.
-/// @cost   Memory is bounded by `max_bytes`, whatever the file claims; 0: 256 times the file and a MiB.
+/// Returns all entries of a table, in order. Verifies the checksum of each block, including the metaindex block. Blocks may be compressed
+/// with snappy.
+/// @errors `data_loss` with the offset of the damage. `unimplemented` for an unknown compression. `resource_exhausted` if the entries need
+///         more than `max_bytes`.
+/// @cost   The memory of the entries is at most `max_bytes`, for any content of the file. If `max_bytes` is 0, the limit is 256 times the
+///         size of the file plus 1 MiB.
 [[nodiscard]] result<std::vector<table_entry>> read_table(std::string_view file, std::size_t max_bytes = 0);
 
 }  // namespace stepwell::format

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t table_magic = 0xDB4775248B80FB57;
 constexpr std::size_t footer_size = 48;
 constexpr std::size_t trailer_size = 5;
-constexpr std::size_t snappy_max_ratio = 32;  // two or three bytes make at most 64
+constexpr std::size_t snappy_max_ratio = 32;  // upper bound: an element of two or three bytes expands to at most 64 bytes
 
 status damaged(std::string_view what, std::uint64_t offset) { return {errc::data_loss, fmt::format("{} at offset {}", what, offset)}; }
 
@@ -33,7 +33,7 @@ std::optional<handle> take_handle(std::string_view& in) {
   return size ? std::optional(handle{*offset, *size}) : std::nullopt;
 }
 
-/// The contents of a block: a view into the file, or into `expanded`.
+/// The contents of a block: a view of the file, or the decompressed bytes in `expanded`.
 struct block {
   std::string_view stored = {};
   std::string expanded = {};
@@ -71,10 +71,10 @@ result<block> read_block(std::string_view file, handle where, std::size_t max_by
   }
 }
 
-/// Walks through the entries of one block. Restart offsets serve random access only; their count is all we need.
+/// An iterator over the entries of one block. It uses only the number of restart offsets, because the offsets are for random access.
 class block_cursor {
 public:
-  /// @errors `data_loss` when the restart array does not fit.
+  /// Returns a cursor before the first entry. @errors `data_loss` if the restart array does not fit into the block.
   static result<block_cursor> open(std::string_view contents, std::uint64_t offset) {
     if (contents.size() < 8) { return damaged("a block is too short", offset); }
     const std::uint64_t restarts = read_fixed<std::uint32_t>(contents.substr(contents.size() - 4));
@@ -82,7 +82,7 @@ public:
     return block_cursor(contents.substr(0, contents.size() - 4 * (restarts + 1)), offset);
   }
 
-  /// Whether there was one more entry. @errors `data_loss`.
+  /// Moves to the next entry. Returns false if there is none. @errors `data_loss` if the entry exceeds the block.
   result<bool> next() {
     if (rest_.empty()) { return false; }
     const auto shared = take_varint(rest_);
@@ -109,7 +109,7 @@ private:
   std::string_view value_;
 };
 
-/// Passes entries on, checking their order.
+/// A visitor that checks the order of the entries and passes them to `visit`.
 struct ordered_visitor {
   table_visitor visit;
   std::size_t max_block;
@@ -141,7 +141,7 @@ result<void> visit_blocks(std::string_view file, handle index, ordered_visitor& 
   if (!contents) { return std::move(contents).error(); }
   auto cursor = block_cursor::open(contents->contents(), index.offset);
   if (!cursor) { return std::move(cursor).error(); }
-  std::uint64_t expected = 0;  // blocks lie one after another; a crafted index must not make us read one twice
+  std::uint64_t expected = 0;  // end of the previous block; prevents a crafted index from having a block read twice
   for (;;) {
     const auto more = cursor->next();
     if (!more) { return more.error(); }
@@ -155,7 +155,7 @@ result<void> visit_blocks(std::string_view file, handle index, ordered_visitor& 
   }
 }
 
-/// The footer, and the metaindex block, which holds nothing but must be sound.
+/// Reads the footer and returns the handle of the index block. Also verifies the metaindex block, which has no entries.
 result<handle> read_footer(std::string_view file, std::size_t max_bytes) {
   if (file.size() < footer_size) { return damaged("the table is too short for a footer", file.size()); }
   auto footer = file.substr(file.size() - footer_size);

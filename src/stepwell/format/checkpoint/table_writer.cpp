@@ -12,14 +12,14 @@ namespace stepwell::format {
 namespace {
 
 constexpr std::uint64_t table_magic = 0xDB4775248B80FB57;
-constexpr std::size_t handles_size = 40;         // of the footer, before the magic
-constexpr std::size_t own_block_size = 524'288;  // an entry this big begins a new block
+constexpr std::size_t handles_size = 40;         // size of the handles in the footer, which the magic number follows
+constexpr std::size_t own_block_size = 524'288;  // an entry of at least this size begins a new block
 
 std::size_t common_prefix(std::string_view a, std::string_view b) noexcept {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// A short key with `last` <= key < `next`.
+/// Returns a short key with `last` <= key < `next`.
 std::string separator(std::string last, std::string_view next) {
   const auto shared = common_prefix(last, next);
   if (shared == last.size() || shared == next.size()) { return last; }
@@ -31,7 +31,7 @@ std::string separator(std::string last, std::string_view next) {
   return last;
 }
 
-/// A short key >= `last`.
+/// Returns a short key >= `last`.
 std::string successor(std::string last) {
   const auto at = last.find_first_not_of('\xFF');
   if (at != std::string::npos) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers as files hold them: little-endian on any machine, at any alignment. Compilers make one instruction of each.
+// Little-endian numbers, the byte order of all files, on machines of any byte order and at any alignment. On little-endian machines
+// compilers generate one instruction for each function.
 #pragma once
 
 #include <bit>
@@ -11,13 +12,13 @@
 
 namespace stepwell::format {
 
-/// @pre `at` has room for the number.
+/// Writes `value` to `sizeof(T)` bytes at `at`. @pre There are that many bytes.
 template<std::unsigned_integral T>
 constexpr void store_little(std::byte* at, T value) noexcept {
   for (std::size_t i = 0; i < sizeof(T); ++i) { at[i] = static_cast<std::byte>(value >> (8 * i)); }
 }
 
-/// @pre `at` has that many bytes.
+/// Returns the number in the `sizeof(T)` bytes at `at`. @pre There are that many bytes.
 template<std::unsigned_integral T>
 [[nodiscard]] constexpr T load_little(const std::byte* at) noexcept {
   T value = 0;

@@ -14,8 +14,8 @@ namespace stepwell::format {
 
 bool parse_message(google::protobuf::Message& message, std::span<const std::byte> bytes) {
 #if GOOGLE_PROTOBUF_VERSION < 4022000
-  // The caller reports the error, so protobuf need not print it. Since protobuf 22 it prints through Abseil, which can be
-  // silenced only together with the program's own log messages; then one line on standard error is the lesser evil.
+  // The caller reports the error, so the message that protobuf prints is redundant. Since protobuf 22 it prints through Abseil. Abseil can
+  // be silenced only together with the program's own log messages, so those versions may print one line to standard error.
   const google::protobuf::LogSilencer silence;
 #endif
   if (bytes.size() > std::numeric_limits<int>::max() || !is_affordable(*message.GetDescriptor(), bytes)) { return false; }

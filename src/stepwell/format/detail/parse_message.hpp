@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to format: messages out of bytes, with nothing said behind our log's back.
+// Private to format: parses protobuf messages, with limited memory and without the error output of protobuf.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@ class Message;
 
 namespace stepwell::format {
 
-/// False when the bytes are not that message, or one that takes more than 24 MiB and twice its size once it is parsed; then it
-/// holds anything. Never throws, never prints.
+/// Parses `bytes` into `message`. Returns false if they are not such a message, or if the parsed message would need more memory than
+/// 24 MiB plus twice the size of `bytes`. The content of `message` is then unspecified. Never throws.
+/// Prints nothing with protobuf before 22. Later versions may write one line to standard error.
 [[nodiscard]] bool parse_message(google::protobuf::Message& message, std::span<const std::byte> bytes);
 
 }  // namespace stepwell::format

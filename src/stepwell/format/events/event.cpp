@@ -36,7 +36,7 @@ result<void> read_what(const tensorflow::Event& message, event& made) {
   return {};
 }
 
-// Writes whichever kind of event it is given.
+// A visitor that writes the item of an event into the message.
 struct what_writer {
   tensorflow::Event& message;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One record of an event file: TensorFlow's Event as a plain value.
+// One record of an event file: TensorFlow's Event as a plain value, and its encoding.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -16,54 +16,56 @@
 
 namespace stepwell::format {
 
-/// What the first record of a file says.
+/// The file version in the first record of each event file.
 inline constexpr std::string_view event_file_version = "brain.Event:2";
 
+/// The version of the file format, in the first record of a file.
 struct file_version {
   std::string text;
 };
 
-/// The bytes of a GraphDef.
+/// A serialized GraphDef.
 struct graph_def {
   std::string bytes;
 };
 
-/// The bytes of a MetaGraphDef.
+/// A serialized MetaGraphDef.
 struct meta_graph_def {
   std::string bytes;
 };
 
-/// The bytes of a RunMetadata, for the graph dashboard.
+/// A serialized RunMetadata, for the graph dashboard.
 struct tagged_run_metadata {
   std::string tag;
   std::string run_metadata;
 };
 
-/// A landmark of a run. A second or later `start` makes viewers drop what the run had at its step and beyond.
+/// A change of a run's status. A second or later `start` makes viewers discard the events of the run from its step on.
 struct session_log {
   session_status status = session_status::unspecified;
   std::string checkpoint_path;
   std::string message;
 };
 
-/// Deprecated; viewers pass over it. Levels as TensorFlow numbers them: 10 debugging to 50 fatal.
+/// A log message. Deprecated: viewers ignore it. The levels are those of TensorFlow, from 10 (debugging) to 50 (fatal).
 struct log_message {
   std::int32_t level = 0;
   std::string message;
 };
 
+/// One event: a time, a step, and at most one item.
 struct event {
-  double wall_time = 0;  ///< Seconds since 1970.
+  double wall_time = 0;  ///< Time of day in seconds since 1970.
   std::int64_t step = 0;
   std::variant<std::monostate, file_version, graph_def, summary, log_message, session_log, tagged_run_metadata, meta_graph_def> what;
-  std::string source_writer;  ///< Who wrote the file; in the first record only.
+  std::string source_writer;  ///< Name of the library that wrote the file. Set in the first record only.
 };
 
-/// The bytes of an Event message: ascending field numbers, defaults left out.
+/// Returns the serialized Event message. Fields have ascending numbers, and default values are omitted.
 [[nodiscard]] std::string encode_event(const event& happened);
 
-/// The other way; fields nobody knows are passed over.
-/// @errors `data_loss`: not an Event; see also `decode_summary`.
+/// Returns the event in a serialized Event message. Unknown fields are ignored.
+/// @errors `data_loss` if the bytes are not an Event, and the errors of `decode_summary`.
 [[nodiscard]] result<event> decode_event(std::span<const std::byte> bytes);
 
 }  // namespace stepwell::format

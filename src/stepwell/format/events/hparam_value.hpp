@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The settings of a trial, and how it ended; `hparams.hpp` writes them for TensorBoard's hyperparameter dashboard.
+// Hyperparameters of a trial and its final status. `hparams.hpp` encodes them for TensorBoard's hyperparameter dashboard.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace stepwell::format {
 
-/// One setting: a number, a text or a truth value.
+/// The value of one hyperparameter: a number, a string or a boolean.
 class hparam_value {
 public:
   hparam_value(bool value) : value_(value) {}
@@ -32,9 +32,10 @@ private:
   std::variant<double, std::string, bool> value_;
 };
 
-/// Settings by name.
+/// Hyperparameters by name.
 using hparam_map = std::map<std::string, hparam_value>;
 
+/// The status of a trial. The values are those of TensorBoard and are stored in files.
 enum class hparams_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
 
 }  // namespace stepwell::format

@@ -72,7 +72,7 @@ result<summary_value> read(const value_message& message) {
 
 constexpr std::size_t expansion_limit = std::size_t{8} << 20;
 
-/// By how many bytes a tensor is larger than it is stored: a repeated value stands there once.
+/// Returns the number of bytes by which a tensor in memory is larger than its message. A message stores a repeated value once.
 std::size_t expansion_of(const summary_value& value, const value_message& message) {
   const auto* held = std::get_if<tensor>(&value.value);
   if (held == nullptr) { return 0; }
@@ -90,7 +90,7 @@ void write(const summary_metadata& metadata, tensorflow::SummaryMetadata& messag
   message.set_data_class(static_cast<tensorflow::DataClass>(metadata.data_class));
 }
 
-// Writes whichever kind of value it is given.
+// A visitor that writes a value into the message.
 struct value_writer {
   value_message& message;
 
@@ -98,7 +98,7 @@ struct value_writer {
   void operator()(float value) const { message.set_simple_value(value); }
   void operator()(const tensor& value) const { write_tensor(value, *message.mutable_tensor()); }
   void operator()(const opaque_tensor& value) const {
-    static_cast<void>(message.mutable_tensor()->ParseFromString(value.bytes));  // bytes of a tensor that was read: they parse
+    static_cast<void>(message.mutable_tensor()->ParseFromString(value.bytes));  // cannot fail: the bytes come from a parsed message
   }
   void operator()(const obsolete_histogram& value) const { message.set_obsolete_old_style_histogram(value.bytes); }
   void operator()(const histogram_value& value) const {

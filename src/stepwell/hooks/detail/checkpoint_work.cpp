@@ -26,16 +26,16 @@ saver& checkpoint_work::open() {
 }
 
 void checkpoint_work::begin() {
-  if (std::exchange(is_closed_, false)) { saver_.reset(); }  // a hook that is used again takes the directory again
+  if (std::exchange(is_closed_, false)) { saver_.reset(); }  // a hook that is used again locks the directory again
   open();
   events_ = summary::writer::shared(summary_dir_, event_options_);
   for (const auto& listener : listeners_) { listener->begin(); }
 }
 
 void checkpoint_work::attach(std::shared_ptr<session_signals> signals, std::size_t state_bytes) {
-  constexpr std::size_t room_for_ours = 4096;  // hook state and positions; a buffer grows if that is not enough
+  constexpr std::size_t room_for_ours = 4096;  // hook state and positions; a buffer grows if they need more
   signals_ = std::move(signals);
-  last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a session before this one
+  last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
   if (!buffers_) { buffers_.emplace(state_bytes + room_for_ours, saver_->options().max_staged); }
   saver_->on_saved([this](const saved_checkpoint& saved) {
     failed_ = false;
@@ -80,8 +80,8 @@ bool checkpoint_work::try_save(const boundary_state& state) {
   return true;
 }
 
-/// False: the last state must be saved, and is not yet. The checkpoint is committed after the records up to its step, for a
-/// run that goes on from it does not write them again.
+/// Passes a snapshot to the saver. Returns false if the last state must be saved and is not saved yet. The checkpoint is committed after
+/// the records up to its step, because a run that continues from it does not write them again.
 bool checkpoint_work::hand_over(snapshot taken, std::function<void()> wait_for_records) {
   const auto step = taken.step();
   try {
@@ -91,7 +91,7 @@ bool checkpoint_work::hand_over(snapshot taken, std::function<void()> wait_for_r
     }
   } catch (...) {
     if (!last_step_) { throw; }
-    signals_->report_failure(std::current_exception());  // of an earlier save; thrown once everything is closed
+    signals_->report_failure(std::current_exception());  // failure of an earlier save; thrown once everything is closed
     return false;
   }
   last_saved_step_ = step;
@@ -143,7 +143,7 @@ void checkpoint_work::drain(const deadline& until) {
   failures.rethrow();
 }
 
-/// The directory is free for the next session, also while this one lives on.
+/// Releases the directory for the next session, even if this object lives on.
 void checkpoint_work::flush(const deadline& /*until*/) {
   is_closed_ = true;
   saver_->close();
@@ -159,7 +159,7 @@ void checkpoint_work::hold_until_released(const std::shared_ptr<void>& hold) {
 }
 
 void checkpoint_work::tell_before_save(std::int64_t step) {
-  if (std::exchange(announced_step_, step) == step) { return; }  // asked again after a wait
+  if (std::exchange(announced_step_, step) == step) { return; }  // called again after a wait
   detail::first_failure failures;
   for (const auto& listener : listeners_) {
     failures.attempt([&] { listener->before_save(step); });
@@ -179,7 +179,7 @@ void checkpoint_work::tell_after_save() {
     for (const auto& listener : listeners_) {
       failures.attempt([&] {
         const bool is_asked = listener->after_save(saved);
-        if (!is_asked || last_step_ || saved.step == first_step_) { return; }  // HOOK-CKPT-13
+        if (!is_asked || last_step_ || saved.step == first_step_) { return; }  // contract HOOK-CKPT-13
         signals_->request_stop({stop_cause::requested, "a checkpoint listener, after " + saved.prefix});
       });
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the session does for a checkpoint_saver_hook at boundaries and when it closes.
+// The work of a session for a checkpoint_saver_hook, at boundaries and at the close.
 #pragma once
 
 #include "stepwell/checkpoint/saver.hpp"
@@ -24,28 +24,31 @@ namespace stepwell {
 
 struct checkpoint_saver_options;
 
-/// One saver with its buffers, listeners and notes in the event file.
+/// A saver with its buffers and listeners, and with the CHECKPOINT events in the event file.
 class checkpoint_work final : public boundary_work {
 public:
-  /// Takes nothing yet. @errors Those of `check_saver_options`.
+  /// Stores the options; does not lock the directory.
+  /// @errors Those of `check_saver_options`.
   explicit checkpoint_work(const checkpoint_saver_options& options);
 
-  /// Takes the directory, unless this has it. @errors As `saver::saver`.
+  /// Locks the directory, unless this object has locked it already.
+  /// @errors Those of the constructor of `saver`.
   stepwell::saver& open();
   void begin();
-  /// From now on failures and finished saves call the attention of `signals`; buffers are made for `state_bytes`.
+  /// Connects the work to a session: failures and finished saves call `signals->call_attention()`, and buffers are allocated for
+  /// `state_bytes`.
   void attach(std::shared_ptr<session_signals> signals, std::size_t state_bytes);
 
   [[nodiscard]] stepwell::saver& saver() { return open(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
-  /// Whether the checkpoint `prefix` is one of this directory.
+  /// Returns true if the checkpoint `prefix` belongs to this directory.
   [[nodiscard]] bool holds(const std::string& prefix) const;
   void note_saved(std::int64_t step) noexcept { last_saved_step_ = step; }
-  /// The save of `step` is the one at the start.
+  /// Records that the save of `step` is the one at the start of the run.
   void note_first(std::int64_t step) noexcept { first_step_ = step; }
-  /// The last step that is saved or being saved, as far as nothing failed.
+  /// Returns the last step that is saved or being saved. Empty if there is none, or if the latest save failed.
   [[nodiscard]] std::optional<std::int64_t> last_saved_step() const noexcept;
-  /// The session is about to close, at `step`: from now on nothing is skipped.
+  /// Announces that the session closes at `step`: no save is skipped any more.
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
 
   bool try_save(const boundary_state& state) override;
@@ -75,14 +78,14 @@ private:
   std::optional<std::int64_t> last_saved_step_;
   std::optional<std::int64_t> announced_step_;
   std::optional<std::int64_t> first_step_;
-  std::optional<std::int64_t> last_step_;  // of the session, once it closes cleanly
+  std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
 
   mutable std::mutex mutex_;
-  std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, listeners not told yet
-  session_metrics counts_;              // guarded by mutex_: only what is of saves
+  std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, but listeners are not notified yet
+  session_metrics counts_;              // guarded by mutex_: only the members about saves are used
   std::atomic<bool> failed_ = false;
-  bool is_closed_ = false;                // its session is
-  std::optional<stepwell::saver> saver_;  // empty until `open`; last: its thread uses the members above
+  bool is_closed_ = false;                // true if the session is closed
+  std::optional<stepwell::saver> saver_;  // empty until `open`; last member, because its thread uses the members above
 };
 
 }  // namespace stepwell

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As much of a value as a log line shows, kept beyond the run it was fetched in.
+// The part of a value that a log line shows, kept after the run in which it was fetched.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -16,14 +16,14 @@
 
 namespace stepwell {
 
-/// A value as a formatter receives it.
+/// A value in the form that a formatter receives.
 struct logged_value {
-  std::string text;                             ///< As a log line shows it.
-  std::optional<double> number = std::nullopt;  ///< Of a scalar.
+  std::string text;                             ///< The text in a log line.
+  std::optional<double> number = std::nullopt;  ///< The number, if the value is a scalar.
 };
 
-/// A number, text, or the first elements of a tensor with its shape.
-/// @cost Keeping a number allocates nothing, a tensor its shape only.
+/// A number, a text, or the first elements of a tensor with its shape.
+/// @cost Storing a number allocates nothing; storing a tensor allocates its shape only.
 class kept_value {
 public:
   template<class Value>
@@ -46,7 +46,7 @@ private:
 
   std::string text_;
   std::optional<double> number_;
-  tensor_view shown_;  // without its bytes
+  tensor_view shown_;  // type and shape, without bytes
   std::array<std::byte, shown_elements * largest_element> bytes_{};
 };
 

@@ -16,15 +16,15 @@
 namespace stepwell {
 namespace {
 
-/// Adds `bytes` under the first tag of `step_7`, `step_7_2`, `step_7_3`... that the file does not have: an older one stands
-/// for a step that was rolled back, or is somebody else's.
+/// Adds `bytes` with the first tag of `step_7`, `step_7_2`, `step_7_3`... that the file does not contain. An existing tag belongs to a step
+/// that was rolled back, or to another writer.
 void add_under_free_tag(summary::writer& events, const std::string& bytes, std::int64_t step) {
   auto tag = fmt::format("step_{}", step);
   for (int count = 2;; ++count) {
     try {
       return events.add_run_metadata(bytes, tag, step);
     } catch (const invalid_argument_error&) {
-      if (events.has_failed()) { throw; }  // not because of the tag
+      if (events.has_failed()) { throw; }  // the file has failed; the tag is not the reason
     }
     tag = fmt::format("step_{}_{}", step, count);
   }
@@ -42,7 +42,7 @@ void profiler_work::attach(const std::shared_ptr<clock>& time, std::shared_ptr<s
 
 void profiler_work::end_trace() {
   const auto step = std::exchange(expected_, std::nullopt);
-  if (!step) { return; }  // the run failed; what was seen of it stands in the next file
+  if (!step) { return; }  // the run failed; its spans appear in the next file
   last_ = written_timeline{*step, recorder_->take()};
   write_timeline(*last_);
   add_metadata(*last_);
@@ -55,16 +55,17 @@ void profiler_work::write_timeline(const written_timeline& all) const {
 }
 
 void profiler_work::add_metadata(const written_timeline& all) {
-  if (is_alone() && events_->has_failed()) { return; }  // which is said when the session closes, if not before
+  if (is_alone() && events_->has_failed()) { return; }  // this failure is thrown or logged at the close at the latest
   try {
     add_under_free_tag(*events_, format::encode_run_metadata(all.observed), all.step);
   } catch (const std::exception& failure) {
-    if (!is_alone()) { return signals_->report_failure(std::current_exception()); }  // it is not only ours
+    if (!is_alone()) { return signals_->report_failure(std::current_exception()); }  // the file is shared with other writers
     log_warning(fmt::format("the event file has no metadata of step {}, nor of later ones: {}", all.step, failure.what()));
   }
 }
 
-/// Closing: all saves are done by now. What they and the event file left on the timeline belongs to the last one.
+/// Writes the remaining spans at the close, when all saves are done. Spans of the saves and of the event file are added to the last
+/// timeline.
 void profiler_work::flush(const deadline& until) {
   detail::first_failure failures;
   failures.attempt([&] { flush_events(until); });

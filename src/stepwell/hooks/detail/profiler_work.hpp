@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the session does for a profiler_hook when a traced run is over, and when it closes.
+// The work of a session for a profiler_hook, at the end of a traced run and at the close.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -18,17 +18,17 @@
 
 namespace stepwell {
 
-/// The recorder of a session, and the files it is written to.
+/// The trace recorder of a session, and the files to which it is written.
 class profiler_work final : public boundary_work {
 public:
-  /// @errors What opening the event file throws.
+  /// @errors Failures to open the event file.
   profiler_work(std::string output_dir, summary::writer_options events);
 
-  /// For a session that is made, or made anew: then what was recorded is kept.
+  /// Connects the work to a session that was created, for the first time or again. In the latter case the recorded spans are kept.
   void attach(const std::shared_ptr<clock>& time, std::shared_ptr<session_signals> signals);
   [[nodiscard]] const std::shared_ptr<trace_recorder>& recorder() const noexcept { return recorder_; }
 
-  /// The traced run under way made `step`: it is written when the trace ends.
+  /// Announces that the current traced run has made `step`: its timeline is written when the trace ends.
   void expect(std::int64_t step) noexcept { expected_ = step; }
 
   void end_trace() override;

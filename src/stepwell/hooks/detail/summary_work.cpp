@@ -10,7 +10,8 @@
 namespace stepwell {
 namespace {
 
-/// Writes how the run ended that the hyper-parameters of a writer belong to (D-33).
+/// Writes the result of the run to which the hyper-parameters of a writer belong.
+/// @see contract D-33
 class hparams_ending final : public boundary_work {
 public:
   explicit hparams_ending(std::shared_ptr<summary::writer> writer) : writer_(std::move(writer)) {}

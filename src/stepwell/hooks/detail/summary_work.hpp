@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of a summary_saver_hook that does not depend on what it writes: cadence and writer.
+// The part of a summary_saver_hook that does not depend on its ops: cadence and writers.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -18,24 +18,26 @@ namespace stepwell {
 
 struct summary_saver_options;
 
+/// The cadence and the writers of a summary_saver_hook.
 class summary_work {
 public:
-  /// @errors `invalid_argument_error` with nowhere to write to, or when both periods are off.
+  /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
   [[nodiscard]] static std::shared_ptr<summary_work> make(const summary_saver_options& options);
   explicit summary_work(const summary_saver_options& options);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
-  /// Null where only metrics are written. @pre `begin` was called.
+  /// Returns the event writer. Null if only metrics are written.
+  /// @pre `begin` was called.
   [[nodiscard]] summary::writer* writer() noexcept { return writer_.get(); }
   [[nodiscard]] const std::vector<std::shared_ptr<summary::metric_writer>>& metrics() const noexcept { return metrics_; }
 
-  /// Opens the event file, if there is to be one; writes the hparams.
+  /// Opens the event file, if one is used, and writes the hyper-parameters.
   void begin();
-  /// A session is made, for the first time or anew: it watches the writers, and those nobody else has marked yet get a START
-  /// before the next value. A second one in one session would make viewers drop the first values.
+  /// Registers the writers with a session that was created, for the first time or again. Writers that no other hook of the session has
+  /// claimed get a START record before the next value. A second START in one session would make viewers drop the first values.
   void begin_session(const session_requests& session);
   [[nodiscard]] bool starts() const noexcept { return starts_writer_ || !starts_.empty(); }
-  /// Viewers drop what an earlier run wrote from `step` on.
+  /// Writes the START records. Viewers drop values that an earlier run wrote from `step` on.
   void note_start(std::int64_t step);
 
 private:
@@ -45,8 +47,8 @@ private:
   std::shared_ptr<summary::writer> writer_;
   std::vector<std::shared_ptr<summary::metric_writer>> metrics_;
   std::optional<format::hparam_map> hparams_;
-  bool starts_writer_ = false;                   // a START comes before its next value
-  std::vector<summary::metric_writer*> starts_;  // the same
+  bool starts_writer_ = false;                   // the writer needs a START record before its next value
+  std::vector<summary::metric_writer*> starts_;  // metric writers that need a START record
 };
 
 }  // namespace stepwell

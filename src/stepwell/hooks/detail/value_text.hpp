@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values as people read them in a log line.
+// Text of values in log lines.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -13,14 +13,16 @@
 
 namespace stepwell {
 
-/// Six significant digits, no scientific notation for small values (contract HOOK-LOG-8).
+/// Returns `value` with six significant digits, without scientific notation for small values.
+/// @see contract HOOK-LOG-8
 [[nodiscard]] std::string number_text(double value);
-/// How many elements of a tensor are shown.
+/// The maximum number of elements of a tensor that are shown.
 inline constexpr std::size_t shown_elements = 6;
-/// "[1 2 3]"; the first six elements of more, then "..." and the shape. Bytes behind those are not looked at.
+/// Returns "[1 2 3]". For a tensor with more than six elements, returns the first six, "..." and the shape; the bytes of the other elements
+/// are not read.
 [[nodiscard]] std::string tensor_text(const tensor_view& tensor);
 
-/// A number, text, or tensor in one line.
+/// Returns a number, text, or tensor in one line.
 template<class Value>
 [[nodiscard]] std::string value_text(const Value& value) {
   if constexpr (std::same_as<Value, bool>) {

@@ -16,7 +16,7 @@ using pending_flush = io::byte_queue::pending_flush;
 std::vector<pending_flush> started_flush(summary::writer& writer) { return writer.start_flush(); }
 std::vector<pending_flush> started_flush(summary::metric_writer& writer) { return {writer.start_flush()}; }
 
-/// Waits for all of them. A failure does not hold up the checkpoint; it is logged once.
+/// Waits for all of them. A failure does not delay the checkpoint; it is logged once.
 void wait_for(const std::vector<pending_flush>& flushes, std::atomic<bool>& is_logged) {
   for (const auto& flush : flushes) {
     const auto written = flush.wait();
@@ -33,7 +33,7 @@ public:
   }
 
   void attend() override {
-    if (writer_->has_failed()) { writer_->flush(); }  // throws it, unless it was thrown
+    if (writer_->has_failed()) { writer_->flush(); }  // throws the failure, unless it was thrown before
   }
   void flush(const deadline& until) override { writer_->flush(until.on(*writer_->time())); }
   std::function<void()> start_flush() override {

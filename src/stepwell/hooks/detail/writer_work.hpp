@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does for the writer of a hook, of event files or of metrics: hears of its failure, and flushes it when it
-// closes.
+// The work of a session for the writer of a hook, of event files or of metrics: reports its failure, and flushes it at the close.
 #pragma once
 
 #include "stepwell/hook/run_context.hpp"
@@ -12,9 +11,9 @@
 
 namespace stepwell {
 
-/// A failed write comes out at the next boundary, and the session flushes the writer as it closes; once, however many hooks
-/// share it. A checkpoint of the session is committed after the records that were added up to its step are durable, unless
-/// writing them fails; then a warning is logged, once, and the checkpoint is committed without them.
+/// Registers `writer` with the session, once even if several hooks share it. A failed write is thrown at the next boundary, and the session
+/// flushes the writer when it closes. A checkpoint of the session is committed after the records that were added up to its step are
+/// durable. If writing them fails, a warning is logged, once, and the checkpoint is committed without them.
 void watch_writer(const session_requests& session, const std::shared_ptr<summary::writer>& writer);
 void watch_writer(const session_requests& session, const std::shared_ptr<summary::metric_writer>& writer);
 

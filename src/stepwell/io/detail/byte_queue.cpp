@@ -17,8 +17,8 @@
 namespace stepwell::io {
 namespace {
 
-/// Uninitialised memory, so that only what is used is ever touched.
-/// @errors `resource_exhausted_error`; no object is larger than a pointer difference can say.
+/// A buffer of uninitialised memory, so that only used pages are touched.
+/// @errors `resource_exhausted_error` if there is not enough memory, or if the size exceeds the range of a pointer difference.
 struct buffer {
   explicit buffer(std::size_t bytes) : memory(allocate(bytes)), size(bytes) {}
 
@@ -35,8 +35,8 @@ struct buffer {
 
 }  // namespace
 
-/// Everything is counted in bytes since the beginning: synced <= written <= appended, and the difference between
-/// written and appended is in the two buffers. All but `failed_fast` is guarded by `mutex`.
+/// The state of a queue. Positions are numbers of bytes since its creation: synced <= written <= appended. The bytes between written and
+/// appended are in the two buffers. `mutex` guards all members except `failed_fast`.
 struct byte_queue::core : std::enable_shared_from_this<core> {
   core(std::unique_ptr<byte_sink> to, byte_queue_options given)
       : options(std::move(given)), half(std::max<std::size_t>(options.capacity_bytes / 2, 1)),
@@ -45,24 +45,24 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   const byte_queue_options options;
   const std::size_t half;
   const std::size_t wake_at;
-  std::unique_ptr<byte_sink> sink;  // used by the writer's task while it runs, else by `close`
+  std::unique_ptr<byte_sink> sink;  // used by the task of the writer while it runs, otherwise by `close`
 
   std::mutex mutex;
   std::condition_variable changed;
   buffer filling;
-  buffer writing;        // the writer's, without the lock, while it runs
-  std::size_t used = 0;  // of `filling`
+  buffer writing;        // used by the task of the writer without the lock
+  std::size_t used = 0;  // number of used bytes of `filling`
   std::uint64_t appended = 0;
   std::uint64_t written = 0;
   std::uint64_t synced = 0;
-  std::uint64_t wanted = 0;  // somebody wants so much to be synced
-  int waiting = 0;           // threads that wait for `changed`
-  int starved = 0;           // of these, the ones that wait for room
+  std::uint64_t wanted = 0;  // position up to which a sync is requested
+  int waiting = 0;           // number of threads that wait for `changed`
+  int starved = 0;           // number of those threads that wait for free memory in the queue
   enum class task { none, posted, running };
   task writer_task = task::none;
   bool is_closed = false;
-  std::shared_ptr<trace_recorder> asked_to_write;  // whose bytes came last, as far as they are traced
-  std::shared_ptr<trace_recorder> asked_to_sync;   // who wanted a flush last
+  std::shared_ptr<trace_recorder> asked_to_write;  // recorder of the last traced append since the last write
+  std::shared_ptr<trace_recorder> asked_to_sync;   // recorder of the last traced request of a flush since the last sync
   std::optional<status> failure;
   std::function<void(const status&)> on_failure;
   std::atomic<bool> failed_fast = false;
@@ -79,7 +79,8 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     if (waiting > 0) { changed.notify_all(); }
   }
 
-  /// Sees to it that the writer's task runs. Lets go of the lock: waking a thread takes longer than a record.
+  /// Posts the task of the writer. Does nothing if the task is posted or running already, or if the queue has failed.
+  /// Releases the lock meanwhile, because waking a thread takes longer than appending a record.
   void start(std::unique_lock<std::mutex>& lock) {
     if (writer_task != task::none || failure) { return; }
     writer_task = task::posted;
@@ -91,14 +92,14 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     lock.lock();
   }
 
-  /// Runs the writer's task here, unless it has begun or ended already.
+  /// Runs the task of the writer on this thread if it is posted but has not begun.
   void run_posted(std::unique_lock<std::mutex>& lock) {
     if (writer_task == task::posted) { run(lock); }
   }
 
   [[nodiscard]] bool must_write() const { return used > 0 && (used >= wake_at || starved > 0 || wanted > written); }
 
-  /// The writer's task: leaves as soon as there is nothing urgent.
+  /// Runs the task of the writer: writes and syncs while a write or a sync is due.
   void run(std::unique_lock<std::mutex>& lock) {
     writer_task = task::running;
     while (!failure) {
@@ -124,20 +125,20 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     std::swap(filling, writing);
     const auto count = std::exchange(used, 0);
     const auto trace = std::exchange(asked_to_write, nullptr);
-    notify();  // there is room now
+    notify();  // the queue has free memory now
     lock.unlock();
     const auto outcome = traced(trace, [&] { return sink->write({writing.memory.get(), count}); });
     lock.lock();
     if (!outcome) { return fail(lock, outcome.error()); }
     written += count;
-    if (writing.size > half) { shrink_writing(); }  // it had grown for one large record
+    if (writing.size > half) { shrink_writing(); }  // the buffer has grown for one large record
   }
 
-  /// Without memory for a smaller buffer the large one stays in use.
+  /// Replaces `writing` by a buffer of normal size. Keeps the large buffer if there is not enough memory.
   void shrink_writing() {
     try {
       writing = buffer(half);
-    } catch (const resource_exhausted_error&) {  // it is only larger than needed
+    } catch (const resource_exhausted_error&) {  // the large buffer works as well
     }
   }
 
@@ -165,7 +166,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     }
   }
 
-  /// Whoever throws must not keep the task from ending.
+  /// Calls `action`. Logs its exceptions, so that the task of the writer can end properly.
   static void tell(const std::function<void(const status&)>& action, const status& reason) noexcept {
     try {
       action(reason);
@@ -182,10 +183,10 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     return std::nullopt;
   }
 
-  /// Waits for room; the reason if there will be none.
+  /// Blocks until the queue has free memory for `bytes`. Returns the error if the queue has failed or is closed.
   std::optional<status> await_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
     ++starved;
-    // Started anew after each wake-up: others may have taken the room, and the writer may have left.
+    // Starts the writer again after each wake-up: another producer may have used the free memory, and the writer may have ended.
     while (!refusal() && !has_room(bytes)) {
       start(lock);
       wait(lock, forever, [&] { return refusal() || has_room(bytes) || writer_task == task::none; });
@@ -194,7 +195,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     return refusal();
   }
 
-  /// Makes `filling`, which is empty, hold a record of `bytes`.
+  /// Replaces `filling` by a buffer of `bytes`. Returns the error if there is not enough memory. @pre `filling` is empty.
   [[nodiscard]] std::optional<status> grow(std::size_t bytes) {
     try {
       filling = buffer(bytes);
@@ -279,7 +280,7 @@ byte_queue::pending_flush byte_queue::start_flush() {
 byte_queue::pending_flush::pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept
     : queue_(std::move(queue)), target_(target) {}
 
-/// A posted task may stand behind this very thread in the pool: it is run here.
+/// Runs a posted task here, because in the pool it could be queued behind the job that makes this call.
 result<void> byte_queue::pending_flush::wait() const {
   std::unique_lock lock(queue_->mutex);
   queue_->run_posted(lock);

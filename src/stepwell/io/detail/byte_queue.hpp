@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bounded queue between those who have something to tell and the disk: they leave their bytes in memory and go on,
-// a task on the pool writes them in large pieces.
+// A bounded queue between producers of records and the disk. Producers copy their bytes to memory and continue. A task on the pool writes
+// the bytes in large pieces.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -21,45 +21,46 @@
 
 namespace stepwell::io {
 
+/// The options of a queue.
 struct byte_queue_options {
-  std::size_t capacity_bytes = std::size_t{4} << 20;    ///< of memory, in two halves: one fills, one is written
-  std::size_t write_at_bytes = std::size_t{256} << 10;  ///< so much wakes the writer; at most half the capacity
-  std::shared_ptr<pool> threads = pool::shared();       ///< where the writer runs
-  std::shared_ptr<clock> time = system_clock();         ///< what waits go through
+  std::size_t capacity_bytes = std::size_t{4} << 20;    ///< Memory, divided into two halves: one is filled while the other is written.
+  std::size_t write_at_bytes = std::size_t{256} << 10;  ///< Number of queued bytes that starts the writer; at most half the capacity.
+  std::shared_ptr<pool> threads = pool::shared();       ///< The pool that runs the writer.
+  std::shared_ptr<clock> time = system_clock();         ///< The clock for all waits.
 };
 
-/// Takes records in, writes them behind the caller's back, in the order of the calls.
+/// A queue that accepts records and writes them in the background, in the order of the calls.
 ///
 ///     queue.append(record_size(payload), [&](std::byte* into) { return encode_record(into, payload); });
 ///
-/// Nothing is written before `write_at_bytes` wait or somebody flushes: who wants bytes out every so often calls
-/// `request_flush` every so often. A full queue blocks the caller until there is room.
+/// The queue writes when `write_at_bytes` are queued, when it is full, and at a flush. For periodic writes call `request_flush`
+/// periodically. `append` blocks while the queue is full.
 ///
-/// The first failure ends the queue: what waits is dropped, those who wait are woken, and `append`, `flush` and
-/// `close` give that failure from then on. Whoever wants to go on opens a new queue on a new sink.
-/// While the sink works, the trace is in force that was in force where the last of its bytes were appended, or the last
-/// flush was asked for (see base/trace.hpp).
-/// @pre     Nobody appends, flushes or closes on a thread of the pool that is to write, but for `pending_flush::wait`.
-/// @threads Any, any number of producers; `close` and the end of the queue once.
+/// The first failure ends the queue. Queued bytes are dropped, blocked callers are woken, and `append`, `flush` and `close` return that
+/// failure from then on. To continue, create a new queue with a new sink.
+/// During a write the recorder of the thread is the one that was current when the last of the bytes were appended. During a sync it is the
+/// one that was current when the last flush was requested (see base/trace.hpp).
+/// @pre     No thread of the pool that writes calls `append`, `flush` or `close`. It may call `pending_flush::wait`.
+/// @threads Any thread, with any number of producers. `close` and the destruction are called once.
 class byte_queue {
   struct core;
 
 public:
-  /// No deadline.
+  /// The time point that means no deadline.
   static constexpr clock::time_point forever = clock::time_point::max();
 
-  /// @errors `resource_exhausted_error` without memory for the capacity.
+  /// Creates a queue that writes to `sink`. @errors `resource_exhausted_error` if there is not enough memory for the capacity.
   explicit byte_queue(std::unique_ptr<byte_sink> sink, byte_queue_options options = {});
   byte_queue(const byte_queue&) = delete;
   byte_queue& operator=(const byte_queue&) = delete;
-  /// `close` without a deadline; its error is logged.
+  /// Calls `close` without a deadline, and logs its error.
   ~byte_queue();
 
-  /// Lets `frame` write one record straight into the queue: it gets room for `max_bytes` and returns how many it used.
-  /// It runs under the lock of the queue: keep it short, call nothing of the queue. If it throws, nothing is queued.
-  /// Blocks while the queue is full. A record larger than half the capacity waits for an empty half, which grows for it.
-  /// @errors The first failure of the sink; `failed_precondition` once closed; `resource_exhausted` if it cannot grow.
-  /// @cost   The lock and the frame; no allocation.
+  /// Appends one record that `frame` writes directly into the queue. `frame` gets memory for `max_bytes` and returns the number of bytes
+  /// used. It runs under the lock of the queue, so it must be short and must not call the queue. If it throws, no bytes are queued.
+  /// Blocks while the queue is full. A record larger than half the capacity waits until one half is empty; that half then grows.
+  /// @errors The first failure of the sink. `failed_precondition` if the queue is closed. `resource_exhausted` if a half cannot grow.
+  /// @cost   One lock and the call of `frame`. No allocation, except for a record larger than half the capacity.
   template<class Frame>
   result<void> append(std::size_t max_bytes, Frame&& frame) {
     auto place = make_room(max_bytes);
@@ -70,18 +71,18 @@ public:
     return {};
   }
 
-  /// Copies `record` into the queue; otherwise as above.
+  /// Like the other overload, but copies `record` into the queue.
   result<void> append(std::span<const std::byte> record);
 
-  /// A flush that was requested and may be waited for elsewhere.
+  /// A requested flush. Another thread may wait for it.
   /// @lifetime May outlive the queue.
   class pending_flush {
   public:
-    /// Blocks until all that was queued before the request is written and synced. Writes it on this thread if the writer's
-    /// task has not begun; so it may be called on a thread of the pool.
+    /// Blocks until all bytes queued before the request are written and synced. If the task of the writer has not begun, it runs on this
+    /// thread. The function may therefore be called on a thread of the pool.
     /// @errors The first failure of the sink, unless the bytes were synced before it.
     [[nodiscard]] result<void> wait() const;
-    /// True if nothing was queued since the request.
+    /// Returns true if no bytes were queued since the request.
     [[nodiscard]] bool is_all() const;
 
   private:
@@ -89,36 +90,41 @@ public:
     pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept;
 
     std::shared_ptr<core> queue_;
-    std::uint64_t target_;  // bytes since the beginning
+    std::uint64_t target_;  // number of bytes since the creation of the queue
   };
 
-  /// Asks that all queued so far be written and synced, and does not wait.
+  /// Requests that all queued bytes are written and synced. Does not wait.
   void request_flush();
-  /// Like `request_flush`. Returns what a thread of the pool may wait for.
+  /// Like `request_flush`, but returns an object to wait for the flush, also on a thread of the pool.
   [[nodiscard]] pending_flush start_flush();
 
-  /// Returns once all that was queued before the call is written and synced, at the latest at `until`.
-  /// @errors The first failure of the sink, unless all that was safe by then; `deadline_exceeded`: still under way.
+  /// Blocks until all bytes queued before the call are written and synced, or until `until`.
+  /// @errors The first failure of the sink, unless the bytes were synced before it. `deadline_exceeded` if the work is not complete at
+  ///         `until`; it then continues.
   result<void> flush(clock::time_point until = forever);
 
-  /// `flush`, then closes the sink. Appending is over; those who are blocked are refused. The second call does nothing.
-  /// @errors As `flush`, then those of closing. After `deadline_exceeded` the sink is closed whenever it is done.
+  /// Flushes, then closes the sink. `append` fails from then on, including calls that are blocked. The second call does nothing.
+  /// @errors The errors of `flush`, then those of closing the sink. After `deadline_exceeded` the writer continues. The sink is destroyed
+  ///         when neither the writer nor the queue needs it any more.
   result<void> close(clock::time_point until = forever);
 
-  /// Like `close`, but waits for nothing: what is queued is written and synced on the pool, and then the sink is destroyed.
-  /// A failure is told to `on_failure`.
+  /// Like `close`, but does not wait. The queued bytes are written and synced on the pool, and then the sink is destroyed.
+  /// A failure is reported to the action of `on_failure`.
   void detach();
 
-  /// True once there is a failure. @cost One relaxed load: ask it at each step.
+  /// Returns true if the queue has failed. @cost One relaxed load, so it can be called at each step.
   [[nodiscard]] bool has_failed() const noexcept;
+  /// Returns the first failure, or nullopt if there is none.
   [[nodiscard]] std::optional<status> failure() const;
 
-  /// Calls `action` once with the first failure, on a thread of the pool; at once if there is one already. It must not
-  /// wait for this queue. Not called once `close` has returned without `deadline_exceeded`.
+  /// Calls `action` once with the first failure, at once if there is one already. `action` must not wait for this queue. After `close` has
+  /// returned a result other than `deadline_exceeded`, `action` is not called. A second call of this function replaces the action.
+  /// @threads `action` runs on the thread that runs the writer: a thread of the pool, or a thread in `pending_flush::wait`. If there is a
+  ///          failure already, it runs on the calling thread.
   void on_failure(std::function<void(const status&)> action);
 
 private:
-  /// Room for a record while the lock is held, or the reason why there is none.
+  /// Memory for a record and the lock that protects it, or the error if no memory is available.
   struct room {
     std::unique_lock<std::mutex> lock;
     std::byte* bytes = nullptr;
@@ -127,7 +133,7 @@ private:
   [[nodiscard]] room make_room(std::size_t max_bytes);
   void commit(room& place, std::size_t used);
 
-  std::shared_ptr<core> core_;  // shared with the writer's task
+  std::shared_ptr<core> core_;  // shared with the task of the writer
 };
 
 }  // namespace stepwell::io

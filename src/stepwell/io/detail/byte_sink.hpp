@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a byte_queue's bytes end: anything that takes them in order.
+// The destination of the bytes of a byte_queue.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -13,7 +13,8 @@
 
 namespace stepwell::io {
 
-/// @threads Called by one thread at a time, not always the same.
+/// An interface that accepts bytes in order.
+/// @threads The functions are called by one thread at a time. The thread may change between calls.
 class byte_sink {
 public:
   byte_sink() = default;
@@ -21,14 +22,14 @@ public:
   byte_sink& operator=(const byte_sink&) = delete;
   virtual ~byte_sink() = default;
 
-  /// Adds all of `bytes` after what was written before. After an error nothing more is written.
+  /// Appends all of `bytes`. The queue does not call it again after an error.
   virtual result<void> write(std::span<const std::byte> bytes) = 0;
-  /// Makes what was written durable.
+  /// Makes all written bytes durable.
   virtual result<void> sync() = 0;
   virtual result<void> close() = 0;
 };
 
-/// Writes into `target` from `offset` on.
+/// Returns a sink that writes to `target`, beginning at `offset`.
 [[nodiscard]] std::unique_ptr<byte_sink> sink_into(std::unique_ptr<file> target, std::uint64_t offset = 0);
 
 }  // namespace stepwell::io

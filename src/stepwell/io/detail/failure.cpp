@@ -7,7 +7,7 @@
 namespace stepwell::io {
 namespace {
 
-/// What somebody who reads the message can do about it; empty where we do not know.
+/// Returns advice for the reader of the message, or an empty string if there is none.
 std::string_view advice(int errno_value) noexcept {
   switch (errno_value) {
     case ENOSPC: return "make room on the disk";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How `io` words what the system refused: what was tried, on what, what happened, what to do.
+// Error messages of `io` for failed system calls. They name the operation, the path, the error, and a remedy.
 #pragma once
 
 #include "stepwell/base/status.hpp"
@@ -10,7 +10,7 @@
 
 namespace stepwell::io {
 
-/// The status for `errno_value` met while doing `tried` ("could not open it for reading") on `path`, with advice.
+/// Returns the status for `errno_value` after the operation `tried` ("could not open it for reading") on `path`, with advice to the user.
 [[nodiscard]] status failure(int errno_value, std::string_view tried, std::string path);
 
 }  // namespace stepwell::io

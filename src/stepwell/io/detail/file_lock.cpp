@@ -27,7 +27,7 @@ std::string this_host() {
   return name.data();
 }
 
-/// "process 12 on host a since 2026-01-02T03:04:05Z": the whole content of a lock file.
+/// Returns the complete content of a lock file: "process 12 on host a since 2026-01-02T03:04:05Z".
 std::string holder_line() {
   const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
   std::tm parts{};
@@ -39,7 +39,7 @@ std::string holder_line() {
 class posix_lock final : public file_lock {
 public:
   explicit posix_lock(std::unique_ptr<posix_file> held) : held_(std::move(held)) {}
-  ~posix_lock() override { static_cast<void>(held_->truncate(0)); }  // nobody holds it: name nobody
+  ~posix_lock() override { static_cast<void>(held_->truncate(0)); }  // the file names no holder after the release
 
   [[nodiscard]] bool is_at(const std::string& path) const noexcept override {
     struct ::stat ours{};
@@ -49,12 +49,12 @@ public:
   }
 
 private:
-  std::unique_ptr<posix_file> held_;  // closing it lets go
+  std::unique_ptr<posix_file> held_;  // closing the file releases the lock
 };
 
 constexpr std::size_t longest_holder_line = 512;
 
-/// Returns the beginning of the file: all of it, if it is a lock file.
+/// Returns the beginning of the file. For a lock file this is the complete content.
 result<std::string> read_beginning(posix_file& file) {
   std::string text(longest_holder_line + 1, '\0');
   auto count = file.read_at(0, std::as_writable_bytes(std::span(text)));
@@ -63,7 +63,8 @@ result<std::string> read_beginning(posix_file& file) {
   return text;
 }
 
-/// Returns true for what `holder_line` writes, and for what a lost power leaves of it: nothing, or zeros.
+/// Returns true if `text` is a line written by `holder_line`. Also returns true for an empty text and for zero bytes, which a power failure
+/// can leave in a lock file.
 bool is_own_content(std::string_view text) {
   constexpr std::string_view time = " since 2026-01-02T03:04:05Z";
   if (text.size() > longest_holder_line) { return false; }

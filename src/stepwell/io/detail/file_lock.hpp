@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One owner at a time for a directory: a lock that dies with its holder and says who that is.
+// Locks with one owner at a time, for directories. A lock is released when its owner ends, and its file names the owner.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -10,25 +10,26 @@
 
 namespace stepwell::io {
 
-/// A held lock (flock) on a file that names the holder; destroying it lets go. The system lets go when the process
-/// ends, however it ends. The file itself stays. A child made by `fork` without `exec` holds the lock too.
+/// A held lock (flock) on a file that names the holder. The destructor releases the lock. The system releases it when the process ends, in
+/// every case. The file is not removed. A child process created by `fork` without `exec` holds the lock, too.
 class file_lock {
 public:
   file_lock(const file_lock&) = delete;
   file_lock& operator=(const file_lock&) = delete;
   virtual ~file_lock() = default;
 
-  /// False if `path` leads to another file than the locked one: that was moved or removed, and another stands in its
-  /// place, which somebody else may hold. True where nothing stands.
+  /// Returns false if `path` is a different file than the locked file. The locked file was then moved or removed, and another owner may
+  /// hold the file in its place. Returns true if `path` does not exist.
   [[nodiscard]] virtual bool is_at(const std::string& path) const noexcept = 0;
 
 protected:
   file_lock() = default;
 };
 
-/// Takes the lock on the file `path`, made if it is not there; never waits. Use `file_system::lock`.
-/// @errors `failed_precondition` naming process, host and start when somebody holds it, this process included, and for a file
-///         with content that is not a lock's: it is left as it is. `invalid_argument` for what is no regular file.
+/// Locks the file `path` without waiting. Creates the file if it does not exist. Other code uses `file_system::lock` instead.
+/// @errors `failed_precondition` if any process holds the lock, this process included; the message names process, host and start time.
+///         `failed_precondition` if the content of the file is not that of a lock file; the file is then left unchanged.
+///         `invalid_argument` if `path` is not a regular file. Any error of the system.
 [[nodiscard]] result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path);
 
 }  // namespace stepwell::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pool as an Asio executor, for those who already include Asio.
+// The Asio executor of a pool, for code that includes Asio.
 #pragma once
 
 #include "stepwell/io/pool.hpp"
@@ -17,12 +17,12 @@
 
 namespace stepwell::io {
 
-/// Not Asio's `thread_pool`, whose constructor waits for ever if the system refuses one of its threads. Each thread holds a
-/// reference to this, so that the last job may drop the pool.
+/// The implementation of a pool. Asio's `thread_pool` is unsuitable: its constructor waits forever if the system fails to start a thread.
+/// Each thread holds a shared pointer to the implementation, so that the last job may destroy the pool.
 struct pool::implementation {
   explicit implementation(std::size_t count) : context(static_cast<int>(count)), work(context.get_executor()) {}
 
-  /// Hands `job` to the threads; false if they will take no more.
+  /// Queues `job` for the threads. Returns false if the pool no longer accepts jobs.
   template<class Job>
   bool try_post(Job&& job) {
     const std::lock_guard lock(mutex);
@@ -30,7 +30,7 @@ struct pool::implementation {
     boost::asio::post(context, std::forward<Job>(job));
     return true;
   }
-  /// The threads end once they have run all jobs; no more are taken.
+  /// Makes `try_post` reject further jobs. The threads end after they have run all queued jobs.
   void take_no_more() {
     const std::lock_guard lock(mutex);
     is_joined = true;
@@ -41,11 +41,11 @@ struct pool::implementation {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work;
   std::mutex mutex;
   bool is_joined = false;
-  std::vector<std::thread> threads;  // joined or detached by the pool
+  std::vector<std::thread> threads;  // the pool joins or detaches them
 };
 
-/// Runs what is given to it on the threads of `threads`.
-/// @lifetime As long as the pool.
+/// Returns an executor that runs functions on the threads of the pool.
+/// @lifetime The pool must outlive the executor.
 [[nodiscard]] inline boost::asio::io_context::executor_type executor_of(pool& threads) { return threads.native().context.get_executor(); }
 
 }  // namespace stepwell::io

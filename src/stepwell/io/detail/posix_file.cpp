@@ -14,7 +14,7 @@
 namespace stepwell::io {
 namespace {
 
-/// The most one call is asked for; Linux moves no more than 0x7ffff000 bytes at once.
+/// Maximum number of bytes per system call. Linux transfers at most 0x7ffff000 bytes per call.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
 status refused(std::string_view tried, std::string_view why, const std::string& path) {
@@ -131,7 +131,7 @@ result<void> posix_file::truncate(std::uint64_t size) {
 result<void> posix_file::close() {
   past_cache_.reset();
   const int descriptor = std::exchange(descriptor_, -1);
-  // Linux has let go of the descriptor even when a signal came between, so there is no second try.
+  // Linux closes the descriptor even if a signal interrupts the call, so the call must not be repeated.
   if (descriptor >= 0 && ::close(descriptor) < 0 && errno != EINTR) {
     return failure(errno, "closing it reports that bytes written before were lost", path());
   }

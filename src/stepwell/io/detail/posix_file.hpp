@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to `io`: a file of this machine, by pread, pwrite and fsync.
+// Private to `io`: implementation of `file` by pread, pwrite and fsync.
 #pragma once
 
 #include "stepwell/io/detail/uncached_writer.hpp"
@@ -15,7 +15,7 @@
 
 namespace stepwell::io {
 
-/// Repeats `call` while a signal interrupts it.
+/// Returns the result of `call`. Repeats the call while it fails with EINTR.
 template<class Call>
 auto retry_on_signal(Call call) {
   auto outcome = call();
@@ -23,9 +23,10 @@ auto retry_on_signal(Call call) {
   return outcome;
 }
 
+/// A file that owns a POSIX descriptor.
 class posix_file final : public file {
 public:
-  /// Takes over an open descriptor.
+  /// Takes ownership of an open descriptor.
   posix_file(std::string path, int descriptor) : file(std::move(path)), descriptor_(descriptor) {}
   ~posix_file() override;
 
@@ -50,9 +51,9 @@ private:
   std::optional<status> sync_failure_;
 };
 
-/// Opens the regular file `path` with these flags of open(2). Never blocks. Anything else of that name, such as a pipe, a device,
-/// a socket or a directory, is refused; so is a symbolic link, unless it is opened for reading only. `tried`: for messages.
-/// @errors `invalid_argument` for what is no regular file.
+/// Opens the regular file `path` with the flags `flags` of open(2). Never blocks. Rejects pipes, devices, sockets and directories, and also
+/// rejects symbolic links unless the file is opened for reading only. `tried` names the operation in messages.
+/// @errors `invalid_argument` if `path` is rejected. Any error of the system.
 [[nodiscard]] result<std::unique_ptr<posix_file>> open_regular_file(const std::string& path, int flags, std::string_view tried);
 
 }  // namespace stepwell::io

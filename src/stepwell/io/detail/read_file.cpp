@@ -28,7 +28,7 @@ result<Bytes> read_whole(file_system& files, const std::string& path, std::uint6
   } catch (const std::bad_alloc&) { return stepwell::detail::memory_shortage(fmt::format("could not read its {} bytes", *size), path); }
   const auto count = source.read_at(0, std::as_writable_bytes(std::span(bytes)));
   if (!count) { return count.error(); }
-  bytes.resize(*count);  // somebody may have cut it meanwhile
+  bytes.resize(*count);  // another process may have truncated the file in the meantime
   return bytes;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole file in memory, never more of it than the caller is ready for.
+// Functions that read a complete file into memory, up to a size limit.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -13,11 +13,12 @@
 
 namespace stepwell::io {
 
-/// All bytes of the file `path`.
-/// @errors `invalid_argument` if it has more than `max_bytes`; nothing is then read. `not_found` if there is none.
+/// Returns all bytes of the file `path`.
+/// @errors `invalid_argument` if the file has more than `max_bytes`; no byte is then read. `not_found` if it does not exist.
+///         `resource_exhausted` if there is not enough memory. Any error of the file system.
 [[nodiscard]] result<std::vector<std::byte>> read_file(file_system& files, const std::string& path, std::uint64_t max_bytes);
 
-/// The same as text.
+/// Like `read_file`, but returns a string.
 [[nodiscard]] result<std::string> read_text_file(file_system& files, const std::string& path, std::uint64_t max_bytes);
 
 }  // namespace stepwell::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private: reads a range of a file piece by piece, without reading holes.
+// Private: reads a range of a file in pieces, and skips holes.
 #pragma once
 
 #include "stepwell/base/function_ref.hpp"
@@ -13,15 +13,16 @@
 
 namespace stepwell::io {
 
-/// Receives a range of a file in order: bytes that were read, and runs of zeros that were not.
+/// A visitor that receives a range of a file in order: `bytes` receives bytes that were read, `zeros` receives the sizes of skipped holes.
 struct scan_visitor {
   function_ref<result<void>(std::span<const std::byte>)> bytes;
   function_ref<result<void>(std::uint64_t)> zeros;
 };
 
-/// Passes `size` bytes from `offset` on to the visitor. Holes of a sparse file take no time.
-/// @errors `truncated` if the file ends before; an error of the visitor, which ends the scan; any of the system.
-/// @cost   Memory: `scratch`, which must not be empty.
+/// Passes `size` bytes at `offset` to the visitor. Uses `scratch` as the buffer. Does not read the holes of a sparse file.
+/// @pre    `scratch` has at least one byte.
+/// @errors `truncated` if the file ends inside the range. An error of the visitor, which ends the scan. Any error of the system.
+/// @cost   No memory besides `scratch`. Holes take no time.
 [[nodiscard]] result<void> scan_file(file& source, std::uint64_t offset, std::uint64_t size, std::span<std::byte> scratch,
                                      const scan_visitor& visitor);
 

@@ -51,10 +51,10 @@ void let_through(int signal) noexcept {
 
 }  // namespace
 
-/// The thread that hears signals, for all watches. Everything it knows is touched on that thread only.
+/// The thread that receives the signals for all watches. All members are accessed on that thread only.
 class signal_hub {
 public:
-  /// @errors `resource_exhausted` if the system has no more descriptors or threads.
+  /// Creates a hub and starts its thread. @errors `resource_exhausted` if the system cannot provide a descriptor or a thread.
   static result<std::unique_ptr<signal_hub>> start() {
     try {
       std::unique_ptr<signal_hub> made(new signal_hub());
@@ -65,13 +65,13 @@ public:
       if (!thread) { return std::move(thread).error(); }
       made->thread_ = *std::move(thread);
       return made;
-    } catch (const boost::system::system_error& refused) {  // of Asio: no epoll, no eventfd, no pipe
+    } catch (const boost::system::system_error& refused) {  // thrown by Asio if it cannot create an epoll, an eventfd or a pipe
       return failure(refused.code().value(), "could not open what is needed to watch signals", {});
     }
   }
   signal_hub(const signal_hub&) = delete;
   signal_hub& operator=(const signal_hub&) = delete;
-  /// @pre No watch is left.
+  /// Ends the thread. @pre There are no watches.
   ~signal_hub() {
     context_.stop();
     if (thread_.joinable()) { thread_.join(); }
@@ -91,7 +91,7 @@ public:
     });
   }
 
-  /// Whether it was the last one.
+  /// Removes a watch. Returns true if it was the last one.
   bool remove(signal_watch& watch) {
     return on_thread([&] {
       std::erase(watches_, &watch);
@@ -102,14 +102,14 @@ public:
   }
 
 private:
-  /// @errors `boost::system::system_error`.
+  /// @errors `boost::system::system_error` if Asio cannot create its descriptors.
   signal_hub() : set_(context_), work_(context_.get_executor()) { wait(); }
 
-  /// What is known of a signal that somebody watches.
+  /// The dispositions of a watched signal.
   struct held_signal {
-    disposition before;   // the program's
-    disposition caught;   // ours
-    bool is_ours = true;  // in force
+    disposition before;   // the disposition before the first watch
+    disposition caught;   // the disposition that notifies the watches
+    bool is_ours = true;  // true if `caught` is in force
   };
 
   template<class Action>
@@ -138,7 +138,8 @@ private:
     for (auto* watch : told) { watch->tell_(signal); }
   }
 
-  /// Nobody waits for it: either everybody was told before it came, or the last watch went while it came.
+  /// Raises a signal again that no watch expects. Either all watches were notified before it arrived, or the last watch was destroyed while
+  /// it arrived.
   static void hear_again(int signal) noexcept {
     let_through(signal);
     ::raise(signal);
@@ -155,12 +156,12 @@ private:
     held_signal held{before, disposition_of(signal)};
     held.caught.sa_flags |= SA_RESTART;
     ::sigaction(signal, &held.caught, nullptr);
-    let_through(signal);  // one thread at least hears it, whatever the others block
+    let_through(signal);  // unblocks the signal on this thread, because all other threads may block it
     held_.emplace(signal, held);
     return {};
   }
 
-  /// Gives back the signals that nobody watches any more.
+  /// Restores the dispositions of all signals without a watch.
   void let_go() {
     for (auto entry = held_.begin(); entry != held_.end();) {
       if (is_wanted(entry->first, false)) {
@@ -174,12 +175,13 @@ private:
 
   void give_back(int signal, held_signal& held) {
     held.is_ours = false;
-    ::sigaction(signal, &held.before, nullptr);  // from here on none comes to us
-    context_.poll();                             // what came before that is heard while the set still has the signal
-    ::sigaction(signal, &held.caught, nullptr);  // what Asio believes to be in force
+    ::sigaction(signal, &held.before, nullptr);  // later signals do not reach Asio
+    context_.poll();                             // handles earlier signals while the set still has the signal
+    ::sigaction(signal, &held.caught, nullptr);  // restores the disposition that Asio expects
     boost::system::error_code ignored;
     set_.remove(signal, ignored);
-    // Unless the program has a set of its own, made after ours, which goes on to hear it.
+    // If the program has its own signal set, created after this one, that set must keep receiving the signal. The disposition of that set
+    // is then in force, and stays.
     const auto left = disposition_of(signal);
     if (is_default(left) || left.sa_handler == held.before.sa_handler) { ::sigaction(signal, &held.before, nullptr); }
   }
@@ -188,7 +190,8 @@ private:
     return std::ranges::any_of(watches_, [&](const auto* watch) { return watch->wants(signal) && !(untold_only && watch->is_told_); });
   }
 
-  /// A signal that everybody has been told of has its default disposition, so that the next one needs no thread of ours.
+  /// Sets the default disposition for each signal of which all watches were notified, so that the next such signal takes effect without
+  /// the thread of the hub. Sets `caught` for all other signals.
   void keep_dispositions() {
     for (auto& [signal, held] : held_) {
       const bool be_ours = is_wanted(signal, true);
@@ -212,13 +215,13 @@ private:
 
 namespace {
 
-/// The hub, while there are watches.
+/// The hub of the process. It exists while there are watches.
 struct hub_of_process {
   std::mutex mutex;
   std::unique_ptr<signal_hub> hub;
 };
 hub_of_process& the_hub() {
-  static auto* const instance = new hub_of_process;  // never destroyed: a watch may outlive statics
+  static auto* const instance = new hub_of_process;  // never destroyed: a watch may outlive static objects
   return *instance;
 }
 
@@ -238,7 +241,7 @@ result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signa
   }
   std::unique_ptr<signal_watch> made(new signal_watch(std::move(signals), std::move(tell)));
   if (auto added = process.hub->add(*made); !added) {
-    made->tell_ = nullptr;  // never added: nothing to remove
+    made->tell_ = nullptr;  // marks the watch as removed, so that the destructor does nothing
     if (is_first) { process.hub.reset(); }
     return std::move(added).error();
   }

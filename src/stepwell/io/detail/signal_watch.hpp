@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals of the process as calls of a function, on a thread where everything is allowed.
+// Delivery of signals as calls of a function on an ordinary thread, where the restrictions of signal handlers do not apply.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -12,20 +12,20 @@
 
 namespace stepwell::io {
 
-/// Told of the first of some signals that comes, while it lives. Any number of watches may ask for the same signal: all of
-/// them are told. A signal that finds every watch that asked for it told already ends the process as if nobody watched: its
-/// default disposition is then in force, so that even a process that hangs obeys. Calls of the system that a watched signal
-/// interrupts are begun again.
+/// A watch for a set of signals. It calls a function for the first of its signals that arrives during its lifetime.
+/// Any number of watches may have the same signal, and each of them is notified. After all watches of a signal have been notified, the
+/// signal has its default disposition. The next such signal therefore ends the process, even if the process hangs. System calls that a
+/// watched signal interrupts are restarted.
 ///
-/// What the program itself had arranged for the signals is back in force once the last watch of them is gone, and a signal
-/// that came too late for a watch takes that way.
-/// @threads Any. A call of `tell` is over when the watch is gone.
+/// When the last watch of a signal is destroyed, the previous disposition of the signal is restored. A signal that arrives too late for a
+/// watch is handled by that disposition.
+/// @threads Any thread. The destructor waits until a running call of the function has ended.
 class signal_watch {
 public:
-  /// `tell` is called once, with the first of `signals` that comes, on a thread of its own for all watches.
-  /// @pre    `tell` neither throws nor makes or drops a watch.
-  /// @errors `invalid_argument` for what is no signal, or one that cannot be caught; `resource_exhausted` if the system
-  ///         has no thread or descriptor for it. Then nothing is changed.
+  /// Starts a watch. `tell` is called once, with the first of `signals` that arrives, on a thread that all watches share.
+  /// @pre    `tell` does not throw, and neither creates nor destroys a watch.
+  /// @errors `invalid_argument` if one of `signals` is not a signal or cannot be caught. `resource_exhausted` if the system cannot provide
+  ///         a thread or a descriptor. All dispositions are unchanged in these cases.
   [[nodiscard]] static result<std::unique_ptr<signal_watch>> start(std::vector<int> signals, std::function<void(int)> tell);
 
   signal_watch(const signal_watch&) = delete;
@@ -42,7 +42,7 @@ private:
   bool is_told_ = false;
 };
 
-/// "SIGTERM"; "signal 77" for one without a name.
+/// Returns the name of a signal: "SIGTERM", or "signal 77" if it has no name.
 [[nodiscard]] std::string signal_name(int signal);
 
 }  // namespace stepwell::io

@@ -16,7 +16,7 @@
 namespace stepwell::io {
 namespace {
 
-constexpr std::size_t most_copied = std::size_t{4} << 20;  // our own memory
+constexpr std::size_t most_copied = std::size_t{4} << 20;  // size in bytes of the aligned buffer
 
 constexpr std::size_t whole_pages(std::size_t bytes) noexcept { return bytes / page_size * page_size; }
 
@@ -53,7 +53,7 @@ ssize_t uncached_writer::write_pages(std::uint64_t offset, std::span<const std::
   if (is_refused_) { return write_cached(offset, bytes); }
   const auto written = ::pwrite(uncached_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
   if (written >= 0 || errno != EINVAL) { return written; }
-  is_refused_ = true;  // opened, but not to be written like this: a larger alignment, or none at all
+  is_refused_ = true;  // the file system requires a larger alignment, or lacks uncached writes
   return write_cached(offset, bytes);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to `io`: bytes written past the cache of the system (O_DIRECT). The system neither copies them nor gathers
-// memory for them, both of which it does without letting another thread have the processor.
+// Private to `io`: writes that bypass the cache of the system (O_DIRECT). The system then neither copies the bytes nor allocates cache
+// memory. It would do both without yielding the processor to other threads.
 #pragma once
 
 #include <sys/types.h>
@@ -15,20 +15,21 @@
 
 namespace stepwell::io {
 
-/// Writes to a file that stays open elsewhere. Whole pages go past the cache, straight from memory that begins at a page,
-/// else by a copy that does; what lies before the first page and after the last goes through the cache, and so does
-/// everything where the file system refuses.
-/// @threads Any; those that must be copied take turns.
+/// A writer to a file whose descriptor another object owns. Complete pages bypass the cache. They are written directly if their memory is
+/// page-aligned, and from a page-aligned copy otherwise. The bytes before the first and after the last complete page go through the cache.
+/// All bytes go through the cache if the file system rejects uncached writes.
+/// @threads All functions may be called from any thread. Writes that need a copy run one at a time.
 class uncached_writer {
 public:
-  /// Nullptr where the system or the file system knows no such writes, or memory lacks.
-  /// @param cached A descriptor open for writing, which must outlive this.
+  /// Returns a writer for the file of `cached`. Returns null if the system or the file system lacks uncached writes, or if memory is
+  /// exhausted.
+  /// @param cached A descriptor that is open for writing. It must stay open during the lifetime of the writer.
   [[nodiscard]] static std::unique_ptr<uncached_writer> open(int cached) noexcept;
   uncached_writer(const uncached_writer&) = delete;
   uncached_writer& operator=(const uncached_writer&) = delete;
   ~uncached_writer();
 
-  /// As pwrite: the number of bytes written, perhaps fewer than asked for; -1 with errno.
+  /// Writes like pwrite. Returns the number of bytes written, which may be less than `bytes.size()`. Returns -1 and sets errno on failure.
   [[nodiscard]] ssize_t write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
 
 private:

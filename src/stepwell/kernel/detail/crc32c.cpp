@@ -12,7 +12,7 @@ namespace {
 
 using byte_table = std::array<std::uint32_t, 256>;
 
-// tables[k][b]: what byte b does to the state when k more bytes follow it.
+// tables[k][b] is the contribution of byte b to the state if k more bytes follow.
 constexpr std::array<byte_table, 8> make_tables() {
   std::array<byte_table, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) { tables[0][byte] = multiply_mod_p(byte, x_to_the_8); }
@@ -27,7 +27,7 @@ constexpr std::array<byte_table, 8> make_tables() {
 
 constexpr auto tables = make_tables();
 
-// Little-endian on any machine; compilers make one load of it where they can.
+// Reads a little-endian number on machines of any byte order. Compilers generate a single load if possible.
 std::uint32_t load_32(const std::byte* bytes) noexcept {
   return std::to_integer<std::uint32_t>(bytes[0]) | std::to_integer<std::uint32_t>(bytes[1]) << 8 |
          std::to_integer<std::uint32_t>(bytes[2]) << 16 | std::to_integer<std::uint32_t>(bytes[3]) << 24;
@@ -52,7 +52,7 @@ namespace {
 
 struct runnable_paths {
   std::array<crc32c_path, 3> names{};
-  std::array<detail::crc32c_update, 3> updates{};  // by crc32c_path; null where it cannot run
+  std::array<detail::crc32c_update, 3> updates{};  // indexed by crc32c_path; null if this machine cannot run the path
   std::size_t count = 0;
   detail::crc32c_update best = nullptr;
 

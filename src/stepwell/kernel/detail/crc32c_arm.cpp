@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ARMv8's crc32c instruction on three streams, where the compiler's target has it (ARMv8.1 and later, or +crc).
+// CRC-32C by the crc32c instruction of ARMv8 on three streams, if the compiler's target has it (ARMv8.1 and later, or +crc).
 #include "stepwell/kernel/detail/crc32c_detail.hpp"
 
 #if defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
@@ -10,7 +10,7 @@
 namespace stepwell::kernel::detail {
 namespace {
 
-// Long enough that joining by a plain multiplication does not count.
+// Bytes per stream. It is so long that the cost of joining the streams by multiplication in software is negligible.
 constexpr std::size_t stream = 4096;
 
 std::uint32_t take_triple(std::uint32_t state, const std::byte* bytes) noexcept {

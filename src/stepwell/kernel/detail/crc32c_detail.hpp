@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to the crc32c sources: polynomials over GF(2), and the frame of the three-stream paths.
+// Private to the crc32c sources: polynomials over GF(2), and the common parts of the paths.
 #pragma once
 
 #include <bit>
@@ -11,17 +11,17 @@
 
 namespace stepwell::kernel::detail {
 
-/// Updates a raw state (not inverted) by `size` bytes.
+/// A function that returns the raw state (not inverted) after `size` more bytes.
 using crc32c_update = std::uint32_t (*)(std::uint32_t state, const std::byte* bytes, std::size_t size) noexcept;
 
 std::uint32_t update_portable(std::uint32_t state, const std::byte* bytes, std::size_t size) noexcept;
-/// Null where not compiled in, or where the machine has not got the instructions.
+/// Returns the path, or null if it is not compiled in or the machine lacks the instructions.
 crc32c_update sse42_path() noexcept;
 crc32c_update armv8_path() noexcept;
 
 inline constexpr std::uint32_t reflected_polynomial = 0x82F63B78;
 
-/// a * b mod P. Reflected: the top bit is x^0.
+/// Returns a * b mod P. The polynomials are reflected: the top bit is x^0.
 [[nodiscard]] constexpr std::uint32_t multiply_mod_p(std::uint32_t a, std::uint32_t b) noexcept {
   std::uint32_t product = 0;
   for (std::uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t reflected_polynomial = 0x82F63B78;
   return product;
 }
 
-/// x^(factor * exponent) mod P, where `base` is x^factor.
+/// Returns x^(factor * exponent) mod P, where `base` is x^factor.
 [[nodiscard]] constexpr std::uint32_t power_mod_p(std::uint32_t base, std::uint64_t exponent) noexcept {
   std::uint32_t power = 1U << 31;
   for (; exponent != 0; exponent >>= 1) {

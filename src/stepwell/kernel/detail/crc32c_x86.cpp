@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The crc32 instruction takes three cycles but a new one can start each cycle: three streams side by side keep it busy.
-// Their states are joined by carry-less multiplication with powers of x known at compile time.
+// CRC-32C by the crc32 instruction of SSE4.2. The instruction has a latency of three cycles and a throughput of one per cycle, so three
+// independent streams use it fully. The states of the streams are joined by carry-less multiplication with powers of x that are known at
+// compile time.
 #include "stepwell/kernel/detail/crc32c_detail.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -13,8 +14,9 @@ namespace {
 
 #define STEPWELL_TARGET_SSE42 __attribute__((target("sse4.2,pclmul")))
 
-// The product of two reflected states has 63 bits and stands one bit low; taking it into an empty state multiplies by
-// x^32. So this factor, then crc32, moves a state over `bytes` zero bytes.
+// Returns the factor that advances a state by `bytes` zero bytes: multiply the state by the factor, then apply crc32 to the product with a
+// zero state. The product of two reflected states has 63 bits and is one bit too low, and crc32 with a zero state multiplies by x^32. Hence
+// the exponent is reduced by 33.
 constexpr std::uint32_t shift_factor(std::uint64_t bytes) { return power_mod_p(x_to_the_1, bytes * 8 - 33); }
 
 STEPWELL_TARGET_SSE42 inline std::uint64_t multiply(std::uint32_t state, std::uint32_t factor) noexcept {
@@ -22,7 +24,7 @@ STEPWELL_TARGET_SSE42 inline std::uint64_t multiply(std::uint32_t state, std::ui
   return static_cast<std::uint64_t>(_mm_cvtsi128_si64(product));
 }
 
-// Takes as many whole triples of `Stream` bytes as there are.
+// Updates the state by all complete triples of `Stream` bytes, and advances `bytes` and `size`.
 template<std::size_t Stream>
 STEPWELL_TARGET_SSE42 inline std::uint64_t take_triples(std::uint64_t state, const std::byte*& bytes, std::size_t& size) noexcept {
   constexpr auto over_one = shift_factor(Stream);

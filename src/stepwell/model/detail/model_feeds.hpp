@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feeds of a model session: members of the model for the time of a run, members of a batch in a copy of it.
+// Feeds of a model session: members of the model are replaced during a run, members of a batch are replaced in a copy.
 #pragma once
 
 #include "stepwell/base/detail/type_name.hpp"
@@ -24,12 +24,12 @@ struct member_of<T C::*> {
   using class_type = C;
 };
 
-/// Whether `Key` points to a member of `Holder`, which can be assigned to.
+/// True if `Key` points to a member of `Holder` that can be assigned to.
 template<class Key, class Holder>
 concept key_into = requires { typename member_of<Key>::class_type; } && std::derived_from<Holder, typename member_of<Key>::class_type> &&
                    !std::is_const_v<typename member_of<Key>::value_type>;
 
-/// Holds a value of a model's while another stands in its place.
+/// Replaces a member of a model, and restores its value at destruction.
 template<class Model, class T, class C>
 class put_back {
 public:
@@ -49,7 +49,8 @@ private:
   T old_;
 };
 
-/// @errors `invalid_argument_error` for a feed whose key is a null pointer.
+/// Checks the key of a feed.
+/// @errors `invalid_argument_error` if the key is a null pointer.
 template<class Key, class Value>
 void check_key(const fed<Key, Value>* one) {
   if (one != nullptr && one->key == nullptr) {
@@ -65,11 +66,11 @@ auto fed_member(Model& model, const fed<Key, Value>* one) {
     using holder = put_back<Model, typename member_of<Key>::value_type, typename member_of<Key>::class_type>;
     return one != nullptr ? std::optional<holder>(std::in_place, model, one->key, one->value) : std::optional<holder>();
   } else {
-    return std::nullopt;  // of a batch
+    return std::nullopt;  // a feed to a batch
   }
 }
 
-/// What a run is asked for; `std::tuple<>` stands for nothing at all.
+/// The request of a run; `std::tuple<>` is an empty request.
 template<class Order>
 concept order_like = requires {
   { Order::has_feeds } -> std::convertible_to<bool>;
@@ -84,7 +85,7 @@ constexpr bool has_feeds() {
   }
 }
 
-/// Whether any feed of `Order` is to a member of `Batch`.
+/// Returns true if any feed of `Order` refers to a member of `Batch`.
 template<class Order, class Batch>
 constexpr bool feeds_batch() {
   if constexpr (!has_feeds<Order>()) {
@@ -100,7 +101,7 @@ constexpr bool feeds_batch() {
 template<class Key, class Model, class... Batch>
 inline constexpr bool key_fits = key_into<Key, Model> || (key_into<Key, Batch> || ...);
 
-/// Whether every feed of `Order` is to a member of the model or of one of `Batch`.
+/// Returns true if every feed of `Order` refers to a member of the model or of one of `Batch`.
 template<class Order, class Model, class... Batch>
 constexpr bool all_feeds_fit() {
   if constexpr (!has_feeds<Order>()) {
@@ -121,7 +122,7 @@ void feed_one(Batch& batch, const fed<Key, Value>* one) {
   }
 }
 
-/// The argument as it is, or a copy with what is fed to it.
+/// Returns the argument itself, or a copy with the feeds applied if there are feeds to it.
 template<class Order, class Arg>
 decltype(auto) with_feeds(const Order& order, Arg&& arg) {
   using batch_type = std::remove_cvref_t<Arg>;

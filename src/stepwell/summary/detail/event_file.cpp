@@ -28,7 +28,7 @@ std::string this_host() {
 
 bool is_event_file(std::string_view name) { return name.find("tfevents") != std::string_view::npos; }
 
-// The seconds in an event file's name.
+// Returns the seconds in an event file's name.
 std::optional<std::int64_t> seconds_of(std::string_view name) {
   if (!name.starts_with(prefix)) { return std::nullopt; }
   name.remove_prefix(prefix.size());
@@ -38,7 +38,7 @@ std::optional<std::int64_t> seconds_of(std::string_view name) {
   return seconds;
 }
 
-// The greatest time that still has ten digits, so that the order of names is the order of times.
+// The greatest time with ten digits. Up to it, the order of names is the order of times.
 constexpr std::int64_t last_second = 9'999'999'999;
 
 std::int64_t next_second(std::span<const std::string> names, std::int64_t now) {
@@ -57,7 +57,7 @@ void warn_if_not_last(std::span<const std::string> names, const std::string& our
   }
 }
 
-// Writes on as long as the file has its name.
+// A sink that fails in `sync` after the file was removed or renamed.
 class event_file_sink final : public io::byte_sink {
 public:
   event_file_sink(std::shared_ptr<io::file_system> files, std::string path, std::unique_ptr<io::file> target)
@@ -102,7 +102,7 @@ std::string next_event_file_name(std::span<const std::string> names, std::int64_
 result<new_event_file> make_event_file(const std::shared_ptr<io::file_system>& files, const std::string& directory, clock::wall_time now,
                                        std::string_view suffix) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
-  constexpr int attempts = 16;  // another host may take the very name, but hardly twice
+  constexpr int attempts = 16;  // another host may take the same name, but hardly twice
   for (int attempt = 1;; ++attempt) {
     const auto names = files->list(directory);
     if (!names) { return names.error(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event files as files: their names, and what it takes to make a new one.
+// Names and creation of event files.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -16,9 +16,9 @@
 
 namespace stepwell::summary {
 
-/// The name of a new event file: `events.out.tfevents.<seconds>.<host>.<process>.<counter><suffix>`, where the seconds
-/// are later than those of every event file among `names`. Viewers read the files of a directory in order of name and
-/// do not come back to an earlier one.
+/// Returns the name of a new event file: `events.out.tfevents.<seconds>.<host>.<process>.<counter><suffix>`. The seconds are later
+/// than those of every event file among `names`, because viewers read the files of a directory in the order of their names and do
+/// not return to an earlier one.
 [[nodiscard]] std::string next_event_file_name(std::span<const std::string> names, std::int64_t now_seconds, std::string_view suffix = {});
 
 /// A new, empty event file.
@@ -27,9 +27,10 @@ struct new_event_file {
   std::unique_ptr<io::byte_sink> sink;
 };
 
-/// Makes an event file in `directory` under a name greater than all there; never touches one that exists.
-/// Its sink reports `not_found` from `sync` once the file has lost its name: nobody would ever read what is written.
-/// @errors Of listing the directory and making the file.
+/// Creates an event file in `directory` with a name greater than the names of all event files there. Never changes an existing
+/// file. The `sync` of its sink reports `not_found` after the file was removed or renamed, because readers would never find the
+/// data.
+/// @errors Failures of listing the directory and creating the file.
 [[nodiscard]] result<new_event_file> make_event_file(const std::shared_ptr<io::file_system>& files, const std::string& directory,
                                                      clock::wall_time now, std::string_view suffix);
 

@@ -47,10 +47,10 @@ void output::refused(const status& why) {
   } else if (!is_over()) {
     throw_status(why);
   }
-  warn_dropped();  // somebody else was told, or closed it meanwhile: say that this one is dropped
+  warn_dropped();  // the failure was thrown to another caller, or another thread closed the output
 }
 
-// TensorFlow's rule: the first event later than flush_secs after a flush flushes; time alone never does.
+// TensorFlow's rule: the first event later than flush_secs after a flush causes a flush. Time alone never does.
 void output::flush_if_due() {
   if (options_.flush_secs.count() > 0 && !flush_due_->exchange(false)) { return; }
   queue_.request_flush();
@@ -62,7 +62,7 @@ void output::arm_flush_timer() {
     flush_due_->store(true);  // every event is due
     return;
   }
-  constexpr double longest = 1e9;  // seconds: a clock's duration could overflow beyond some 290 years
+  constexpr double longest = 1e9;  // seconds; a longer time could overflow the clock's duration at about 290 years
   const std::chrono::duration<double> period(std::min(options_.flush_secs.count(), longest));
   const auto when = time()->now() + std::chrono::duration_cast<clock::duration>(period);
   const std::lock_guard lock(timer_mutex_);

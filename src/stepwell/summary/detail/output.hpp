@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to summary: one file that is written behind the caller's back, whose failure is thrown once.
+// Private to summary: one file that is written in the background and whose failure is thrown once.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -21,7 +21,7 @@
 
 namespace stepwell::summary {
 
-/// Those who want to hear of a failure. Shared with the queue's callback, so that it may come late.
+/// Callbacks for a failure. Shared with the callback of the queue, which may be called late.
 class failure_listeners {
 public:
   void add(std::function<void(const status&)> action);
@@ -34,12 +34,12 @@ private:
 };
 
 struct output_options {
-  std::string name;  ///< For the log: "event writer of run".
+  std::string name;  ///< Name in log messages: "event writer of run".
   io::byte_queue_options queue;
-  seconds_value flush_secs;  ///< The first record later than this after a flush flushes.
+  seconds_value flush_secs;  ///< A record later than this after the last flush causes a flush.
 };
 
-/// As `options` of a writer of any kind say.
+/// Returns the options of an output from the options of a writer of any kind.
 template<class Options>
 [[nodiscard]] output_options output_options_of(std::string name, const Options& options) {
   output_options made{std::move(name), {}, options.flush_secs};
@@ -49,19 +49,21 @@ template<class Options>
   return made;
 }
 
+/// A file behind a queue, with flush timer, failure and close.
 /// @threads Any.
 class output {
 public:
   output(std::unique_ptr<io::byte_sink> sink, output_options options);
 
-  /// As of `byte_queue`. A failure is thrown once; after it, as after `close`, it is warned and dropped.
+  /// Appends a record, like `byte_queue::append`. Throws a failure once. After that, as after `close`, it drops the record with a
+  /// warning.
   template<class Frame>
   void append(std::size_t size, Frame&& frame) {
     if (auto queued = queue_.append(size, std::forward<Frame>(frame)); !queued) [[unlikely]] { return refused(queued.error()); }
     if (flush_due_->load(std::memory_order_relaxed)) [[unlikely]] { flush_if_due(); }
   }
 
-  /// False, with a warning that something is dropped, once it is over.
+  /// Returns true if records are accepted. Otherwise warns that a record is dropped and returns false.
   [[nodiscard]] bool accepts() const {
     if (!is_over()) [[likely]] { return true; }
     warn_dropped();
@@ -71,16 +73,16 @@ public:
 
   void flush(clock::time_point until);
   void request_flush();
-  /// Also after `close`, which may have left bytes to be written.
+  /// Starts a flush. May be called after `close`, which may leave bytes to be written.
   [[nodiscard]] io::byte_queue::pending_flush start_flush() { return queue_.start_flush(); }
   void close(clock::time_point until);
-  /// Starts a flush, after which the end of this output waits for nothing, unless more is added meanwhile.
+  /// Starts a flush. After that the owner's destructor does not wait, unless more is added in the meantime.
   void detach();
-  /// Whether that is so. The end is then `close_detached`.
+  /// Returns true if the destructor need not wait. It then calls `close_detached`.
   [[nodiscard]] bool is_detached() const;
-  /// Like `close`, but does not wait: a failure is logged when it happens.
+  /// Like `close`, but does not wait. A failure is logged when it happens.
   void close_detached();
-  /// How long its end may wait: not at all after a flush that ran into its deadline.
+  /// Returns the deadline for `close` in the destructor: now after a flush that reached its deadline, otherwise none.
   [[nodiscard]] clock::time_point last_deadline() const { return is_late_ ? options_.queue.time->now() : io::byte_queue::forever; }
 
   [[nodiscard]] const io::byte_queue& queue() const noexcept { return queue_; }
@@ -98,10 +100,10 @@ private:
   std::shared_ptr<failure_listeners> listeners_ = std::make_shared<failure_listeners>();
   io::byte_queue queue_;
 
-  std::atomic<bool> is_over_ = false;  // adding is: closed, or the failure was thrown
+  std::atomic<bool> is_over_ = false;  // closed, or the failure was thrown; records are dropped
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_delivered_ = false;  // the failure was thrown
-  std::atomic<bool> is_late_ = false;       // a flush ran into its deadline, and none has ended since
+  std::atomic<bool> is_late_ = false;       // a flush reached its deadline, and none has succeeded since
 
   mutable std::mutex detach_mutex_;
   std::optional<io::byte_queue::pending_flush> detached_;  // guarded by detach_mutex_

@@ -23,7 +23,7 @@ result<std::string> text_at(io::file& file, std::uint64_t offset, std::size_t si
   return text;
 }
 
-/// A file that stays locked until nobody writes to it any more, also in the background.
+/// A sink that keeps the lock of its file until all writing, also in the background, has ended.
 class locked_sink final : public io::byte_sink {
 public:
   locked_sink(std::unique_ptr<io::file_lock> lock, std::unique_ptr<io::byte_sink> target)
@@ -38,7 +38,7 @@ private:
   std::unique_ptr<io::byte_sink> target_;
 };
 
-/// How much of the file is whole lines.
+/// Returns the number of bytes up to the end of the last complete line.
 result<std::uint64_t> whole_lines(io::file& file, std::uint64_t size) {
   constexpr std::uint64_t piece = 4096;
   constexpr std::uint64_t longest_line = std::uint64_t{64} << 20;
@@ -56,7 +56,7 @@ result<std::uint64_t> whole_lines(io::file& file, std::uint64_t size) {
   return std::uint64_t{0};
 }
 
-/// Cuts off half a line at the end; what is left.
+/// Removes an incomplete line at the end. Returns the remaining size.
 result<std::uint64_t> mended(io::file& file, std::uint64_t size) {
   auto whole = whole_lines(file, size);
   if (!whole || *whole == size) { return whole; }

@@ -54,7 +54,7 @@ bool writer::core::is_first(std::string_view kind, std::string_view name) {
 }
 
 double writer::core::now_seconds() const {
-  // Microseconds are exact in a double until the year 2255; a straight conversion of nanoseconds is off by hundreds.
+  // Microseconds are exact in a double until the year 2255. A direct conversion of nanoseconds would be off by hundreds of nanoseconds.
   using std::chrono::microseconds;
   const auto now = std::chrono::duration_cast<microseconds>(options_.time->wall_now().time_since_epoch());
   return static_cast<double>(now.count()) / 1e6;

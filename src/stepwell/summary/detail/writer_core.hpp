@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to summary: what a writer is made of - the queue, who is told of its failure, what was said once already.
+// Private to summary: the implementation of `writer`.
 #pragma once
 
 #include "stepwell/format/events/event.hpp"
@@ -19,7 +19,7 @@
 
 namespace stepwell::summary {
 
-/// Hash for looking strings up by view.
+/// Hash that allows lookup of strings by `string_view`.
 struct text_hash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
@@ -34,11 +34,11 @@ public:
   void add_event(format::event happened);
   void add_bytes(std::span<const std::byte> event);
 
-  /// The file's.
+  /// Returns the output of the event file.
   [[nodiscard]] output& out() noexcept { return output_; }
   [[nodiscard]] const output& out() const noexcept { return output_; }
   [[nodiscard]] bool accepts() const { return output_.accepts(); }
-  /// True at the first call with this kind and name.
+  /// Returns true at the first call with this kind and name.
   [[nodiscard]] bool is_first(std::string_view kind, std::string_view name);
 
   [[nodiscard]] double now_seconds() const;
@@ -58,9 +58,9 @@ private:
   new_event_file file_;
   output output_;
 
-  std::mutex order_;            // from looking a tag up until its value is queued; before the queue's own lock
-  text_set described_;          // tags whose metadata stand in the file
-  std::set<std::string> said_;  // what is done once: kind and name
+  std::mutex order_;            // held from the lookup of a tag until its value is queued; locked before the queue's mutex
+  text_set described_;          // tags whose metadata is in the file
+  std::set<std::string> said_;  // kind and name of everything that is written or logged once
 };
 
 }  // namespace stepwell::summary

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to torch: a variable that is copied out of LibTorch and back.
+// Private to torch: a variable that is copied from LibTorch and back.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -18,10 +18,10 @@
 
 namespace stepwell::libtorch::detail {
 
-/// The name of a parameter as part of a variable's: "conv1/weight".
+/// Returns the name of a parameter in the form used for variables: "conv1/weight".
 [[nodiscard]] std::string path_of(std::string name);
 
-/// What `get` returns, saved; what was saved, given to `set`. The argument of `set` is good during the call only.
+/// A variable that saves the result of `get`, and passes a restored tensor to `set`. The argument of `set` is valid only during the call.
 class copied_tensor final : public device_elements {
 public:
   using get_function = std::function<at::Tensor()>;
@@ -35,7 +35,7 @@ public:
     attempt("copy a LibTorch tensor to the host", [&] { on_host(to.data()).copy_(get_()); });
   }
   void copy_from(std::span<const std::byte> from) override {
-    attempt("copy a LibTorch tensor from the host", [&] { set_(on_host(const_cast<std::byte*>(from.data()))); });  // only read
+    attempt("copy a LibTorch tensor from the host", [&] { set_(on_host(const_cast<std::byte*>(from.data()))); });  // only read from
   }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: one evaluation on a snapshot, from the call to its end, whoever still waits for it.
+// Internal: one evaluation of a snapshot, from the call to its end, even if its caller no longer waits.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -23,7 +23,7 @@
 
 namespace stepwell::detail {
 
-/// A snapshot as evaluations take it: moved in, or shared with others.
+/// A snapshot as a parameter of evaluations: moved in, or shared.
 class kept_snapshot {
 public:
   explicit(false) kept_snapshot(snapshot taken) : taken_(std::make_shared<const snapshot>(std::move(taken))) {}
@@ -36,7 +36,7 @@ private:
   std::shared_ptr<const snapshot> taken_;
 };
 
-/// Calls `fn` on the snapshot itself, with a stop token if it takes one.
+/// Calls `fn` with the snapshot, and with a stop token if `fn` takes one.
 template<class Fn>
 class evaluates_snapshot {
   static_assert(std::invocable<Fn&, const snapshot&, std::stop_token> || std::invocable<Fn&, const snapshot&>,
@@ -57,7 +57,7 @@ private:
   Fn fn_;
 };
 
-/// Restores the snapshot into a model and calls `fn` on that.
+/// Restores the snapshot into a model and calls `fn` with the model.
 template<class Model, class Fn>
 class evaluates_model {
   static_assert(std::invocable<Fn&, Model&, std::stop_token> || std::invocable<Fn&, Model&>,
@@ -80,7 +80,8 @@ private:
   Fn fn_;
 };
 
-/// @threads One calls it; another may ask it to stop.
+/// One evaluation with its result.
+/// @threads One thread calls it; another one may request a stop.
 template<class Call>
 class evaluation_work {
 public:
@@ -89,7 +90,8 @@ public:
   evaluation_work(kept_snapshot taken, Call call, async_evaluate_options how)
       : taken_(std::move(taken)), call_(std::move(call)), how_(std::move(how)) {}
 
-  /// @errors `invalid_argument_error` where there is a writer, and nothing to be written.
+  /// Checks that the result can be written if there is a writer.
+  /// @errors `invalid_argument_error` if the result type has no numbers.
   void check() const {
     if (how_.events() && !summary::names_metrics<value_type>) {
       throw invalid_argument_error(
@@ -115,7 +117,8 @@ public:
       }
     }
   }
-  /// @pre It was called and has returned.
+  /// Returns the result.
+  /// @pre The evaluation was called and has returned.
   [[nodiscard]] auto take() {
     if constexpr (std::is_void_v<value_type>) {
       return nothing();

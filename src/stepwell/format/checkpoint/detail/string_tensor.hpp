@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a tensor of strings stands in a data file: lengths, a checksum of the lengths, then the bytes of all.
+// The encoding of string tensors in data files: all lengths, a checksum of the lengths, then the bytes of all strings.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -14,33 +14,35 @@
 
 namespace stepwell::format {
 
-/// The bytes of a string tensor and the checksum its index entry carries.
+/// The bytes of a string tensor and the checksum for its index entry.
 struct encoded_strings {
   std::string bytes;
-  std::uint32_t crc32c = 0;  ///< Masked. Not that of `bytes`: lengths count as fixed-size numbers.
+  std::uint32_t crc32c = 0;  ///< Masked checksum. It differs from the checksum of `bytes`: it covers the lengths as fixed-size numbers.
 };
+/// Returns the encoding of `elements`.
 [[nodiscard]] encoded_strings encode_strings(std::span<const std::string> elements);
 
-/// The strings of a tensor, and the checksum its entry ought to have.
+/// The strings of a tensor and the checksum that its index entry must have.
 struct decoded_strings {
   std::vector<std::string> elements;
-  std::uint32_t crc32c = 0;  ///< Masked; the caller compares.
+  std::uint32_t crc32c = 0;  ///< Masked checksum. The caller compares it with the index entry.
 };
-/// @errors `data_loss` when `bytes` do not hold exactly `count` strings, or the checksum of the lengths is wrong.
-/// @cost   Memory in proportion to `bytes`, whatever `count` and the lengths claim.
+/// Returns the strings in `bytes`.
+/// @errors `data_loss` if `bytes` does not hold exactly `count` strings, or if the checksum of the lengths does not match.
+/// @cost   Memory in proportion to the size of `bytes`, for all values of `count` and of the lengths.
 [[nodiscard]] result<decoded_strings> decode_strings(std::string_view bytes, std::uint64_t count);
 
-/// Checks the bytes of a string tensor as they are read. Memory does not depend on the size of the tensor.
+/// A checker for the bytes of a string tensor that is read in pieces. Its memory does not depend on the size of the tensor.
 class string_checker {
 public:
-  /// For a tensor of `size` bytes that is said to have `count` elements.
+  /// Creates a checker for a tensor with `size` bytes and `count` elements according to its index entry.
   string_checker(std::uint64_t size, std::uint64_t count) : size_(size), left_(count), count_(count) {}
 
-  /// Takes the next bytes. @errors `data_loss`, as `decode_strings`. @pre No more than `size` bytes in all.
+  /// Checks the next bytes. @errors `data_loss`, as `decode_strings`. @pre All calls together have at most `size` bytes.
   [[nodiscard]] result<void> feed(std::span<const std::byte> bytes);
-  /// Takes `count` zero bytes. @cost O(log `count`).
+  /// Like `feed` with `count` zero bytes. @cost O(log `count`).
   [[nodiscard]] result<void> feed_zeros(std::uint64_t count);
-  /// Returns the masked checksum that the entry of the tensor must have. @pre All bytes were taken.
+  /// Returns the masked checksum that the index entry of the tensor must have. @pre All bytes were fed.
   /// @errors `data_loss` if bytes are missing.
   [[nodiscard]] result<std::uint32_t> finish() const;
 
@@ -50,11 +52,11 @@ private:
   [[nodiscard]] result<void> add_lengths(std::uint64_t length, std::uint64_t count);
 
   std::uint64_t size_;
-  std::uint64_t left_;  // lengths that are still to come
+  std::uint64_t left_;  // number of lengths that are not yet complete
   std::uint64_t count_;
-  std::uint64_t taken_ = 0;
-  std::uint64_t total_ = 0;   // of the lengths
-  std::uint64_t length_ = 0;  // the one being read
+  std::uint64_t taken_ = 0;   // number of bytes fed so far
+  std::uint64_t total_ = 0;   // sum of the lengths
+  std::uint64_t length_ = 0;  // the length being read
   unsigned length_bytes_ = 0;
   std::uint32_t stored_ = 0;  // the checksum of the lengths
   unsigned stored_bytes_ = 0;

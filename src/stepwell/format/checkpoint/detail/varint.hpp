@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protobuf's base-128 varints and little-endian fixed numbers over text-like bytes.
+// Protobuf's base-128 varints and little-endian numbers of fixed size, in strings.
 #pragma once
 
 #include "stepwell/format/detail/little_endian.hpp"
@@ -15,7 +15,7 @@
 
 namespace stepwell::format {
 
-/// Appends `value`, seven bits a byte, low group first.
+/// Appends `value` with seven bits per byte, lowest bits first.
 inline void append_varint(std::string& out, std::uint64_t value) {
   while (value >= 0x80) {
     out.push_back(static_cast<char>(value | 0x80));
@@ -24,7 +24,8 @@ inline void append_varint(std::string& out, std::uint64_t value) {
   out.push_back(static_cast<char>(value));
 }
 
-/// Takes a varint off the front of `in`; nothing, and `in` unchanged, if it ends early or exceeds 64 bits.
+/// Removes a varint from the front of `in` and returns it. Returns nullopt and leaves `in` unchanged if the varint is incomplete or exceeds
+/// 64 bits.
 [[nodiscard]] inline std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < in.size() && i < 10; ++i) {
@@ -39,7 +40,7 @@ inline void append_varint(std::string& out, std::uint64_t value) {
   return std::nullopt;
 }
 
-/// Appends the bytes of `value`, lowest first.
+/// Appends the bytes of `value`, lowest byte first.
 template<std::unsigned_integral T>
 void append_fixed(std::string& out, T value) {
   std::array<std::byte, sizeof(T)> bytes;
@@ -47,7 +48,7 @@ void append_fixed(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-/// The number in the first bytes of `in`, lowest first. @pre There are as many.
+/// Returns the number in the first `sizeof(T)` bytes of `in`, lowest byte first. @pre `in` has that many bytes.
 template<std::unsigned_integral T>
 [[nodiscard]] T read_fixed(std::string_view in) noexcept {
   return load_little<T>(reinterpret_cast<const std::byte*>(in.data()));

@@ -64,7 +64,7 @@ metric_info read(const proto::MetricInfo& message) {
           static_cast<std::int32_t>(message.dataset_type())};
 }
 
-// Writes whichever kind of record it is given.
+// A visitor that writes a record into the message.
 struct record_writer {
   proto::HParamsPluginData& message;
 

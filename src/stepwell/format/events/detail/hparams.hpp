@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What TensorBoard's hyperparameter dashboard reads: the settings of a trial, how it ended, and, once for many trials,
-// which settings and metrics there are.
+// Data for TensorBoard's hyperparameter dashboard: the hyperparameters of a trial, its final status, and a description of the
+// hyperparameters and metrics of an experiment with many trials.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -23,16 +23,16 @@
 
 namespace stepwell::format {
 
-/// Written in each trial's run, at its start.
+/// The start of a trial. Written at the start of its run.
 struct hparams_start {
   hparam_map hparams;
   std::string model_uri;
   std::string monitor_url;
-  std::string group_name;  ///< Trials of one group show as one row; empty: a row of its own.
+  std::string group_name;  ///< Trials of one group are shown as one row. A trial without a group has its own row.
   double start_time_secs = 0;
 };
 
-/// Written in each trial's run, at its end.
+/// The end of a trial. Written at the end of its run.
 struct hparams_end {
   hparams_status status = hparams_status::unknown;
   double end_time_secs = 0;
@@ -40,26 +40,27 @@ struct hparams_end {
 
 enum class hparam_type : std::int32_t { unset = 0, string = 1, boolean = 2, float64 = 3 };
 
-/// One column of settings.
+/// The description of one hyperparameter, shown as a column.
 struct hparam_info {
   std::string name;
   std::string display_name;
   std::string description;
   hparam_type type = hparam_type::unset;
-  std::vector<hparam_value> discrete;                 ///< The values it may take, or:
-  std::optional<std::pair<double, double>> interval;  ///< least and greatest.
+  std::vector<hparam_value> discrete;                 ///< Permitted values. Used if the domain is discrete.
+  std::optional<std::pair<double, double>> interval;  ///< Least and greatest value. Used if the domain is an interval.
 };
 
-/// One column of results: the last scalar of `tag` in the trial's run (in its sub-run `group`).
+/// The description of one metric, shown as a column: the last scalar of `tag` in the trial's run, or in its sub-run `group`.
 struct metric_info {
   std::string group;
   std::string tag;
   std::string display_name;
   std::string description;
-  std::int32_t dataset_type = 0;  ///< 1 training, 2 validation.
+  std::int32_t dataset_type = 0;  ///< 0 unknown, 1 training, 2 validation.
 };
 
-/// Written once, usually in the log directory itself. Without it the columns follow from the trials.
+/// The description of an experiment. Written once, usually in the log directory itself. It is optional: without it the dashboard derives
+/// the columns from the trials.
 struct hparams_experiment {
   std::string name;
   std::string description;
@@ -69,17 +70,17 @@ struct hparams_experiment {
   std::vector<metric_info> metrics;
 };
 
-/// What one hparams value can be.
+/// One record for the dashboard.
 using hparams_record = std::variant<hparams_experiment, hparams_start, hparams_end>;
 
-/// The bytes of an HParamsPluginData; the same record always gives the same bytes.
+/// Returns a serialized HParamsPluginData. Equal records give equal bytes.
 [[nodiscard]] std::string encode_hparams(const hparams_record& record);
 
-/// The other way. Settings that are neither number, text nor truth value are passed over.
-/// @errors `data_loss`: not an HParamsPluginData, or an empty one.
+/// Returns the record in a serialized HParamsPluginData. Hyperparameters of types other than number, string and boolean are ignored.
+/// @errors `data_loss` if the bytes are not an HParamsPluginData, or if it is empty.
 [[nodiscard]] result<hparams_record> decode_hparams(std::span<const std::byte> bytes);
 
-/// The value to write at step 0, with its tag, metadata and empty tensor.
+/// Returns the summary value for `record`, with its tag, its metadata and an empty tensor. Write it at step 0.
 [[nodiscard]] summary_value make_hparams_value(const hparams_record& record);
 
 }  // namespace stepwell::format

@@ -14,17 +14,18 @@ namespace {
 
 namespace pb = ::google::protobuf;
 
-constexpr std::size_t of_message = 600;  // protobuf's object and ours
-constexpr std::size_t of_text = 100;     // the same, besides the letters
-constexpr std::size_t of_number = 16;    // of a repeated field that grows
-constexpr int deepest = 100;             // protobuf's own limit
+// Estimated memory in bytes.
+constexpr std::size_t of_message = 600;  // the objects of protobuf and of stepwell for one message
+constexpr std::size_t of_text = 100;     // the objects for one string, without its characters
+constexpr std::size_t of_number = 16;    // one element of a growing repeated field
+constexpr int deepest = 100;             // protobuf's limit of the nesting depth
 
-/// Adds up what a message costs until the budget is spent.
+/// A counter that adds the costs of a message until the budget is spent.
 class cost_counter {
 public:
   explicit cost_counter(std::size_t budget) : budget_(budget) {}
 
-  /// Returns false once the budget is spent, and true where the bytes end or are no message.
+  /// Returns false if the budget is spent. Returns true at the end of the bytes, and at the first bytes that are not part of a message.
   bool count(const pb::Descriptor& type, std::string_view bytes, int depth) {
     while (!bytes.empty()) {
       const auto tag = take_varint(bytes);
@@ -43,7 +44,7 @@ public:
           bytes.remove_prefix(*size);
           continue;
         }
-        default: break;  // the bounds of a group
+        default: break;  // the start or the end of a group
       }
       if (!spend(of_number)) { return false; }
     }
@@ -62,8 +63,8 @@ private:
     if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_MESSAGE) {
       return spend(of_message) && (depth == 0 || count(*field->message_type(), bytes, depth - 1));
     }
-    const auto ends =
-        std::ranges::count_if(bytes, [](char byte) { return (byte & '\x80') == 0; });  // of varints, or more than there are numbers
+    // Each varint ends with a byte below 0x80, so this is the number of varints.
+    const auto ends = std::ranges::count_if(bytes, [](char byte) { return (byte & '\x80') == 0; });
     return spend(is_fixed(*field) ? 2 * bytes.size() : of_number * static_cast<std::size_t>(ends));
   }
 

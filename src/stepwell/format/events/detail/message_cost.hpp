@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to format: how much memory a message takes once it is parsed, known before. Two bytes can stand for hundreds.
+// Private to format: estimates the memory of a parsed message before it is parsed. Two bytes of a message can need hundreds of bytes of
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,9 @@ class Descriptor;
 
 namespace stepwell::format {
 
-/// Returns false for a message of this type that would take more than 24 MiB and twice its size, parsed and turned into our types.
-/// Bytes that are no message may get either answer. @cost One pass over tags and lengths; no memory.
+/// Returns false if the message, parsed and converted to the types of stepwell, would need more memory than 24 MiB plus twice the size of
+/// `bytes`. The result is unspecified if `bytes` is not a message of this type.
+/// @cost One pass over tags and lengths, and over packed integers. Allocates nothing.
 [[nodiscard]] bool is_affordable(const google::protobuf::Descriptor& type, std::span<const std::byte> bytes);
 
 }  // namespace stepwell::format

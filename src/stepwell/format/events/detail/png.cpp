@@ -33,13 +33,13 @@ std::string header_of(std::uint32_t width, std::uint32_t height, int channels) {
   std::string header;
   put_big_endian(header, width);
   put_big_endian(header, height);
-  header.push_back(8);  // bits a channel
+  header.push_back(8);  // bits per channel
   header.push_back(color_types[static_cast<std::size_t>(channels)]);
   header.append(3, '\0');  // deflate, adaptive filters, not interlaced
   return header;
 }
 
-// The filters that pay: none, the pixel to the left, the pixel above.
+// The filters that are worth their cost: no prediction, prediction from the left pixel, prediction from the pixel above.
 enum filter : unsigned char { none = 0, left = 1, above = 2 };
 
 void apply(filter kind, pixel_row row, pixel_row row_above, std::size_t pixel, std::span<unsigned char> out) {
@@ -50,7 +50,8 @@ void apply(filter kind, pixel_row row, pixel_row row_above, std::size_t pixel, s
   }
 }
 
-// The usual guess: the row whose bytes, taken as signed, are smallest packs best.
+// Returns the sum of the absolute values of the bytes of a row, as signed numbers. By the usual heuristic, the row with the least sum
+// compresses best.
 std::uint64_t weight(std::span<const unsigned char> filtered) {
   std::uint64_t sum = 0;
   for (const auto byte : filtered.subspan(1)) { sum += std::min<unsigned>(byte, 256U - byte); }
@@ -86,7 +87,8 @@ result<std::string> deflated(std::span<const unsigned char> bytes, int level) {
   return packed;
 }
 
-// The whole goes into one chunk, whose length has 31 bits; half of that leaves room for what deflate may add.
+// Maximum size of an image in bytes. All data is in one chunk, and the length of a chunk has 31 bits. Half of that leaves room for the
+// overhead of deflate.
 constexpr std::uint64_t greatest_picture = std::uint64_t{1} << 30;
 
 bool is_picture(std::size_t bytes, std::uint64_t width, std::uint64_t height, int channels) {

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-/// "run = session(step=7)": the form that TensorFlow's timeline takes apart.
+/// Returns the label of a span in the form that TensorFlow's timeline parses: "run = session(step=7)".
 std::string label_of(const trace_event& span) {
   std::string text = span.name + " = " + span.category + "(";
   for (const auto& [key, value] : span.arguments) {

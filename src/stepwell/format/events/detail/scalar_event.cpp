@@ -10,9 +10,9 @@
 namespace stepwell::format {
 namespace {
 
-// What surrounds the four bytes of the number inside a tensor of dtype float and rank 0 (fields 1, 2 and 4) ...
+// The bytes before the four bytes of the number, in a tensor of dtype float and rank 0 (fields 1, 2 and 4).
 constexpr char tensor_before[] = {0x42, 10, 0x08, 0x01, 0x12, 0x00, 0x22, 0x04};
-// ... and the metadata after it (field 9): plugin_data (1) with a plugin_name (1).
+// The metadata after the tensor (field 9): plugin_data (1) with a plugin_name (1).
 constexpr char metadata[] = {0x4a, 11, 0x0a, 9, 0x0a, 7, 's', 'c', 'a', 'l', 'a', 'r', 's'};
 
 constexpr std::byte wall_time_tag{0x09};     // field 1, 64 bits
@@ -24,12 +24,12 @@ constexpr std::byte simple_value_tag{0x15};  // field 2, 32 bits
 
 constexpr std::size_t varint_size(std::uint64_t value) noexcept { return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7; }
 
-// A field of bytes with its tag and length; left out when empty only if it is a plain string.
+// Returns the size of a length-delimited field with its tag and its length. Empty messages are written, too; empty strings are omitted.
 constexpr std::size_t field_size(std::size_t size) noexcept { return 1 + varint_size(size) + size; }
 
 bool is_written(double value) noexcept { return std::bit_cast<std::uint64_t>(value) != 0; }
 
-// Writes one thing after another.
+// An output that writes consecutive items.
 class pen {
 public:
   explicit pen(std::byte* at) noexcept : at_(at) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fast way for the commonest event: one number of one tag, written straight into the caller's buffer.
-// Byte for byte what `encode_event` makes of the same event.
+// A fast encoder for the most frequent event: one number of one tag, written directly into the caller's buffer.
+// Its output is identical to that of `encode_event` for the same event.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace stepwell::format {
 
-/// How values are written. Viewers read both.
+/// The style in which values are written. Viewers read both styles.
 enum class summary_style {
-  simple,  ///< TF1: `simple_value`, HistogramProto, Image; no metadata, the smallest.
+  simple,  ///< TF1: `simple_value`, HistogramProto, Image, without metadata. The smallest.
   tensor,  ///< TF2: tensors with plugin metadata.
 };
 
@@ -25,26 +25,26 @@ struct scalar_event {
   float value = 0;
 };
 
-/// Lays the message out once, so that its size is known before it is written.
-/// @lifetime The tag is not copied.
+/// An encoder for one scalar event. The constructor computes the size of the message, so the caller can provide a buffer of that size.
+/// @lifetime The tag is not copied, and must outlive the encoder.
 class scalar_encoder {
 public:
-  /// `with_metadata`: name the plugin (tensor style only); the first value of a tag must.
+  /// Computes the layout. `with_metadata` adds the name of the plugin, in the tensor style only. The first value of a tag must have it.
   scalar_encoder(const scalar_event& happened, summary_style style, bool with_metadata) noexcept;
 
-  /// Bytes of the Event message.
+  /// Returns the size of the Event message in bytes.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// @pre `out.size() == size()`.
+  /// Writes the Event message to `out`. @pre `out.size() == size()`.
   void write(std::span<std::byte> out) const noexcept;
 
 private:
   scalar_event event_;
   summary_style style_;
   bool with_metadata_;
-  std::size_t value_size_;    // of the Summary.Value message
-  std::size_t summary_size_;  // of the Summary message around it
-  std::size_t size_;          // of the Event message around that
+  std::size_t value_size_;    // size of the Summary.Value message
+  std::size_t summary_size_;  // size of the Summary message, which contains the Summary.Value
+  std::size_t size_;          // size of the Event message, which contains the Summary
 };
 
 }  // namespace stepwell::format

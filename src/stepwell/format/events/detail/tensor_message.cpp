@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "tensor_content would 
 
 status damaged(std::string message) { return {errc::data_loss, std::move(message)}; }
 
-// The shape and the number of its elements, or why it cannot be.
+// A shape and the number of its elements.
 struct sized_shape {
   tensor_shape shape;
   std::int64_t count = 1;
@@ -36,8 +36,8 @@ result<sized_shape> read_shape(const tensorflow::TensorShapeProto& message) {
   return read;
 }
 
-// The one typed field that holds elements of this dtype, seen as that many `Element`s of the tensor.
-// TensorFlow's rule: the last value stands for all that are missing; without any, the element is zero.
+// Writes the values of the typed field of a dtype to the tensor `out`, as `Element`s.
+// By TensorFlow's rule the last value is repeated for all missing values. Without any value the elements are zero.
 template<class Element, class Field>
 void spread(const Field& field, std::span<std::byte> out) {
   Element value{};
@@ -47,7 +47,7 @@ void spread(const Field& field, std::span<std::byte> out) {
   }
 }
 
-// The same of a field that holds an element in each byte.
+// Like `spread`, but for a field that holds one element in each byte.
 void spread_bytes(const std::string& field, std::span<std::byte> out) {
   if (field.empty()) { return; }  // the elements are zero already
   for (std::size_t i = 0; i < out.size(); ++i) { out[i] = static_cast<std::byte>(field[std::min(i, field.size() - 1)]); }
@@ -57,7 +57,7 @@ bool is_float_of_a_byte(dtype type) noexcept {
   return (type >= dtype::float8_e5m2 && type <= dtype::float8_e5m2fnuz) || type == dtype::float4_e2m1fn;
 }
 
-// Complex numbers are pairs in the field; the last pair is what is repeated.
+// Like `spread`, but for complex numbers, which are pairs in the field. The last pair is repeated.
 template<class Part, class Field>
 void spread_pairs(const Field& field, std::span<std::byte> out) {
   Part value[2] = {};
@@ -71,7 +71,7 @@ void spread_pairs(const Field& field, std::span<std::byte> out) {
   }
 }
 
-// How many values the typed field of the dtype holds.
+// Returns the number of values in the typed field of the dtype.
 std::int64_t typed_values(dtype type, const tensorflow::TensorProto& message) {
   if (is_float_of_a_byte(type)) { return static_cast<std::int64_t>(message.float8_val().size()); }
   switch (type) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to format: tensors in and out of TensorProto.
+// Private to format: conversion between `tensor` and the TensorProto message.
 #pragma once
 
 #include "stepwell/base/result.hpp"
@@ -12,16 +12,17 @@ class TensorProto;
 
 namespace stepwell::format {
 
-/// Greatest tensor made of fewer values than it has elements ("this value everywhere").
+/// Maximum size in bytes of a tensor whose message has fewer values than elements, so that the last value is repeated.
 inline constexpr std::int64_t repeated_value_limit = std::int64_t{8} << 20;
 
-/// True when `tensor` can hold messages of that dtype.
+/// Returns true if `tensor` can hold the dtype of `message`.
 [[nodiscard]] bool is_representable(const tensorflow::TensorProto& message) noexcept;
 
-/// @errors `data_loss` when shape and content do not agree. @pre `is_representable(message)`.
+/// Returns the tensor in `message`. @pre `is_representable(message)`.
+/// @errors `data_loss` if the shape and the content disagree, or if a tensor with repeated values exceeds `repeated_value_limit`.
 [[nodiscard]] result<tensor> read_tensor(const tensorflow::TensorProto& message);
 
-/// Numbers go into `tensor_content`, strings into `string_val`.
+/// Writes `value` to `message`: numbers to `tensor_content`, strings to `string_val`.
 void write_tensor(const tensor& value, tensorflow::TensorProto& message);
 
 }  // namespace stepwell::format

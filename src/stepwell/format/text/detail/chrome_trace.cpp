@@ -38,7 +38,7 @@ void append_micros(std::string& json, nanoseconds time) {
   fmt::format_to(std::back_inserter(json), "{}{}.{:03}", count < 0 ? "-" : "", size / 1000, size % 1000);
 }
 
-/// @pre There is an event before it or `[`.
+/// Begins a new line for an event, after a comma if it is not the first. @pre `json` ends with `[` or with an event.
 void begin_event(std::string& json) { json += json.back() == '[' ? "\n" : ",\n"; }
 
 void append_name(std::string& json, std::string_view what, std::int64_t process, std::uint32_t thread, std::string_view name) {
@@ -48,7 +48,7 @@ void append_name(std::string& json, std::string_view what, std::int64_t process,
   json += "}}";
 }
 
-/// One a key: readers differ in what they make of two.
+/// Writes one argument for each key, because readers interpret duplicate keys differently.
 void append_arguments(std::string& json, const std::vector<trace_argument>& arguments) {
   std::map<std::string, std::string_view> last;
   for (const auto& [key, text] : arguments) { last[to_utf8(key)] = text; }
@@ -82,7 +82,7 @@ void append_span(std::string& json, const trace_event& span, clock::time_point o
 std::vector<const trace_event*> in_order_of_begin(const std::vector<trace_event>& spans) {
   std::vector<const trace_event*> order;
   for (const auto& span : spans) { order.push_back(&span); }
-  // Of two that stand for the same time, the one that ended later is the outer one.
+  // Of two spans with the same times, the one that was recorded later is the outer one.
   std::ranges::sort(order, [](const trace_event* a, const trace_event* b) {
     if (a->begin != b->begin) { return a->begin < b->begin; }
     return a->end != b->end ? a->end > b->end : a > b;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans as a timeline that Perfetto and chrome://tracing show: the JSON of Chrome's trace events.
+// Encoding of spans in the JSON format of Chrome's trace events, for Perfetto and chrome://tracing.
 #pragma once
 
 #include "stepwell/base/run_metadata.hpp"
@@ -10,15 +10,16 @@
 
 namespace stepwell::format {
 
+/// The process in which viewers show the spans.
 struct chrome_trace_options {
-  std::int64_t process_id = 1;  ///< Not 0, which viewers take for the idle process.
+  std::int64_t process_id = 1;  ///< Must differ from 0, because viewers treat 0 as the idle process.
   std::string process_name = "stepwell";
 };
 
-/// A JSON object with one complete event a span, in order of begin, the longer one first, and the names of the process
-/// and of the threads. Times are microseconds since `origin`, exact to the nanosecond; `otherData` tells the time of day
-/// of the origin, in microseconds since 1970, and how many spans were lost. Arguments are texts; two of one key: the
-/// last counts. Texts that are not UTF-8 have their bad bytes replaced.
+/// Returns a JSON object with the names of the process and the threads, and one complete event for each span. The events are in order of
+/// their begin; of events with the same begin, the longer one comes first. Times are in microseconds since `origin`, with nanosecond
+/// precision. `otherData` has the time of day of the origin, in microseconds since 1970, and the number of lost spans. Arguments are
+/// strings. If two arguments of a span have the same key, the last one is written. Invalid UTF-8 bytes are replaced by U+FFFD.
 [[nodiscard]] std::string encode_chrome_trace(const run_metadata& observed, const chrome_trace_options& options = {});
 
 }  // namespace stepwell::format

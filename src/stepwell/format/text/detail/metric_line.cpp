@@ -13,7 +13,7 @@
 namespace stepwell::format {
 namespace {
 
-/// Adds text to bytes that are enough for it.
+/// An output that appends text to a span. The span must be large enough.
 class text_into {
 public:
   explicit text_into(std::span<std::byte> into) noexcept : begin_(into.data()), at_(into.data()), end_(into.data() + into.size()) {}
@@ -25,7 +25,7 @@ public:
   }
   void put(char one) noexcept { put(std::string_view(&one, 1)); }
   void put_number(std::int64_t value) noexcept { put(number_text(value).view()); }
-  /// Six digits behind the point.
+  /// Appends the time in seconds, with six digits after the decimal point.
   void put_seconds(std::int64_t microseconds) noexcept {
     put_number(microseconds / 1'000'000);
     put('.');
@@ -86,7 +86,7 @@ std::string_view json_value(std::string_view spelt) noexcept {
 template<class Number>
 void number_text::spell(Number value) noexcept {
   if constexpr (std::is_floating_point_v<Number>) {
-    if (std::isnan(value)) {  // of either sign
+    if (std::isnan(value)) {  // the sign of a NaN is not written
       std::memcpy(text_, "nan", 3);
       size_ = 3;
       return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A number of a run as one line of text: CSV and JSON. In long form, a tag a line, so that a file may get new tags at any time.
+// Metrics of a run as lines of text, in CSV or JSON. The files have the long form, with one tag per line, so new tags can be added at any
+// time.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +11,15 @@
 
 namespace stepwell::format {
 
-/// `value` is spelt as it shall stand there: see `number_text`.
+/// The content of one line.
 struct metric_line {
-  std::int64_t wall_microseconds = 0;  ///< Since 1970, at least 0.
+  std::int64_t wall_microseconds = 0;  ///< Microseconds since 1970, at least 0.
   std::int64_t step = 0;
   std::string_view tag = {};
-  std::string_view value = {};
+  std::string_view value = {};  ///< Text of the number, see `number_text`. Empty if there is no value.
 };
 
-/// The shortest text that reads back as the same number: "0.1", "1e+20", "-7", "nan", "inf", "-inf".
+/// The shortest text that is read back as the same number: "0.1", "1e+20", "-7", "nan", "inf", "-inf".
 class number_text {
 public:
   explicit number_text(float value) noexcept;
@@ -35,24 +36,26 @@ private:
   std::size_t size_ = 0;
 };
 
-/// The first line of a CSV file of these.
+/// The first line of a CSV file.
 inline constexpr std::string_view csv_metric_header = "wall_time,step,tag,value\n";
 
-/// How each line of a JSON lines file of these begins.
+/// The beginning of each line of a JSON lines file.
 inline constexpr std::string_view json_metric_beginning = R"({"wall_time":)";
 
-/// Room that is enough for the line.
+/// Returns an upper bound of the size of the line in bytes.
 [[nodiscard]] std::size_t csv_metric_bound(const metric_line& line) noexcept;
 [[nodiscard]] std::size_t json_metric_bound(const metric_line& line) noexcept;
 
-/// `1700000000.250000,7,loss,0.5` and a line feed. A tag with a comma, a quote or the end of a line stands in quotes, its
-/// quotes doubled (RFC 4180, but for the carriage returns at the ends of lines). How many bytes of `into` it took.
-/// @pre `into` has the bound's size.
+/// Writes `1700000000.250000,7,loss,0.5` and a line feed. Returns the number of bytes written.
+/// A tag with a comma, a quote, a carriage return or a line feed is enclosed in quotes, and its own quotes are doubled. This is RFC 4180,
+/// except that lines end without a carriage return.
+/// @pre `into` has at least `csv_metric_bound(line)` bytes.
 std::size_t write_csv_metric(std::span<std::byte> into, const metric_line& line) noexcept;
 
-/// `{"wall_time":1700000000.250000,"step":7,"tag":"loss","value":0.5}` and a line feed. JSON has no number that is not finite:
-/// those are the strings "NaN", "Infinity" and "-Infinity", as protobuf spells them; no value is null.
-/// @pre As above; the tag is UTF-8.
+/// Writes `{"wall_time":1700000000.250000,"step":7,"tag":"loss","value":0.5}` and a line feed. Returns the number of bytes written.
+/// JSON numbers are always finite. Other values are written as the strings "NaN", "Infinity" and "-Infinity", as in protobuf's JSON. An
+/// empty value is written as null.
+/// @pre `into` has at least `json_metric_bound(line)` bytes. The tag is UTF-8.
 std::size_t write_json_metric(std::span<std::byte> into, const metric_line& line) noexcept;
 
 }  // namespace stepwell::format

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protobuf's strings must be UTF-8: a reader refuses the whole message for one bad byte.
+// UTF-8 checks and repairs. The strings of protobuf must be UTF-8: readers reject a whole message if one byte is invalid.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace stepwell::format {
 
-/// @cost Eight bytes a step while they are ASCII.
+/// Returns true if `text` is well-formed UTF-8. @cost Eight bytes per step up to the first character that is not ASCII.
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 
-/// The text with each byte that is not part of a good sequence replaced by U+FFFD.
+/// Returns `text` with U+FFFD in place of each byte that is not part of a well-formed sequence.
 [[nodiscard]] std::string to_utf8(std::string_view text);
 
 }  // namespace stepwell::format
