@@ -190,21 +190,25 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/creation/detail/source_positions.hpp
   stepwell/creation/detail/step_gate.hpp
   # layer 7: session
-  stepwell/session/detail/async_core.hpp
   stepwell/session/detail/async_driver.hpp
   stepwell/session/detail/async_hooks.hpp
+  stepwell/session/detail/async_impl.hpp
   stepwell/session/detail/async_parts.hpp
   stepwell/session/detail/async_run.hpp
   stepwell/session/detail/async_snapshot.hpp
   stepwell/session/detail/async_sources.hpp
   stepwell/session/detail/async_step.hpp
   stepwell/session/detail/async_steps.hpp
+  stepwell/session/detail/blocking_driver.hpp
+  stepwell/session/detail/protocol.hpp
   stepwell/session/detail/recovery.hpp
-  stepwell/session/detail/session_core.hpp
-  stepwell/session/detail/session_frame.hpp
-  stepwell/session/detail/session_life.hpp
+  stepwell/session/detail/run_step.hpp
+  stepwell/session/detail/script.hpp
+  stepwell/session/detail/session_engine.hpp
+  stepwell/session/detail/session_impl.hpp
+  stepwell/session/detail/session_state.hpp
   stepwell/session/detail/source_lease.hpp
-  stepwell/session/detail/step_driver.hpp
+  stepwell/session/detail/step_attempt.hpp
   # layer 8: model
   stepwell/model/detail/model_feeds.hpp
   # layer 8: hooks
