@@ -75,7 +75,8 @@ struct asks_options {
   sw::run_options* seen;
   const sw::run_metadata** place = nullptr;
 
-  auto before_run(auto&) { return sw::run_args{.options = wanted}; }
+  // A copy: for the name of a member, in a template, clang (19, 21) deduces a run_args without options.
+  auto before_run(auto&) { return sw::run_args{.options = sw::run_options(wanted)}; }
   void after_run(auto&, const auto& values) {
     *seen = values.options();
     if (place != nullptr) { *place = &values.metadata(); }
