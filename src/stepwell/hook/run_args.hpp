@@ -20,6 +20,9 @@ struct no_run_options {};
 
 /// The request of a hook for one run. Each part may be omitted: `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f),
 /// .options = run_options{...}}`. Several feeds: `.feed = feeds(feed(...), feed(...))`.
+///
+/// Clang (19 and 21 tried) deduces the wrong type, silently, if a part is the bare name of a data member inside a function template such as
+/// `before_run(auto&)`. Write a value there: `.options = run_options(options_)`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = no_run_options>
 struct run_args {
   Fetch fetch = {};
@@ -85,6 +88,9 @@ constexpr auto as_request(std::optional<fetch_pack<Ps...>>&& pack) {
 }
 template<class... Parts>
 constexpr auto as_request(run_args<Parts...>&& args) {
+  static_assert(!std::is_same_v<run_args<Parts...>, run_args<>>,
+                "stepwell: this run_args requests nothing. If its parts are names of data members, clang has lost them: write values, such "
+                "as .options = run_options(options_)");
   return args_request<run_args<Parts...>>{std::move(args)};
 }
 template<class... Parts>

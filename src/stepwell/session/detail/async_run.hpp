@@ -16,6 +16,13 @@
 #include <type_traits>
 #include <utility>
 
+// The frames of these coroutines refer to the hooks, which may be in an unnamed namespace of the program. g++ warns about that in what
+// virtual functions make.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 namespace stepwell::detail {
 
 /// `Args` as in `std::tuple<Args...>(std::forward<Args>(args)...)`: values, or references where the caller gave an lvalue.
@@ -167,3 +174,7 @@ public:
 };
 
 }  // namespace stepwell::detail
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

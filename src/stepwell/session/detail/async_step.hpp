@@ -18,6 +18,13 @@
 #include <type_traits>
 #include <utility>
 
+// The frames of these coroutines refer to the hooks, which may be in an unnamed namespace of the program. g++ warns about that in what
+// virtual functions make.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 namespace stepwell::detail {
 
 /// Returns true if a step of `Raw` with these arguments is awaited.
@@ -104,7 +111,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   self.throw_if_abandoned();
   const auto cancellation = co_await asio::this_coro::cancellation_state;
   if (stage != step_stage::after_run && cancellation.cancelled() != asio::cancellation_type::none && is_aborted(failure)) {
-    core.control().drop_requests();
+    core.cancel_run();
     co_return std::nullopt;
   }
   core.on_failure(stage, failure, attempt);
@@ -229,3 +236,7 @@ private:
 };
 
 }  // namespace stepwell::detail
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

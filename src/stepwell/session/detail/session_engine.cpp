@@ -196,7 +196,7 @@ bool session_engine::failed_by_thread() noexcept {
   auto failure = threads_.failure();
   const bool is_due = recovery_.is_overcome(failure);
   if (is_due) {
-    on_failure(step_stage::boundary, std::move(failure));
+    if (failure != failure_) { on_failure(step_stage::boundary, std::move(failure)); }  // once, however often it is asked
   } else {
     control_.signals()->recovered();
   }

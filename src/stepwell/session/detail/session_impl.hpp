@@ -88,6 +88,12 @@ public:
     state_.to_within_step(detail::session_phase::ready);
   }
 
+  /// The run was cancelled before its step was done: nothing has happened.
+  void cancel_run() noexcept {
+    control_.drop_requests();
+    state_.to_within_step(detail::session_phase::ready);
+  }
+
   /// The failures of closing, for a driver that awaits `end` of the hooks.
   [[nodiscard]] detail::first_failure& failures_of_closing() {
     begin_closing();

@@ -56,6 +56,7 @@ bool is_allowed(session_phase from, session_phase to) noexcept { return (row_of(
 
 void session_state::to(session_phase next) noexcept {
   assert(is_allowed(phase(), next));
+  if (on_transition) { on_transition(phase(), next); }
   phase_.store(next, std::memory_order_release);
   if (next == ready) { was_ready_.store(true, std::memory_order_relaxed); }
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 namespace stepwell::detail {
@@ -56,6 +57,9 @@ public:
     const auto now = phase();
     return now == session_phase::failed || now == session_phase::failed_midway;
   }
+
+  /// Called before each transition, except those within a step. For tests.
+  std::function<void(session_phase from, session_phase to)> on_transition = nullptr;
 
 private:
   std::atomic<session_phase> phase_ = session_phase::created;
