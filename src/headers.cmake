@@ -240,9 +240,6 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/detail/printable.hpp
   stepwell/base/detail/start_thread.hpp
   stepwell/base/detail/thread_name.hpp
-  # layer 1: coro
-  stepwell/coro/detail/sync_wait.hpp
-  stepwell/coro/detail/task.hpp
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
   stepwell/kernel/detail/crc32c.hpp
@@ -263,7 +260,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/text/detail/utf8.hpp
   # layer 2: io
   stepwell/io/detail/failure.hpp
-  stepwell/io/detail/pool_executor.hpp
+  stepwell/io/detail/pool_implementation.hpp
   stepwell/io/detail/posix_file.hpp
   stepwell/io/detail/read_file.hpp
   stepwell/io/detail/scan_file.hpp

@@ -36,7 +36,7 @@ GREEDY(decode_summary); GREEDY(described); GREEDY(dtype_of_element); GREEDY(elem
 GREEDY(encode_chrome_trace); GREEDY(encode_event); GREEDY(encode_hparams); GREEDY(encode_png); GREEDY(encode_run_metadata);
 GREEDY(encode_strings); GREEDY(encode_summary); GREEDY(enqueue_from); GREEDY(enter); GREEDY(evaluate); GREEDY(evaluate_beside);
 GREEDY(evaluate_once); GREEDY(evaluate_repeatedly); GREEDY(evaluation_awaited); GREEDY(evaluations_of); GREEDY(example_count);
-GREEDY(executor_for); GREEDY(executor_of); GREEDY(failure); GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one);
+GREEDY(executor_for); GREEDY(failure); GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one);
 GREEDY(feeds); GREEDY(feeds_batch); GREEDY(feeds_in); GREEDY(fetch); GREEDY(final_name_of_temporary); GREEDY(find_leftovers);
 GREEDY(find_newest_whole); GREEDY(find_or_wait); GREEDY(find_unlisted); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
 GREEDY(free_shard_count); GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(has_feeds); GREEDY(has_turn); GREEDY(has_writable_elements);
@@ -67,7 +67,7 @@ GREEDY(sink_into); GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited);
 GREEDY(spawned); GREEDY(spells_after_create_session); GREEDY(spells_after_run); GREEDY(spells_before_run); GREEDY(spells_begin);
 GREEDY(spells_end); GREEDY(spells_on_error); GREEDY(spells_wants); GREEDY(start_awaited); GREEDY(start_queue_runners); GREEDY(state_name_of);
 GREEDY(status_from_errno); GREEDY(step_and_boundary); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
-GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(sweep_leftovers); GREEDY(sync_wait); GREEDY(system_clock);
+GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(sweep_leftovers); GREEDY(system_clock);
 GREEDY(tag); GREEDY(take); GREEDY(take_step); GREEDY(take_step_awaited); GREEDY(take_varint); GREEDY(taken_by); GREEDY(tensor_start);
 GREEDY(tensor_text); GREEDY(text); GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_fed_twice);
 GREEDY(throw_if_cancelled); GREEDY(throw_named); GREEDY(throw_not_ready); GREEDY(throw_not_row_major); GREEDY(throw_nothing_to_begin_with);

@@ -5,7 +5,7 @@
 #include "stepwell/base/detail/thread_name.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/io/detail/pool_executor.hpp"
+#include "stepwell/io/detail/pool_implementation.hpp"
 
 #include <exception>
 #include <string>
@@ -51,10 +51,6 @@ pool::~pool() {
 void pool::post(std::function<void()> job) {
   auto guarded = [job = std::move(job)] { run_guarded(job); };
   if (!threads_->try_post(guarded)) { guarded(); }
-}
-
-bool pool::resume_soon(std::coroutine_handle<> waiting) {
-  return threads_->try_post([waiting] { waiting.resume(); });
 }
 
 void pool::join() {

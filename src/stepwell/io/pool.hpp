@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread pool for input and output. It is implemented with Asio, but this header does not include Asio. For an Asio executor of the pool
-// include `pool_executor.hpp`.
+// A thread pool for input and output. It is implemented with Asio, but this header does not include Asio.
 #pragma once
 
-#include <coroutine>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -16,7 +14,7 @@ namespace stepwell::io {
 /// @threads All functions may be called from any thread.
 class pool {
 public:
-  struct implementation;  ///< An Asio io_context with threads, see pool_executor.hpp.
+  struct implementation;  ///< An Asio io_context with threads.
 
   /// Starts the threads.
   /// @errors `resource_exhausted_error` if the system cannot start one of the threads. All threads have then ended.
@@ -29,9 +27,6 @@ public:
   /// Queues `job` for one of the threads. After `join` it runs `job` on the calling thread instead. Exceptions of `job` are logged and
   /// dropped.
   void post(std::function<void()> job);
-
-  /// Returns an awaitable that moves the awaiting coroutine to one of the threads. After `join` the coroutine continues on its own thread.
-  [[nodiscard]] auto schedule() noexcept { return hop(*this); }
 
   /// Blocks until all posted jobs have run, and ends the threads. The second call does nothing.
   /// @pre The calling thread is not a thread of the pool.
@@ -48,16 +43,6 @@ public:
   [[nodiscard]] static std::shared_ptr<pool> shared();
 
 private:
-  struct hop {
-    explicit hop(pool& to) noexcept : to_(&to) {}
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> waiting) const { return to_->resume_soon(waiting); }
-    void await_resume() const noexcept {}
-    pool* to_;
-  };
-  /// Queues the resumption of `waiting`. Returns false if the pool was joined.
-  bool resume_soon(std::coroutine_handle<> waiting);
-
   std::shared_ptr<implementation> threads_;
 };
 

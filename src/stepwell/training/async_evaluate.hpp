@@ -7,7 +7,6 @@
 #include "stepwell/coro/detail/errand.hpp"
 #include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/model/restore_model.hpp"
-#include "stepwell/session/detail/async_driver.hpp"
 #include "stepwell/session/detail/async_parts.hpp"
 #include "stepwell/training/async_evaluate_options.hpp"
 #include "stepwell/training/detail/evaluation_work.hpp"

@@ -3,11 +3,7 @@
 #include "support/log_capture.hpp"
 
 #include <stepwell/base/detail/thread_name.hpp>
-#include <stepwell/coro/detail/sync_wait.hpp>
-#include <stepwell/io/detail/pool_executor.hpp>
 #include <stepwell/io/pool.hpp>
-
-#include <boost/asio/post.hpp>
 
 #include <array>
 #include <atomic>
@@ -20,7 +16,6 @@
 
 namespace io = stepwell::io;
 using stepwell::log_level;
-using stepwell::task;
 using stepwell::test::log_capture;
 
 TEST_CASE("posted jobs run on the threads of the pool, and join waits for them", "[io][pool]") {
@@ -46,11 +41,6 @@ TEST_CASE("a joined pool runs its jobs on the thread that posts them", "[io][poo
   std::thread::id ran;
   pool.post([&] { ran = std::this_thread::get_id(); });
   CHECK(ran == std::this_thread::get_id());
-  auto hop = [](io::pool& to) -> task<std::thread::id> {
-    co_await to.schedule();
-    co_return std::this_thread::get_id();
-  };
-  CHECK(stepwell::coro::sync_wait(hop(pool)) == std::this_thread::get_id());
 }
 
 TEST_CASE("a job that throws is logged, and the pool goes on", "[io][pool]") {
@@ -84,38 +74,6 @@ TEST_CASE("the shared pool is one and the same", "[io][pool]") {
   std::promise<std::thread::id> ran;
   io::pool::shared()->post([&] { ran.set_value(std::this_thread::get_id()); });
   CHECK(ran.get_future().get() != std::this_thread::get_id());
-}
-
-TEST_CASE("a task that awaits the schedule of a pool goes on there", "[io][pool]") {
-  io::pool pool(1);
-  auto inside = [](io::pool& to) -> task<bool> {
-    co_await to.schedule();
-    co_return to.running_in_this_thread();
-  };
-  CHECK(stepwell::coro::sync_wait(inside(pool)));
-}
-
-TEST_CASE("a task that ends elsewhere while its awaiter suspends is noticed exactly once", "[io][pool]") {
-  io::pool pool(2);
-  struct hops {
-    static task<int> one(io::pool& to) {
-      co_await to.schedule();
-      co_return 1;
-    }
-    static task<int> many(io::pool& to, int count) {
-      int total = 0;
-      for (int i = 0; i < count; ++i) { total += co_await one(to); }
-      co_return total;
-    }
-  };
-  CHECK(stepwell::coro::sync_wait(hops::many(pool, 10'000)) == 10'000);
-}
-
-TEST_CASE("the executor of a pool is the pool, to Asio", "[io][pool]") {
-  io::pool pool(1);
-  std::promise<bool> inside;
-  boost::asio::post(io::executor_of(pool), [&] { inside.set_value(pool.running_in_this_thread()); });
-  CHECK(inside.get_future().get());
 }
 
 TEST_CASE("the threads of a pool have names, and give none to a thread that runs a job for a joined one", "[io][pool]") {

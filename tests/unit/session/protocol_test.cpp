@@ -111,6 +111,8 @@ public:
   std::string pending() const { return is_done_ ? "done" : name_of(script_.pending()); }
   by_hand& succeed() {
     if (!is_done_ && script_.pending().type == action::kind::work && script_.pending().what == piece::step) {
+      host_.state.to(stepping);  // as a run does
+      host_.state.to(ready);
       script_.pending().attempt->take();
     }
     return resume(nullptr);

@@ -110,18 +110,6 @@ private:
   std::shared_ptr<errand> errand_;
 };
 
-/// A scope guard that cancels or awaits an offloaded call, also when the coroutine frame that holds the guard is destroyed early.
-class errand_guard {
-public:
-  explicit errand_guard(std::shared_ptr<errand> given) noexcept : errand_(std::move(given)) {}
-  errand_guard(const errand_guard&) = delete;
-  errand_guard& operator=(const errand_guard&) = delete;
-  ~errand_guard() { errand_->settle(); }
-
-private:
-  std::shared_ptr<errand> errand_;
-};
-
 /// Creates an offloaded call of `function`. @lifetime `function` must live until the call has ended or was cancelled.
 template<class Function>
 [[nodiscard]] std::shared_ptr<errand> make_errand(Function& function) {

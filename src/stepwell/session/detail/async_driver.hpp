@@ -21,27 +21,6 @@
 
 namespace stepwell::detail {
 
-/// The value of an operation without a result.
-struct nothing {};
-
-/// Awaits `make()` with Asio's own check before each `co_await` switched off: it would lose what is done already.
-/// `T`: the result of `make()`, or void.
-template<class T, class Make>
-asio::awaitable<T> defer_cancellation(Make make) {
-  using value_type = std::conditional_t<std::is_void_v<T>, nothing, T>;
-  const bool throws = co_await asio::this_coro::throw_if_cancelled();
-  co_await asio::this_coro::throw_if_cancelled(false);
-  std::exception_ptr failure;
-  std::optional<value_type> value;
-  try {
-    value_type got = co_await make();
-    value.emplace(std::move(got));
-  } catch (...) { failure = std::current_exception(); }
-  co_await asio::this_coro::throw_if_cancelled(throws);
-  if (failure) { std::rethrow_exception(failure); }
-  if constexpr (!std::is_void_v<T>) { co_return std::move(*value); }
-}
-
 /// Calls the hooks of a session whose hooks are awaited. Returns false if `what` is not a call of hooks.
 template<class Async>
 asio::awaitable<bool> await_hooks(Async& self, piece what) {
@@ -74,40 +53,52 @@ execution_place place_of(Async& self, piece what) {
   }
 }
 
-/// Executes one unit of work.
+/// For operations without a step.
+struct no_attempt {
+  [[nodiscard]] static bool must_await() noexcept { return false; }
+  [[nodiscard]] static asio::awaitable<void> take_awaited() { co_return; }
+};
+
+/// Executes an action that needs no coroutine. Returns false if it has to be awaited.
 template<class Async>
-asio::awaitable<void> work(Async& self, action next) {
+bool execute_at_once(Async& self, const action& next, bool is_awaited_step) {
+  if (next.type == action::kind::yield) { return !self.is_slice_over(); }
+  if (next.type != action::kind::work || is_awaited_step || place_of(self, next.what) != execution_place::here) { return false; }
+  self.core().call(next.what, next.attempt);
+  return true;
+}
+
+/// Executes one unit of work.
+template<class Async, class Attempt>
+asio::awaitable<void> work(Async& self, Attempt& attempt, action next, bool is_awaited_step) {
   using core_type = typename Async::core_type;
   auto& core = self.core();
   if constexpr (core_type::awaits_hooks()) {
     const bool is_done = co_await detail::await_hooks(self, next.what);
     if (is_done) { co_return; }
   }
-  if (next.what == piece::step) {
-    auto& step = static_cast<async_attempt&>(*next.attempt);
-    if (step.must_await()) {
-      co_await step.take_awaited();
-      co_return;
-    }
+  if (is_awaited_step) {
+    co_await attempt.take_awaited();
+    co_return;
   }
   auto call = [&core, &next] { core.call(next.what, next.attempt); };
   co_await self.run_on(detail::place_of(self, next.what), call);
 }
 
-template<class Async>
-asio::awaitable<void> execute(Async& self, action next) {
+template<class Async, class Attempt>
+asio::awaitable<void> execute(Async& self, Attempt& attempt, action next, bool is_awaited_step) {
   switch (next.type) {
-    case action::kind::work: co_await detail::work(self, next); break;
+    case action::kind::work: co_await detail::work(self, attempt, next, is_awaited_step); break;
     case action::kind::wait: co_await self.wait_until(next.until); break;
-    case action::kind::yield: co_await self.yield_if_due(); break;
-    case action::kind::observe: co_await detail::throw_if_cancelled(); break;
+    case action::kind::yield: co_await self.yield(); break;
+    case action::kind::observe: break;
   }
 }
 
-/// Executes all actions of `steps`.
+/// Executes all actions of `steps`, a script for `attempt`.
 /// @errors What the script throws; `operation_aborted` if it observed a cancellation.
-template<class Async>
-asio::awaitable<void> drive(Async& self, script steps) {
+template<class Async, class Attempt>
+asio::awaitable<void> async_drive(Async& self, script steps, Attempt& attempt) {
   self.set_script(std::move(steps));
   std::exception_ptr failure;
   for (;;) {
@@ -119,12 +110,24 @@ asio::awaitable<void> drive(Async& self, script steps) {
     if (is_cancelled) { throw_aborted(); }
     if (!has_action) { break; }
     const action next = self.current_script().pending();
+    if (next.type == action::kind::observe) {
+      const auto state = co_await asio::this_coro::cancellation_state;
+      if (state.cancelled() != asio::cancellation_type::none) { failure = std::make_exception_ptr(cancelled()); }
+      continue;
+    }
     try {
-      co_await detail::execute(self, next);
+      const bool is_awaited_step = next.type == action::kind::work && next.what == piece::step && attempt.must_await();
+      const bool is_done = detail::execute_at_once(self, next, is_awaited_step);
+      if (!is_done) { co_await detail::execute(self, attempt, next, is_awaited_step); }
     } catch (...) { failure = std::current_exception(); }
     self.throw_if_abandoned();
     if (failure && next.type != action::kind::work && is_aborted(failure)) { failure = std::make_exception_ptr(cancelled()); }
   }
+}
+template<class Async>
+asio::awaitable<void> async_drive(Async& self, script steps) {
+  no_attempt none;
+  co_await detail::async_drive(self, std::move(steps), none);
 }
 
 // ---- the operations
@@ -138,7 +141,7 @@ asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
   if (core.state().phase() == session_phase::start_failed) {
     throw failed_precondition_error("async_start: it failed before; make a new session");
   }
-  co_await detail::drive(*self, core.protocol().start());
+  co_await detail::async_drive(*self, core.protocol().start());
   co_return nothing();
 }
 
@@ -164,7 +167,7 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   auto& core = self->core();
   if (core.is_closed()) { co_return nothing(); }
   co_await detail::throw_if_cancelled();
-  auto close = [&] { return detail::drive(*self, core.protocol().close()); };
+  auto close = [&] { return detail::async_drive(*self, core.protocol().close()); };
   co_return co_await detail::leave_awaited(*self, close);
 }
 
@@ -183,7 +186,7 @@ template<class Async>
 asio::awaitable<std::int64_t> save_awaited(std::shared_ptr<Async> self) {
   const typename Async::operation now(*self);
   self->throw_unless_ready("async_checkpoint_now");
-  co_await detail::drive(*self, self->core().protocol().save_now());
+  co_await detail::async_drive(*self, self->core().protocol().save_now());
   co_return self->core().raw().global_step();
 }
 
@@ -196,7 +199,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   async_loop_attempt<Step, Async, Holder> attempt(*self, holder, step, outcome);
   std::exception_ptr failure;
   try {
-    co_await detail::drive(*self, self->core().protocol().step(attempt));
+    co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
   } catch (...) { failure = std::current_exception(); }
   const bool is_done = !failure && attempt.outcome == step_outcome::done;
   self->place = is_done ? loop_place() : attempt.place;  // a cancelled loop continues there
@@ -231,7 +234,7 @@ asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, step
   const typename Async::operation now(*self);
   self->throw_unless_started();
   async_run_attempt<Async, Run> attempt(*self, run, outcome);
-  co_await detail::drive(*self, self->core().protocol().step(attempt));
+  co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
   co_return nothing();
 }
 

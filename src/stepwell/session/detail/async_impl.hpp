@@ -156,13 +156,14 @@ public:
     co_await woken.async_wait(asio::use_awaitable);
     throw_if_abandoned();
   }
-  /// Lets others on this executor run if the time slice is used up.
-  asio::awaitable<void> yield_if_due() {
-    if (how_.has_compute() || !slice_.is_over()) { co_return; }
+  /// Returns true if others on this executor should run before the next step; else consumes one step of the time slice.
+  [[nodiscard]] bool is_slice_over() noexcept { return !how_.has_compute() && slice_.is_over(); }
+  /// Lets others on this executor run, and begins a time slice with one step.
+  asio::awaitable<void> yield() {
     co_await asio::post(asio::use_awaitable);
     throw_if_abandoned();
     slice_.begin(core_->control().time()->now());
-    static_cast<void>(slice_.is_over());  // the step that comes
+    static_cast<void>(slice_.is_over());
   }
 
   /// Takes over the script of the operation in flight. Destroyed with the operation, or when the session is abandoned.

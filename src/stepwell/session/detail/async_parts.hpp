@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace stepwell::detail {
@@ -87,6 +89,27 @@ enum class cancellation_mode { deferred, forwarded };
 inline asio::awaitable<void> on_its_own(asio::awaitable<void> theirs) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   co_await std::move(theirs);
+}
+
+/// The value of an operation without a result.
+struct nothing {};
+
+/// Awaits `make()` with Asio's own check before each `co_await` switched off: it would lose what is done already.
+/// `T`: the result of `make()`, or void.
+template<class T, class Make>
+asio::awaitable<T> defer_cancellation(Make make) {
+  using value_type = std::conditional_t<std::is_void_v<T>, nothing, T>;
+  const bool throws = co_await asio::this_coro::throw_if_cancelled();
+  co_await asio::this_coro::throw_if_cancelled(false);
+  std::exception_ptr failure;
+  std::optional<value_type> value;
+  try {
+    value_type got = co_await make();
+    value.emplace(std::move(got));
+  } catch (...) { failure = std::current_exception(); }
+  co_await asio::this_coro::throw_if_cancelled(throws);
+  if (failure) { std::rethrow_exception(failure); }
+  if constexpr (!std::is_void_v<T>) { co_return std::move(*value); }
 }
 
 }  // namespace stepwell::detail

@@ -16,13 +16,6 @@
 #include <type_traits>
 #include <utility>
 
-// The frames of these coroutines refer to the hooks, which may be in an unnamed namespace of the program. g++ warns about that in what
-// virtual functions make.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wsubobject-linkage"
-#endif
-
 namespace stepwell::detail {
 
 /// `Args` as in `std::tuple<Args...>(std::forward<Args>(args)...)`: values, or references where the caller gave an lvalue.
@@ -119,22 +112,22 @@ template<class Async, class Run>
   }
 }
 
-/// A run as an attempt of the asynchronous driver.
+/// A run as an attempt of the asynchronous driver. @see async_loop_attempt
 template<class Async, class Run>
-class async_run_attempt final : public async_attempt {
+class async_run_attempt final : public step_attempt {
 public:
-  async_run_attempt(Async& self, Run& run, step_outcome so_far) : async_attempt(false, Run::repeats), self_(self), run_(run) {
+  async_run_attempt(Async& self, Run& run, step_outcome so_far) : step_attempt(false, Run::repeats), self_(self), run_(run) {
     outcome = so_far;
   }
 
   void take() override {
     if constexpr (!Run::is_awaited) { outcome = detail::take_run(self_, run_, place.attempt); }
   }
-  bool must_await() override {
+  bool must_await() {
     const bool hooks_await = self_.core().must_await_hooks(place.attempt);
     return Run::is_awaited || hooks_await;
   }
-  asio::awaitable<void> take_awaited() override {
+  asio::awaitable<void> take_awaited() {
     if constexpr (Run::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
       auto classify = [this](auto& report) { return detail::classify_run<Run::repeats>(self_.core(), report); };
       auto step = run_.once_awaited(self_, place.attempt);
@@ -174,7 +167,3 @@ public:
 };
 
 }  // namespace stepwell::detail
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif

@@ -18,13 +18,6 @@
 #include <type_traits>
 #include <utility>
 
-// The frames of these coroutines refer to the hooks, which may be in an unnamed namespace of the program. g++ warns about that in what
-// virtual functions make.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wsubobject-linkage"
-#endif
-
 namespace stepwell::detail {
 
 /// Returns true if a step of `Raw` with these arguments is awaited.
@@ -118,19 +111,6 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::rethrow_exception(failure);
 }
 
-/// An attempt of the asynchronous driver.
-class async_attempt : public step_attempt {
-public:
-  using step_attempt::step_attempt;
-  /// Returns true if the model or a hook has the coming step awaited. Hooks decide anew at each call.
-  [[nodiscard]] virtual bool must_await() = 0;
-  /// `take`, awaited. @errors `cancelled` if it was cancelled before the step was done.
-  [[nodiscard]] virtual asio::awaitable<void> take_awaited() = 0;
-
-protected:
-  ~async_attempt() = default;
-};
-
 /// `take_step`, awaited. Returns nothing if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
 template<class Async, class Lease, class Step>
@@ -200,12 +180,14 @@ template<class Step, class Async, class Holder>
   }
 }
 
-/// A step of an asynchronous loop, into `step`.
+/// A step of an asynchronous loop, into `step`. Besides what an attempt has: `must_await()` returns true if the model or a hook has the coming
+/// step awaited, and hooks decide anew at each call; `take_awaited()` is `take`, awaited, and throws `cancelled` if it was cancelled before
+/// the step was done.
 template<class Step, class Async, class Holder>
-class async_loop_attempt final : public async_attempt {
+class async_loop_attempt final : public step_attempt {
 public:
   async_loop_attempt(Async& self, Holder& holder, std::optional<Step>& step, step_outcome so_far)
-      : async_attempt(true, true), self_(self), holder_(holder), step_(step) {
+      : step_attempt(true, true), self_(self), holder_(holder), step_(step) {
     outcome = so_far;
     place = self.place;
   }
@@ -216,11 +198,11 @@ public:
   }
   bool skip_batch() override { return holder_.lease().skip_present(); }
   void detach() noexcept override { holder_.release(); }
-  bool must_await() override {
+  bool must_await() {
     const bool hooks_await = self_.core().must_await_hooks(place.attempt);
     return awaits_steps<Async, Holder>() || hooks_await;
   }
-  asio::awaitable<void> take_awaited() override {
+  asio::awaitable<void> take_awaited() {
     if constexpr (awaits_steps<Async, Holder>() || Async::core_type::awaits_hooks_in_runs()) {
       auto classify = [this](auto& report) { return detail::classify(self_.core(), report); };
       auto step = detail::take_step_awaited(self_, holder_.lease(), place, step_);
@@ -236,7 +218,3 @@ private:
 };
 
 }  // namespace stepwell::detail
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif

@@ -113,7 +113,9 @@ private:
   }
 
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
-  void begin_hooks() override { hooks_.begin(); }
+  void begin_hooks() override {
+    if constexpr (!awaits_hooks()) { hooks_.begin(); }
+  }
   void notify_created() override {
     if constexpr (!awaits_hooks()) {
       session_handle<Raw> handle(*raw_, control_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Asio executor of a pool, for code that includes Asio.
+// The implementation of a pool, with Asio.
 #pragma once
 
 #include "stepwell/io/pool.hpp"
@@ -43,9 +43,5 @@ struct pool::implementation {
   bool is_joined = false;
   std::vector<std::thread> threads;  // the pool joins or detaches them
 };
-
-/// Returns an executor that runs functions on the threads of the pool.
-/// @lifetime The pool must outlive the executor.
-[[nodiscard]] inline boost::asio::io_context::executor_type executor_of(pool& threads) { return threads.native().context.get_executor(); }
 
 }  // namespace stepwell::io
