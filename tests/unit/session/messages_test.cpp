@@ -112,5 +112,5 @@ TEST_CASE("a message about two of one name gives the name", "[session][messages]
   CHECK(message_of([] {
           sw::test::counting_model counting;
           sw::monitored_session stateful(counting, named_hook{}, other_named_hook{});
-        }) == "two hooks keep state under the name \"average\"; name them apart");
+        }) == "two hooks save state under the name \"average\"; give them different names");
 }
