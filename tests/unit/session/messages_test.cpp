@@ -108,7 +108,7 @@ TEST_CASE("a message about two of one name gives the name", "[session][messages]
           REQUIRE(loop.begin() != loop.end());
           auto second = session.steps(other);
           (void)(second.begin() == second.end());
-        }) == "two sources named \"digits\" are in use at once; name them apart");
+        }) == "two sources named \"digits\" are in use at once; give them different names");
   CHECK(message_of([] {
           sw::test::counting_model counting;
           sw::monitored_session stateful(counting, named_hook{}, other_named_hook{});
