@@ -81,7 +81,7 @@ template<class Model>
 struct saves_nothing_hook {
   static constexpr auto phase = hook_phase::observe;
   void after_create_session(auto& session, auto& /*threads*/) const {
-    session.reject_state("it is that of an evaluation, which saves nothing");
+    session.reject_state("an evaluation does not save checkpoints");
   }
 };
 
