@@ -35,7 +35,9 @@ std::uint64_t product_up_to(std::span<const std::uint32_t> sizes, std::uint64_t 
   return product;
 }
 
-sw::status damaged(std::string what) { return {sw::errc::data_loss, std::move(what) + "; give the original MNIST files, unpacked, or remove it"}; }
+sw::status damaged(std::string what) {
+  return {sw::errc::data_loss, std::move(what) + "; give the original MNIST files, unpacked, or remove it"};
+}
 
 sw::status at(sw::status failure, const std::string& path) {
   failure.place = path;

@@ -50,7 +50,8 @@ po::options_description description(options& into) {
   };
   po::options_description all(
       "digits: learns to read handwritten digits, and resumes where it was stopped\n\nOptions, with their defaults");
-  add(all, "run-dir", po::value(&into.run_dir)->value_name("DIR"), with_default("the directory of checkpoints and event files", into.run_dir));
+  add(all, "run-dir", po::value(&into.run_dir)->value_name("DIR"),
+      with_default("the directory of checkpoints and event files", into.run_dir));
   add(all, "steps", whole("steps", into.steps, 1, any), with_default("the step to stop at", into.steps));
   add(all, "data", po::value(&into.data)->value_name("DIR"), "MNIST's four files, unpacked (rendered into RUN-DIR/data)");
   add(all, "batch-size", whole("batch-size", into.batch_size, 1, 100'000), with_default("examples per step", into.batch_size));

@@ -110,7 +110,8 @@ private:
     command.add_option("TARGET", plot_.targets, "directories of event files, or event files; several are drawn together")->required();
     command.add_option("--tag", plot_.tags, "the tag to draw; can be repeated")->required()->type_name("TAG")->expected(1)->take_all();
     command.add_option("--svg", plot_.svg, "write an SVG image to this file instead")->type_name("FILE");
-    command.add_option("--width", plot_.width, "columns (with --svg: pixels); default: the width of the terminal")->check(CLI::Range(1, 20000));
+    command.add_option("--width", plot_.width, "columns (with --svg: pixels); default: the width of the terminal")
+        ->check(CLI::Range(1, 20000));
     command.add_option("--height", plot_.height, "lines (with --svg: pixels)")->check(CLI::Range(1, 20000));
     command.add_option("--from", plot_.from_step, "the first step to draw")->type_name("STEP");
     command.add_option("--to", plot_.to_step, "the last step to draw")->type_name("STEP");

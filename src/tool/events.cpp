@@ -137,7 +137,9 @@ private:
 outcome events(const events_options& options, console& to) {
   const bool is_summary = options.form == events_form::summary || options.form == events_form::summary_json;
   if (options.follow && is_summary) { throw invalid_argument_error("--follow cannot be used with a summary; follow lines, CSV or JSON"); }
-  if (options.follow && options.recursive) { throw invalid_argument_error("--follow cannot be used with --recursive; follow one directory"); }
+  if (options.follow && options.recursive) {
+    throw invalid_argument_error("--follow cannot be used with --recursive; follow one directory");
+  }
   const auto sink = is_summary ? make_summary_sink(options, to) : make_line_sink(options, to);
   if (options.follow) { return follower(options, *sink, to).run(); }
   tag_watcher watched(*sink);

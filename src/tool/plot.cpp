@@ -85,8 +85,7 @@ void check_drawable(const std::vector<series>& lines, const plot_options& option
   const bool has_other = std::ranges::any_of(lines, [](const auto& line) { return line.not_positive() != 0; });
   if (is_empty && has_other) {
     throw invalid_argument_error(
-        fmt::format("every value of {} is 0 or below and cannot be drawn on a logarithmic axis; leave out --log",
-                    joined(options.tags)),
+        fmt::format("every value of {} is 0 or below and cannot be drawn on a logarithmic axis; leave out --log", joined(options.tags)),
         options.targets.front());
   }
   if (is_empty) {

@@ -90,7 +90,8 @@ std::string require_checkpoint(const console& to, const std::string& path) {
   if (all.size() == 1) { return all.front(); }
   if (all.empty()) { throw not_found_error("there is no checkpoint in this directory", path); }
   throw not_found_error(
-      fmt::format("the newest of its {} checkpoints is unknown without a state file; give one of them, e.g. {}", all.size(), all.back()), path);
+      fmt::format("the newest of its {} checkpoints is unknown without a state file; give one of them, e.g. {}", all.size(), all.back()),
+      path);
 }
 
 std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive) {

@@ -23,9 +23,7 @@ std::string_view below(std::string_view prefix) noexcept { return prefix == "/" 
 bool is_ours(std::string_view name) noexcept { return name == global_step_name || name.starts_with(reserved_prefix); }
 
 void check(const checkpoint_name_map& names) {
-  if (names.empty()) {
-    throw invalid_argument_error("init_from_checkpoint: the map is empty; {{\"/\", \"/\"}} restores all variables");
-  }
+  if (names.empty()) { throw invalid_argument_error("init_from_checkpoint: the map is empty; {{\"/\", \"/\"}} restores all variables"); }
   for (const auto& [theirs, ours] : names) {
     if (theirs.empty() || ours.empty()) { throw invalid_argument_error("init_from_checkpoint: a name in the map is empty"); }
     if (is_prefix(theirs) != is_prefix(ours)) {
@@ -35,7 +33,8 @@ void check(const checkpoint_name_map& names) {
                       theirs, ours));
     }
     if (is_ours(ours)) {
-      throw invalid_argument_error(fmt::format("init_from_checkpoint: \"{}\" is reserved for the session; a warm start cannot set it", ours));
+      throw invalid_argument_error(
+          fmt::format("init_from_checkpoint: \"{}\" is reserved for the session; a warm start cannot set it", ours));
     }
   }
 }
@@ -100,7 +99,8 @@ restore_report init_from_checkpoint::apply(const variable_list& variables) const
   auto report = restore(ours, source, how);
   log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));
   if (!report.missing.empty()) {
-    log_warning(fmt::format("{} does not hold these variables, they keep their values: {}", source.prefix(), fmt::join(report.missing, ", ")));
+    log_warning(
+        fmt::format("{} does not hold these variables, they keep their values: {}", source.prefix(), fmt::join(report.missing, ", ")));
   }
   return report;
 }

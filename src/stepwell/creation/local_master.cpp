@@ -111,7 +111,8 @@ void master_seat::close() noexcept {
 
 local_master& master_seat::master() const {
   if (is_closed()) {
-    throw failed_precondition_error(fmt::format("this session is no longer connected to the master \"{}\"; create a new session", target_.master));
+    throw failed_precondition_error(
+        fmt::format("this session is no longer connected to the master \"{}\"; create a new session", target_.master));
   }
   return *master_;
 }
@@ -156,8 +157,7 @@ void master_seat::set_global_step(std::int64_t step) noexcept { std::atomic_ref(
 
 master_scope master_seat::begin_preparing() {
   if (!target_.is_chief) {
-    throw failed_precondition_error(
-        fmt::format("a worker of \"{}\" cannot make the model ready; it waits for the chief", target_.master));
+    throw failed_precondition_error(fmt::format("a worker of \"{}\" cannot make the model ready; it waits for the chief", target_.master));
   }
   if (is_closed()) { take(); }
   auto inside = enter_alone();

@@ -64,6 +64,5 @@ TEST_CASE("a plan says what it is, and why", "[session][preemption]") {
   CHECK(sw::plan_preemption(facts(3)).to_string() == "no new save is started: 5 s expected, 3 s left");
   CHECK(sw::plan_preemption(facts(3, under_way)).to_string() ==
         "no new save is started: 10 s expected, 3 s left; saves under way are not expected to finish in time");
-  CHECK(sw::plan_preemption({.left = 30s, .state_bytes = 400}).to_string() ==
-        "the state is saved: no save was measured yet, 30 s left");
+  CHECK(sw::plan_preemption({.left = 30s, .state_bytes = 400}).to_string() == "the state is saved: no save was measured yet, 30 s left");
 }

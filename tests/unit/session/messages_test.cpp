@@ -57,7 +57,8 @@ void do_nothing(const std::stop_token&) {}
 
 TEST_CASE("a message about a thread names the thread", "[session][messages]") {
   sw::coordinator threads;
-  CHECK(message_of([&] { (void)threads.make_thread("reader", nullptr); }) == "the thread \"reader\" has no function to run; give it a function");
+  CHECK(message_of([&] { (void)threads.make_thread("reader", nullptr); }) ==
+        "the thread \"reader\" has no function to run; give it a function");
   CHECK(message_of([] { const sw::coordinated_thread thread("reader", nullptr); }) ==
         "the thread \"reader\" has no function to run; give it a function");
   CHECK(message_of([] {

@@ -120,8 +120,8 @@ void checkpoint_work::warn_skipped(std::int64_t step) {
 void checkpoint_work::wait_ready(const deadline& until) {
   auto& time = *saver_->options().clock;
   if (buffers_->acquire_until(time, until.on(time))) { return; }
-  throw deadline_exceeded_error("this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond",
-                                saver_->directory());
+  throw deadline_exceeded_error(
+      "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
 }
 
 void checkpoint_work::attend() {

@@ -78,7 +78,9 @@ void session_engine::throw_if_closed() const {
 }
 
 void session_engine::throw_if_bad_state() const {
-  if (const auto& why = control_.rejected()) { throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why); }
+  if (const auto& why = control_.rejected()) {
+    throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why);
+  }
 }
 
 void session_engine::check_save() const {
@@ -87,7 +89,9 @@ void session_engine::check_save() const {
 }
 
 void session_engine::check_copy() const {
-  if (is_closed()) { throw failed_precondition_error("cannot take a snapshot: the session is closed; take it before close(), or read the model itself"); }
+  if (is_closed()) {
+    throw failed_precondition_error("cannot take a snapshot: the session is closed; take it before close(), or read the model itself");
+  }
   throw_if_bad_state();
   if (state_.phase() == session_phase::failed_midway) {
     throw failed_precondition_error("cannot take a snapshot: the last step failed midway; take it after a step that succeeds");
