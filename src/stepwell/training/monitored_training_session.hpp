@@ -107,7 +107,7 @@ constexpr bool can_be_trained() {
   static_assert(
       trainable_model<std::remove_cvref_t<Model>>,
       "stepwell: a model is a class with step(...) and variables(), which returns stepwell::variables({{\"name\", member}, ...}); if its "
-      "step is a template or overloaded, it must name what that returns: using result = ...");
+      "step is a template or overloaded, it must name the type of its result: using result = ...");
   return std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>> &&
          trainable_model<std::remove_cvref_t<Model>>;
 }
