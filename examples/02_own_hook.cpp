@@ -41,7 +41,7 @@ struct stop_in_the_valley {
   auto before_run(auto& /*context*/) { return sw::fetch(&valley::result::height); }
 
   void after_run(auto& context, const auto& values) {
-    if (values.value() < 1e-6F) { context.request_stop("down in the valley"); }
+    if (values.value() < 1e-6F) { context.request_stop("x is close to the minimum"); }
   }
 
   void end(auto& session) { std::printf("ended at step %lld\n", static_cast<long long>(session.global_step())); }

@@ -52,9 +52,9 @@ bool access_rules::is_our_name(std::string_view host) const {
 std::optional<answer> access_rules::refusal_of(const question& asked) const {
   if (asked.hosts.size() != 1) { return refusal(400, "a request needs exactly one Host"); }
   const std::string& host = asked.hosts.front();
-  if (!is_our_name(host)) { return refusal(421, "this server does not go by that Host; start it with --host NAME"); }
+  if (!is_our_name(host)) { return refusal(421, "unknown Host; start the server with --host NAME to accept it"); }
   const bool is_ours = asked.origin.empty() || asked.origin == "http://" + host || asked.origin == "https://" + host;
-  if (!is_ours) { return refusal(403, "pages of another Origin are not answered"); }
+  if (!is_ours) { return refusal(403, "requests from another Origin are rejected"); }
   return std::nullopt;
 }
 
@@ -75,7 +75,7 @@ std::string random_token() {
 std::string token_in(const std::string& path) {
   std::ifstream file(path);
   std::string token;
-  if (!std::getline(file, token) || token.empty()) { throw std::runtime_error("there is no token in the first line of " + path); }
+  if (!std::getline(file, token) || token.empty()) { throw std::runtime_error("no token found in the first line of " + path); }
   return token;
 }
 

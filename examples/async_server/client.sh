@@ -12,10 +12,10 @@ start() {
   coproc server { [ -z "${descriptors-}" ] || ulimit -n "$descriptors"; exec "$program" --run-dir run "$@"; }
   pid=$server_PID
   exec {says}<&"${server[0]}"
-  read -r -t 120 -u "$says" line || fail "the server did not say where it listens"
+  read -r -t 120 -u "$says" line || fail "the server did not print its port"
   port=${line##*:}
   if [[ " $* " != *" --token-file "* ]]; then
-    read -r -t 120 -u "$says" line || fail "the server did not say its token"
+    read -r -t 120 -u "$says" line || fail "the server did not print its token"
     token=${line#token }
   fi
   trap 'kill -9 "$pid" 2>/dev/null || true' EXIT
@@ -23,7 +23,7 @@ start() {
 # ended: waits for the end of the server, whose exit code must be 0, and sets `last_step` to the last step it printed.
 ended() {
   local line code=0
-  read -r -t 120 -u "$says" line || fail "the server did not say how far it came"
+  read -r -t 120 -u "$says" line || fail "the server did not print its last step"
   last_step=${line##* }
   wait "$pid" || code=$?
   [ "$code" = 0 ] || fail "the server ended with $code"
@@ -48,5 +48,5 @@ trains_on() {
   for ((tries = 0; tries < 10000; ++tries)); do
     [ "$(step_now)" = "$before" ] || return 0
   done
-  fail "training stands still at step $before"
+  fail "training does not continue after step $before"
 }

@@ -71,6 +71,6 @@ let_go
 [ -s "run/model.ckpt-$last_step.index" ] || fail "there is no checkpoint of step $last_step"
 
 printf '\n' >empty
-if "$program" --token-file empty 2>/dev/null; then fail "an empty token was taken"; fi
-if "$program" --token-file missing 2>/dev/null; then fail "a file without a token was taken"; fi
+if "$program" --token-file empty 2>/dev/null; then fail "an empty token was accepted"; fi
+if "$program" --token-file missing 2>/dev/null; then fail "a missing token file was accepted"; fi
 trap - EXIT

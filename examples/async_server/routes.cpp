@@ -26,8 +26,8 @@ answer status(const question& /*asked*/, board& news) {
 
 answer predict(const question& asked, board& news) {
   const auto at = numbers_in(asked.body);
-  if (!at) { return refusal(400, "say at which x: {\"x\": [0.5, 1]}, or the numbers alone, finite and at least one"); }
-  if (!news.latest) { return refusal(503, "training has not begun; ask again"); }
+  if (!at) { return refusal(400, "give one or more finite numbers: {\"x\": [0.5, 1]}, or the numbers alone"); }
+  if (!news.latest) { return refusal(503, "training has not started; try again later"); }
   const auto now = news.latest;  // one snapshot for the whole answer
   json y = json::array();
   for (const float x : *at) { y.push_back(now->model.at(x)); }
@@ -53,11 +53,11 @@ answer answer_to(const question& asked, const access_rules& rules, board& news) 
   if (auto refused = rules.refusal_of(asked)) { return *std::move(refused); }
   for (const auto& [target, method, needs_token, act] : routes) {
     if (asked.target != target) { continue; }
-    if (asked.method != method) { return refusal(405, "ask with " + std::string(method)); }
-    if (needs_token && !rules.has_token(asked)) { return refusal(401, "this needs the header Authorization: Bearer TOKEN"); }
+    if (asked.method != method) { return refusal(405, "use the method " + std::string(method)); }
+    if (needs_token && !rules.has_token(asked)) { return refusal(401, "the header Authorization: Bearer TOKEN is required"); }
     return act(asked, news);
   }
-  return refusal(404, "there are GET /status, POST /predict and POST /stop");
+  return refusal(404, "not found; use GET /status, POST /predict or POST /stop");
 }
 
 }  // namespace async_server

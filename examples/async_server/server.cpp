@@ -99,10 +99,10 @@ question question_of(const request& asked) {
 answer answered(const answering& answers, const request& asked) {
   try {
     return answers(question_of(asked));
-  } catch (const std::exception&) { return {500, R"({"error":"this should not have happened"})"}; }
+  } catch (const std::exception&) { return {500, R"({"error":"internal error"})"}; }
 }
 
-answer refusal(int status) { return {status, R"({"error":"this is no request that can be answered"})"}; }
+answer refusal(int status) { return {status, R"({"error":"invalid request"})"}; }
 
 response message(const answer& said, unsigned version, bool keep_alive) {
   response made(static_cast<http::status>(said.status), version);

@@ -26,7 +26,7 @@ expect 413 '"error":' /predict -d "$(printf '%020000d' 1)"
 expect 431 '"error":' /status -H "X-Long: $(printf '%010000d' 1)"
 exec {raw}<>"/dev/tcp/127.0.0.1/$port"
 printf 'this is not HTTP\r\n\r\n' >&"$raw"
-read -r -t 60 -u "$raw" line && [[ $line = 'HTTP/1.1 400 '* ]] || fail "rubbish was answered with: ${line:-nothing}"
+read -r -t 60 -u "$raw" line && [[ $line = 'HTTP/1.1 400 '* ]] || fail "an invalid request was answered with: ${line:-nothing}"
 exec {raw}>&-
 
 exec {idle}<>"/dev/tcp/127.0.0.1/$port"  # an idle connection does not keep the server from ending
@@ -35,7 +35,7 @@ stop
 ended
 exec {idle}>&-
 events=(run/events.out.tfevents.*)
-[ "${#events[@]}" = 1 ] || fail "the session and the examination write into ${#events[@]} event files, not one"
+[ "${#events[@]}" = 1 ] || fail "the session and the evaluation write into ${#events[@]} event files, not one"
 [ -s "run/model.ckpt-$last_step.index" ] || fail "there is no checkpoint of step $last_step"
 grep -q "model.ckpt-$last_step\"" run/checkpoint || fail "run/checkpoint does not name step $last_step"
 
@@ -50,6 +50,6 @@ ended
 start --steps $((last_step + 10))
 first_step=$last_step
 ended
-[ "$last_step" = $((first_step + 10)) ] || fail "it was to end at step $((first_step + 10)), and ended at $last_step"
-if "$program" --port nonsense 2>/dev/null; then fail "a command line that makes no sense was taken"; fi
+[ "$last_step" = $((first_step + 10)) ] || fail "training had to end at step $((first_step + 10)), but ended at $last_step"
+if "$program" --port nonsense 2>/dev/null; then fail "an invalid command line was accepted"; fi
 trap - EXIT

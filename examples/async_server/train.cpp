@@ -53,7 +53,7 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
   auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(compute)), model, how, end);
   co_await session.async_start();
   news.started_from = news.step = session.global_step();
-  const offer stop(news.stop_training, [&session] { session.request_stop("somebody asked for it by /stop"); });
+  const offer stop(news.stop_training, [&session] { session.request_stop("requested by POST /stop"); });
 
   // Three buffers: one for predictions, one for the examination, one for the next snapshot. No other snapshot memory is
   // needed.

@@ -30,7 +30,7 @@ dataset load(sw::io::file_system& files, const std::string& directory, const cha
 
 dataset::dataset(idx_array images, idx_array labels) : images_(std::move(images)), labels_(std::move(labels)) {
   if (images_.sizes.size() != 3 || images_.sizes[1] != image_side || images_.sizes[2] != image_side) {
-    throw sw::invalid_argument_error("the images are not 28x28 pixels, which is what the network looks at");
+    throw sw::invalid_argument_error("the images are not 28x28 pixels, which the network requires");
   }
   if (images_.sizes[0] != size() || size() == 0) {
     throw sw::invalid_argument_error("there are " + std::to_string(images_.sizes[0]) + " images but " + std::to_string(size()) +

@@ -35,7 +35,9 @@ std::uint64_t product_up_to(std::span<const std::uint32_t> sizes, std::uint64_t 
   return product;
 }
 
-sw::status damaged(std::string what) { return {sw::errc::data_loss, std::move(what) + "; give MNIST's own files, unpacked, or remove it"}; }
+sw::status damaged(std::string what) {
+  return {sw::errc::data_loss, std::move(what) + "; give the original MNIST files, unpacked, or remove it"};
+}
 
 sw::status at(sw::status failure, const std::string& path) {
   failure.place = path;
@@ -65,7 +67,7 @@ sw::result<std::vector<std::uint32_t>> decode_idx_header(std::span<const std::by
   if (rank == 0 || rank > max_rank) { return sw::status(sw::errc::invalid_argument, "an IDX file has 1 to 3 dimensions here"); }
   if (head.size() < header_size(rank)) { return damaged("too short for the header of an IDX file"); }
   if (big_endian(head) != (std::to_integer<std::uint32_t>(unsigned_bytes) << 8 | rank)) {
-    return damaged("not an IDX file of unsigned bytes with " + std::to_string(rank) + " dimension(s): the first four bytes say " +
+    return damaged("not an IDX file of unsigned bytes with " + std::to_string(rank) + " dimension(s): the first four bytes are " +
                    std::to_string(big_endian(head)));
   }
   std::vector<std::uint32_t> sizes(rank);
@@ -73,7 +75,7 @@ sw::result<std::vector<std::uint32_t>> decode_idx_header(std::span<const std::by
 
   const std::uint64_t elements = file_bytes - header_size(rank);
   if (product_up_to(sizes, elements) != elements) {
-    return damaged("its header asks for another number of elements than the " + std::to_string(elements) + " that are there");
+    return damaged("its header gives another number of elements than the " + std::to_string(elements) + " in the file");
   }
   return sizes;
 }

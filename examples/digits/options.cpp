@@ -49,17 +49,18 @@ po::options_description description(options& into) {
     all.add_options()(name, value, text.c_str());
   };
   po::options_description all(
-      "digits: learns to read handwritten digits, and goes on where it was stopped\n\nOptions, with their defaults");
-  add(all, "run-dir", po::value(&into.run_dir)->value_name("DIR"), with_default("where checkpoints and events go", into.run_dir));
+      "digits: learns to read handwritten digits, and resumes where it was stopped\n\nOptions, with their defaults");
+  add(all, "run-dir", po::value(&into.run_dir)->value_name("DIR"),
+      with_default("the directory of checkpoints and event files", into.run_dir));
   add(all, "steps", whole("steps", into.steps, 1, any), with_default("the step to stop at", into.steps));
   add(all, "data", po::value(&into.data)->value_name("DIR"), "MNIST's four files, unpacked (rendered into RUN-DIR/data)");
-  add(all, "batch-size", whole("batch-size", into.batch_size, 1, 100'000), with_default("examples a step", into.batch_size));
+  add(all, "batch-size", whole("batch-size", into.batch_size, 1, 100'000), with_default("examples per step", into.batch_size));
   add(all, "hidden", whole("hidden", into.hidden, 1, 100'000), with_default("units of the hidden layer", into.hidden));
-  add(all, "seed", whole("seed", into.seed, 0, any), with_default("of the first weights and the order of examples", into.seed));
+  add(all, "seed", whole("seed", into.seed, 0, any), with_default("seed of the initial weights and of the order of examples", into.seed));
   add(all, "save-steps", whole("save-steps", into.save_steps, 0, any),
       with_default("steps between checkpoints, 0 for none", into.save_steps));
   add(all, "threads", whole("threads", into.threads, 1, 1024), with_default("threads of a matrix product", into.threads));
-  all.add_options()("help", "this text");
+  all.add_options()("help", "print this text");
   return all;
 }
 

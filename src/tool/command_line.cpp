@@ -23,9 +23,9 @@ namespace stepwell::tool {
 namespace {
 
 constexpr const char* exit_codes =
-    "exit codes: 0 done; 1 the checkpoints differ (inspect --diff); 2 wrong command line; 3 damaged; 4 not there or not\n"
-    "readable; 5 held by a running process; 6 made for a later reader, or of a kind that is not read. `stepwell COMMAND --help`\n"
-    "says more. Colours only on a terminal, never with NO_COLOR.";
+    "exit codes: 0 done; 1 the checkpoints differ (inspect --diff); 2 wrong command line; 3 damaged; 4 not found or not\n"
+    "readable; 5 locked by a running process; 6 unsupported: written for a later reader, or of an unsupported type. See also\n"
+    "`stepwell COMMAND --help`. Colours are used only on a terminal, never with NO_COLOR.";
 constexpr const char* is_json = "one JSON document, for scripts";
 
 /// The options of every command, and the selected command.
@@ -63,14 +63,14 @@ private:
   }
 
   void add_inspect() {
-    auto& command = add("inspect", "Tensors of a checkpoint; their values; how two checkpoints differ", inspect_, &inspect);
+    auto& command = add("inspect", "Tensors of a checkpoint; their values; the differences of two checkpoints", inspect_, &inspect);
     command.add_option("TARGET", inspect_.target, "a prefix (run/model.ckpt-500), or a directory: its newest checkpoint")->required();
     command.add_flag("--stats", inspect_.stats, "count, min, max, mean, stddev, NaN and infinities of each tensor (reads all of it)");
     auto* print = command.add_option("--print", inspect_.print, "the values of this tensor")->type_name("NAME");
-    command.add_option("--limit", inspect_.limit, "at most so many values, 0: all")->capture_default_str()->needs(print);
-    auto* diff = command.add_option("--diff", inspect_.diff, "what differs from this other checkpoint; exit code 1 if anything does")
+    command.add_option("--limit", inspect_.limit, "maximum number of values, 0: all")->capture_default_str()->needs(print);
+    auto* diff = command.add_option("--diff", inspect_.diff, "the differences from this other checkpoint; exit code 1 if there are any")
                      ->type_name("TARGET");
-    command.add_option("--tolerance", inspect_.tolerance, "absolute differences up to this do not count")
+    command.add_option("--tolerance", inspect_.tolerance, "ignore absolute differences up to this value")
         ->needs(diff)
         ->check(CLI::NonNegativeNumber);
     command.add_flag("--json", inspect_.json, is_json);
@@ -78,24 +78,24 @@ private:
 
   void add_verify() {
     auto& command = add("verify", "Read every byte of checkpoints and check every checksum", verify_, &verify);
-    command.add_option("TARGET", verify_.target, "a prefix, or a directory: all checkpoints that it lists or holds")->required();
+    command.add_option("TARGET", verify_.target, "a prefix, or a directory: all its checkpoints")->required();
     command.add_flag("--json", verify_.json, is_json);
   }
 
   void add_events() {
     auto& command = add("events", "Tags, counts, steps and times of event files; their values", events_, &events);
     command.add_option("TARGET", events_.target, "an event file, or a directory of them")->required();
-    command.add_option("--tag", events_.tags, "only this tag; may be given again")->type_name("TAG");
-    auto* lines = command.add_flag("--lines", as_lines_, "a line a value instead of a summary");
+    command.add_option("--tag", events_.tags, "only this tag; can be repeated")->type_name("TAG");
+    auto* lines = command.add_flag("--lines", as_lines_, "one line per value instead of a summary");
     auto* csv = command.add_flag("--csv", as_csv_, "values as comma-separated lines with a heading");
-    auto* json = command.add_flag("--json", as_json_, "values as JSON, one document a line");
+    auto* json = command.add_flag("--json", as_json_, "values as JSON, one document per line");
     auto* summary = command.add_flag("--summary", as_summary_, "with --json: the summary as one document");
     csv->excludes(json)->excludes(lines);
     json->excludes(lines);
     summary->needs(json);
-    auto* follow = command.add_flag("-f,--follow", events_.follow, "go on with what is written from now on, until Ctrl-C");
+    auto* follow = command.add_flag("-f,--follow", events_.follow, "also show values that are written later, until Ctrl-C");
     follow->excludes(summary);
-    command.add_flag("-r,--recursive", events_.recursive, "directories below, too")->excludes(follow);
+    command.add_flag("-r,--recursive", events_.recursive, "also search subdirectories")->excludes(follow);
     command.parse_complete_callback([this] {
       events_.form = as_csv_                       ? events_form::csv
                      : as_summary_                 ? events_form::summary_json
@@ -108,35 +108,36 @@ private:
   void add_plot() {
     auto& command = add("plot", "Scalars of event files as a chart", plot_, &plot);
     command.add_option("TARGET", plot_.targets, "directories of event files, or event files; several are drawn together")->required();
-    command.add_option("--tag", plot_.tags, "what to draw; may be given again")->required()->type_name("TAG")->expected(1)->take_all();
-    command.add_option("--svg", plot_.svg, "write a picture instead")->type_name("FILE");
-    command.add_option("--width", plot_.width, "columns (with --svg: pixels); else that of the terminal")->check(CLI::Range(1, 20000));
+    command.add_option("--tag", plot_.tags, "the tag to draw; can be repeated")->required()->type_name("TAG")->expected(1)->take_all();
+    command.add_option("--svg", plot_.svg, "write an SVG image to this file instead")->type_name("FILE");
+    command.add_option("--width", plot_.width, "columns (with --svg: pixels); default: the width of the terminal")
+        ->check(CLI::Range(1, 20000));
     command.add_option("--height", plot_.height, "lines (with --svg: pixels)")->check(CLI::Range(1, 20000));
     command.add_option("--from", plot_.from_step, "the first step to draw")->type_name("STEP");
-    command.add_option("--to", plot_.to_step, "the last one")->type_name("STEP");
+    command.add_option("--to", plot_.to_step, "the last step to draw")->type_name("STEP");
     command.add_flag("--log", plot_.log_scale, "a logarithmic axis for the values");
-    command.add_flag("--ascii", plot_.ascii, "no letters beyond ASCII");
+    command.add_flag("--ascii", plot_.ascii, "only ASCII characters");
   }
 
   void add_prune() {
     auto& command =
-        add("prune", "Delete the checkpoints that a saver with these rules would delete; only says so without --yes", prune_, &prune);
+        add("prune", "Delete the checkpoints that a saver with these rules would delete; without --yes only list them", prune_, &prune);
     command.add_option("DIRECTORY", prune_.directory, "a directory of checkpoints")->required();
-    command.add_option("--max-to-keep", prune_.max_to_keep, "the newest so many stay, 0: all")
+    command.add_option("--max-to-keep", prune_.max_to_keep, "number of newest checkpoints to keep, 0: all")
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
-    command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others one every so often stays for good")
+    command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others, keep one every HOURS hours permanently")
         ->type_name("HOURS");
-    command.add_option("--keep-best", prune_.keep_best, "so many with the best metric that was reported to the saver stay")
+    command.add_option("--keep-best", prune_.keep_best, "number of checkpoints with the best metric reported to the saver to keep")
         ->type_name("COUNT");
-    command.add_flag("--higher-is-better", prune_.higher_is_better, "of that metric")->needs("--keep-best");
-    command.add_option("--pin", prune_.pinned, "never delete this one; may be given again")
+    command.add_flag("--higher-is-better", prune_.higher_is_better, "higher values of this metric are better")->needs("--keep-best");
+    command.add_option("--pin", prune_.pinned, "never delete this checkpoint; can be repeated")
         ->type_name("CHECKPOINT")
         ->expected(1)
         ->take_all();
-    command.add_option("--basename", prune_.basename, "what the checkpoints are called before \"-STEP\"")->capture_default_str();
-    auto* yes = command.add_flag("--yes", prune_.yes, "do it");
-    command.add_flag("-n,--dry-run", only_says_, "only say what would be deleted (the default)")->excludes(yes);
+    command.add_option("--basename", prune_.basename, "the name of the checkpoints before \"-STEP\"")->capture_default_str();
+    auto* yes = command.add_flag("--yes", prune_.yes, "delete the checkpoints");
+    command.add_flag("-n,--dry-run", only_says_, "only list what would be deleted (the default)")->excludes(yes);
     command.add_flag("--json", prune_.json, is_json);
   }
 
@@ -144,12 +145,12 @@ private:
     auto& command = add("export", "A checkpoint as a file for NumPy", export_, &export_npz);
     command.add_option("TARGET", export_.target, "a prefix, or a directory: its newest checkpoint")->required();
     command.add_option("--npz", export_.npz, "the file to write: numpy.load reads it")->required()->type_name("FILE");
-    command.add_option("--tensor", export_.tensors, "only this one; may be given again")->type_name("NAME")->expected(1)->take_all();
+    command.add_option("--tensor", export_.tensors, "only this tensor; can be repeated")->type_name("NAME")->expected(1)->take_all();
     command.add_flag("--json", export_.json, is_json);
   }
 
   void add_stats() {
-    auto& command = add("stats", "How a run stands: checkpoints, event files, steps a second, disk", stats_, &run_stats);
+    auto& command = add("stats", "The state of a run: checkpoints, event files, steps per second, disk space", stats_, &run_stats);
     command.add_option("DIRECTORY", stats_.directory, "the directory of the run")->required();
     command.add_flag("--json", stats_.json, is_json);
   }
@@ -181,7 +182,7 @@ private:
   }
 
   console& to_;
-  CLI::App app_{"Looks at, checks and tidies what training runs of stepwell and TensorFlow leave behind.", "stepwell"};
+  CLI::App app_{"Inspects, checks and prunes the files of training runs of stepwell and TensorFlow.", "stepwell"};
   inspect_options inspect_;
   verify_options verify_;
   events_options events_;

@@ -105,7 +105,7 @@ void write_completion(std::string_view shell, const std::vector<described_comman
   if (shell == "bash") { return write_bash(commands, out); }
   if (shell == "zsh") { return write_zsh(commands, out); }
   if (shell == "fish") { return write_fish(commands, out); }
-  throw invalid_argument_error(fmt::format("no completion for the shell \"{}\": bash, zsh and fish have one", shell));
+  throw invalid_argument_error(fmt::format("no completion for the shell \"{}\"; supported shells are bash, zsh and fish", shell));
 }
 
 }  // namespace stepwell::tool

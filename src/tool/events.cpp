@@ -72,7 +72,7 @@ outcome show(const std::vector<std::string>& files, event_sink& sink, console& t
     auto seen = drain(stream, sink, to);
     sink.end_file(path, stream.records(), stream.bytes());
     if (seen == outcome::good && stream.cut_short() != 0) {
-      complain(to, fmt::format("{}: the last record is cut short, {} of it are there; does somebody still write it?", path,
+      complain(to, fmt::format("{}: the last record is truncated, only {} of it are present; it may still be being written", path,
                                count_text(stream.cut_short(), "byte")));
       seen = outcome::damaged;
     }
@@ -136,8 +136,10 @@ private:
 
 outcome events(const events_options& options, console& to) {
   const bool is_summary = options.form == events_form::summary || options.form == events_form::summary_json;
-  if (options.follow && is_summary) { throw invalid_argument_error("a summary has no end to wait for: follow lines, CSV or JSON"); }
-  if (options.follow && options.recursive) { throw invalid_argument_error("one directory can be followed, not those below it"); }
+  if (options.follow && is_summary) { throw invalid_argument_error("--follow cannot be used with a summary; follow lines, CSV or JSON"); }
+  if (options.follow && options.recursive) {
+    throw invalid_argument_error("--follow cannot be used with --recursive; follow one directory");
+  }
   const auto sink = is_summary ? make_summary_sink(options, to) : make_line_sink(options, to);
   if (options.follow) { return follower(options, *sink, to).run(); }
   tag_watcher watched(*sink);

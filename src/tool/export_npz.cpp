@@ -77,7 +77,7 @@ struct array_plan {
 };
 
 array_plan plan_strings(const checkpoint_reader& reader, const checkpoint_entry& entry) {
-  if (entry.is_object_graph) { return {.header = {}, .refusal = "TensorFlow's note of who owns what, not a variable"}; }
+  if (entry.is_object_graph) { return {.header = {}, .refusal = "TensorFlow's object graph, not a variable"}; }
   const auto held = reader.read(entry.name);
   array_plan made{.header = {}, .width = 1};
   for (const auto& one : held.strings()) {
@@ -86,7 +86,7 @@ array_plan plan_strings(const checkpoint_reader& reader, const checkpoint_entry&
   }
   made.size = made.width * held.strings().size();
   if (made.size > std::max(most_padded_bytes, entry.size_bytes * 2)) {
-    return {.header = {}, .refusal = "filled up to the longest string it would take " + size_text(made.size)};
+    return {.header = {}, .refusal = "padded to its longest string, it would need " + size_text(made.size)};
   }
   made.header = npy_header(fmt::format("|S{}", made.width), entry.shape);
   return made;

@@ -85,13 +85,12 @@ void check_drawable(const std::vector<series>& lines, const plot_options& option
   const bool has_other = std::ranges::any_of(lines, [](const auto& line) { return line.not_positive() != 0; });
   if (is_empty && has_other) {
     throw invalid_argument_error(
-        fmt::format("every value of {} is 0 or below, and a logarithmic axis has no place for those; leave --log out",
-                    joined(options.tags)),
+        fmt::format("every value of {} is 0 or below and cannot be drawn on a logarithmic axis; leave out --log", joined(options.tags)),
         options.targets.front());
   }
   if (is_empty) {
-    throw not_found_error(fmt::format("no finite scalar of {} to draw; scalars are there of {}", joined(options.tags),
-                                      scalars.empty() ? "no tag" : joined(scalars)),
+    throw not_found_error(fmt::format("no finite scalars of {} to draw; tags with scalars: {}", joined(options.tags),
+                                      scalars.empty() ? "none" : joined(scalars)),
                           options.targets.front());
   }
 }

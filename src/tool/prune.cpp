@@ -62,9 +62,9 @@ decision decide(const checkpoint_directory& directory, const prune_options& opti
       made.freed += seen.bytes;
     } else if (!is_in(plan.listed, one.name)) {
       seen.what = "forget";
-      seen.why = one.is_ours ? "one of those to keep every so many hours" : "not written by a saver of stepwell";
+      seen.why = one.is_ours ? "kept by --keep-every-n-hours" : "not written by a saver of stepwell";
     } else if (one.is_protected) {
-      seen.why = "pinned, or the newest whole one";
+      seen.why = "pinned, or the newest complete one";
     }
     made.verdicts.push_back(seen);
   }
@@ -83,11 +83,11 @@ void print_as_text(const decision& made, const prune_options& options, console& 
   }
   table.print(to);
   for (const auto& name : made.leftovers) {
-    to.out << printable(name) << ": left by a killed save, " << (options.yes ? "deleted" : "would go, too") << '\n';
+    to.out << printable(name) << ": left by a killed save, " << (options.yes ? "deleted" : "would be deleted") << '\n';
   }
   const auto count = static_cast<std::uint64_t>(std::ranges::count(made.verdicts, "delete", &verdict::what));
   to.out << '\n' << count_text(count, "checkpoint") << ", " << size_text(made.freed) << (options.yes ? " deleted\n" : " would be deleted");
-  if (!options.yes) { to.out << (count == 0 && made.leftovers.empty() ? "\n" : "; nothing was: --yes does it\n"); }
+  if (!options.yes) { to.out << (count == 0 && made.leftovers.empty() ? "\n" : "; nothing is deleted without --yes\n"); }
 }
 
 void print_as_json(const decision& made, const prune_options& options, console& to) {

@@ -212,8 +212,8 @@ outcome run_stats(const run_stats_options& options, console& to) {
   for (const auto& path : event_files_in(to, options.directory)) { add_event_file(to, path, facts); }
   if (facts.checkpoints.empty() && facts.event_files.empty()) {
     throw not_found_error(
-        fmt::format("there is no run in this directory: among its {} is no checkpoint (*.index) and no event file (*tfevents*); "
-                    "directories below it are not searched",
+        fmt::format("there is no run in this directory: no checkpoint (*.index) and no event file (*tfevents*) among its {}; "
+                    "subdirectories are not searched",
                     count_text(value_or_throw(to.files->list(options.directory)).size(), "name")),
         options.directory);
   }

@@ -81,7 +81,7 @@ std::string require_checkpoint(const console& to, const std::string& path) {
   if (const auto prefix = checkpoint_prefix(to, path)) { return *prefix; }
   if (!is_directory(to, path)) {
     throw not_found_error(
-        "there is no such checkpoint and no such directory; give a prefix like \"run/model.ckpt-500\", or the "
+        "there is no such checkpoint or directory; give a prefix like \"run/model.ckpt-500\", or the "
         "directory",
         path);
   }
@@ -90,7 +90,8 @@ std::string require_checkpoint(const console& to, const std::string& path) {
   if (all.size() == 1) { return all.front(); }
   if (all.empty()) { throw not_found_error("there is no checkpoint in this directory", path); }
   throw not_found_error(
-      fmt::format("no state file says which of its {} checkpoints is the newest; give one of them, e.g. {}", all.size(), all.back()), path);
+      fmt::format("the newest of its {} checkpoints is unknown without a state file; give one of them, e.g. {}", all.size(), all.back()),
+      path);
 }
 
 std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive) {
@@ -105,7 +106,7 @@ std::vector<std::string> require_event_files(const console& to, const std::strin
   if (!found.empty()) { return found; }
   const auto below = recursive ? std::vector<std::string>() : event_files_in(to, path, true);
   if (below.empty()) { throw not_found_error("there are no event files in this directory or below it", path); }
-  throw not_found_error(fmt::format("there are no event files in this directory, but below it, for example in {}; name that{}",
+  throw not_found_error(fmt::format("there are no event files in this directory, only below it, for example in {}; give that directory{}",
                                     io::parent_directory(below.front()), hint),
                         path);
 }

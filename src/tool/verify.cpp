@@ -144,7 +144,7 @@ void print_one(const verified& one, console& to) {
   to.out << labelled(to, shown.colour, shown.label) << printable(one.prefix);
   if (one.tensors != 0 || one.how == outcome::good) { to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes); }
   if (one.tensors != 0 && !one.unchecked.empty()) { to.out << ", " << one.unchecked.size() << " of them not checked"; }
-  if (one.uncovered != 0) { to.out << ", and " << size_text(one.uncovered) << " between them that no checksum covers"; }
+  if (one.uncovered != 0) { to.out << ", and " << size_text(one.uncovered) << " between them not covered by a checksum"; }
   to.out << '\n';
 }
 

@@ -290,7 +290,7 @@ TEST_CASE("a session left by an error waits no longer than its grace period eith
     const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(31s); });
     session.abandon(std::make_exception_ptr(sw::unknown_error("the body failed")));
   }
-  CHECK(log.contains(sw::log_level::error, "while leaving after an error"));
+  CHECK(log.contains(sw::log_level::error, "while shutting down after an error"));
 }
 
 TEST_CASE("a try again that is due too late for close happens at the end of the session", "[fault][session][slow]") {

@@ -23,19 +23,18 @@ std::string_view below(std::string_view prefix) noexcept { return prefix == "/" 
 bool is_ours(std::string_view name) noexcept { return name == global_step_name || name.starts_with(reserved_prefix); }
 
 void check(const checkpoint_name_map& names) {
-  if (names.empty()) {
-    throw invalid_argument_error("init_from_checkpoint: the map names nothing to restore; {{\"/\", \"/\"}} is everything");
-  }
+  if (names.empty()) { throw invalid_argument_error("init_from_checkpoint: the map is empty; {{\"/\", \"/\"}} restores all variables"); }
   for (const auto& [theirs, ours] : names) {
     if (theirs.empty() || ours.empty()) { throw invalid_argument_error("init_from_checkpoint: a name in the map is empty"); }
     if (is_prefix(theirs) != is_prefix(ours)) {
       throw invalid_argument_error(
           fmt::format("init_from_checkpoint: \"{}\" -> \"{}\" maps a name to a prefix; end both with \"/\", "
-                      "or none",
+                      "or neither",
                       theirs, ours));
     }
     if (is_ours(ours)) {
-      throw invalid_argument_error(fmt::format("init_from_checkpoint: \"{}\" is the session's own; a warm start does not set it", ours));
+      throw invalid_argument_error(
+          fmt::format("init_from_checkpoint: \"{}\" is reserved for the session; a warm start cannot set it", ours));
     }
   }
 }
@@ -72,8 +71,8 @@ chosen choose(const checkpoint_name_map& names, const variable_list& variables) 
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (is_used[i]) { continue; }
-    throw invalid_argument_error(fmt::format("init_from_checkpoint: no variable of the model is called \"{}\"{}", names[i].second,
-                                             is_prefix(names[i].second) ? ", or anything below it" : ""));
+    throw invalid_argument_error(fmt::format("init_from_checkpoint: the model has no variable named \"{}\"{}", names[i].second,
+                                             is_prefix(names[i].second) ? " or below it" : ""));
   }
   return all;
 }
@@ -100,7 +99,8 @@ restore_report init_from_checkpoint::apply(const variable_list& variables) const
   auto report = restore(ours, source, how);
   log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));
   if (!report.missing.empty()) {
-    log_warning(fmt::format("{} lacks, and these keep their value: {}", source.prefix(), fmt::join(report.missing, ", ")));
+    log_warning(
+        fmt::format("{} does not hold these variables, they keep their values: {}", source.prefix(), fmt::join(report.missing, ", ")));
   }
   return report;
 }

@@ -60,8 +60,8 @@ master_registry& registry() {
 void check_master_name(const std::string& master) {
   if (master.empty() || (master.starts_with(scheme) && master.size() > scheme.size())) { return; }
   throw invalid_argument_error(
-      fmt::format("there is no master \"{}\"; possible are: none (this session alone), and \"local:NAME\" "
-                  "(the sessions of this process that name the same)",
+      fmt::format("unknown master \"{}\"; give no master (this session alone), or \"local:NAME\" "
+                  "(shared by the sessions of this process that give the same name)",
                   master));
 }
 
@@ -111,7 +111,8 @@ void master_seat::close() noexcept {
 
 local_master& master_seat::master() const {
   if (is_closed()) {
-    throw failed_precondition_error(fmt::format("this session has left the master \"{}\"; make a new one to go on", target_.master));
+    throw failed_precondition_error(
+        fmt::format("this session is no longer connected to the master \"{}\"; create a new session", target_.master));
   }
   return *master_;
 }
@@ -121,7 +122,7 @@ void master_seat::go_in(step_gate::entry as) {
     master().gate.enter(as);
     entered_ = as;
   } else if (as == step_gate::entry::alone && entered_ == step_gate::entry::shared) {
-    throw failed_precondition_error("inside a step that others may share there is no being alone; ask for it between two steps");
+    throw failed_precondition_error("exclusive access to the model is not possible inside a concurrent step; request it between two steps");
   }
   ++depth_;
 }
@@ -135,7 +136,7 @@ master_scope master_seat::enter() {
   master_scope inside(*this);
   if (!master_->is_ready) { throw aborted_error(fmt::format("the chief of \"{}\" has not made the model ready", target_.master)); }
   if (generation_ != master_->generation) {
-    throw aborted_error(fmt::format("the chief of \"{}\" has made the model ready anew, at step {}, since this session joined",
+    throw aborted_error(fmt::format("the chief of \"{}\" has made the model ready again, at step {}, since this session joined",
                                     target_.master, global_step()));
   }
   return inside;
@@ -156,8 +157,7 @@ void master_seat::set_global_step(std::int64_t step) noexcept { std::atomic_ref(
 
 master_scope master_seat::begin_preparing() {
   if (!target_.is_chief) {
-    throw failed_precondition_error(
-        fmt::format("a worker at \"{}\" waits for the chief; it does not make the model ready", target_.master));
+    throw failed_precondition_error(fmt::format("a worker of \"{}\" cannot make the model ready; it waits for the chief", target_.master));
   }
   if (is_closed()) { take(); }
   auto inside = enter_alone();

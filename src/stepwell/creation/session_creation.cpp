@@ -53,7 +53,7 @@ void session_creation::keep_initial_state(const variable_list& model, std::int64
 
 bool session_creation::put_back_initial_state(const variable_list& model) {
   if (!initial_.put_back(joined(model, hooks_()))) { return false; }
-  log_info("no checkpoint yet: back to the state the session began with");
+  log_info("no checkpoint found; the initial state of the session is restored");
   return true;
 }
 

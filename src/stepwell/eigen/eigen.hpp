@@ -63,7 +63,7 @@ struct tensor_adapter<T> {
   static tensor_view view(const T& value) {
     static_assert(!eigen::column_major<T>,
                   "stepwell: this Eigen matrix is column-major, and a checkpoint is row-major: declare it with Eigen::RowMajor, "
-                  "or name it by stepwell::eigen::column_major_as_transposed(matrix), which stores it with the shape [cols,rows]");
+                  "or wrap it in stepwell::eigen::column_major_as_transposed(matrix), which stores it with the shape [cols,rows]");
     if (!is_contiguous(value)) {
       throw invalid_argument_error("a variable must be contiguous in row-major order; copy it into an Eigen matrix of its own");
     }

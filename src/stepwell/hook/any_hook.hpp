@@ -59,11 +59,11 @@ class held_hook final : public erased_hook<Raw> {
   using on = checked_hook<Raw, hook_type>;
   using request_type = request_of<hook_type, Raw>;
   static_assert(sizeof(on) > 0);  // instantiates the checks here
-  static_assert(!awaited_points<Raw, hook_type>::any, "stepwell: any_hook cannot hold a hook whose points are awaited");
-  static_assert(!conditional_hook<Held>, "stepwell: chief_only goes around any_hook, not into it");
+  static_assert(!awaited_points<Raw, hook_type>::any, "stepwell: any_hook cannot hold a hook with awaited calls");
+  static_assert(!conditional_hook<Held>, "stepwell: any_hook cannot hold chief_only; give chief_only an any_hook instead");
   static_assert(std::tuple_size_v<decltype(std::declval<const request_type&>().feeds())> == 0,
-                "stepwell: any_hook cannot hold a hook that feeds: what is fed must be known when the session is compiled; give "
-                "that hook itself to the session");
+                "stepwell: any_hook cannot hold a hook that feeds: feeds must be known at compile time; give that hook "
+                "itself to the session");
 
 public:
   explicit held_hook(Held&& hook) : held_(std::move(hook)) {}
@@ -210,7 +210,7 @@ public:
   }
   void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept {
     for (auto& hook : hooks_) {
-      detail::log_failure("a hook's on_error threw; hooks only observe errors", [&] { hook.on_error(context, failure); });
+      detail::log_failure("ignored exception from a hook's on_error", [&] { hook.on_error(context, failure); });
     }
   }
   void end(session_handle<Raw>& session) {

@@ -50,17 +50,17 @@ preemption_plan plan_preemption(const preemption_facts& known) noexcept {
 
 std::string preemption_plan::to_string() const {
   const auto time = for_all ? fmt::format("{:.3g} s expected, {:.3g} s left", for_all->count(), left.count())
-                            : fmt::format("no save was measured to tell how long it takes, {:.3g} s left", left.count());
+                            : fmt::format("no save was measured yet, {:.3g} s left", left.count());
   switch (choice) {
     case preemption_choice::save: return fmt::format("the state is saved: {}", time);
     case preemption_choice::finish:
-      return fmt::format("nothing new is saved: {}; what is being saved is finished, {:.3g} s expected", time, for_backlog->count());
+      return fmt::format("no new save is started: {}; saves under way are finished, {:.3g} s expected", time, for_backlog->count());
     case preemption_choice::leave: break;
   }
   if (for_backlog && for_backlog->count() > 0) {
-    return fmt::format("nothing new is saved: {}; what is being saved is not expected to be whole in time", time);
+    return fmt::format("no new save is started: {}; saves under way are not expected to finish in time", time);
   }
-  return fmt::format("nothing new is saved: {}", time);
+  return fmt::format("no new save is started: {}", time);
 }
 
 }  // namespace stepwell

@@ -89,8 +89,8 @@ constexpr auto as_request(std::optional<fetch_pack<Ps...>>&& pack) {
 template<class... Parts>
 constexpr auto as_request(run_args<Parts...>&& args) {
   static_assert(!std::is_same_v<run_args<Parts...>, run_args<>>,
-                "stepwell: this run_args requests nothing. If its parts are names of data members, clang has lost them: write values, such "
-                "as .options = run_options(options_)");
+                "stepwell: this run_args requests nothing. Clang discards parts that are names of data members: write values instead, "
+                "such as .options = run_options(options_)");
   return args_request<run_args<Parts...>>{std::move(args)};
 }
 template<class... Parts>

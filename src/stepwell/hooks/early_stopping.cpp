@@ -18,12 +18,12 @@ early_stopping::early_stopping(std::string what, early_stopping_options options)
   }
   if (!(options_.min_delta >= 0)) { refuse(fmt::format("invalid min_delta={}; it must not be negative", options_.min_delta)); }
   if (options_.every_n_steps < 1) { refuse(fmt::format("invalid every_n_steps={}; it must be above zero", options_.every_n_steps)); }
-  if (options_.name.empty()) { refuse("its state needs a name"); }
+  if (options_.name.empty()) { refuse("the name is empty; the state of the hook is saved under this name"); }
   if (!options_.generalization_loss) { return; }
   if (!(*options_.generalization_loss >= 0)) {
     refuse(fmt::format("invalid generalization_loss={}; it must not be negative", *options_.generalization_loss));
   }
-  if (options_.mode == early_stopping_mode::maximize) { refuse("generalization_loss is for values of which lower ones are better"); }
+  if (options_.mode == early_stopping_mode::maximize) { refuse("generalization_loss cannot be used with mode maximize"); }
 }
 
 void early_stopping::begin() noexcept {
@@ -64,10 +64,10 @@ double early_stopping::loss_now() const noexcept {
 }
 
 std::optional<std::string> early_stopping::verdict() const {
-  const auto best = best_step_ < 0 ? what_ + " has never been a number"
+  const auto best = best_step_ < 0 ? what_ + " was never a number"
                                    : fmt::format("the best value of {} was {} at step {}", what_, number_text(best_), best_step_);
   if (options_.patience && waited_ >= *options_.patience) {
-    return fmt::format("early stopping: {}; none of the {} since is better{}", best, waited_,
+    return fmt::format("early stopping: {}; none of the {} values since then is better{}", best, waited_,
                        options_.min_delta > 0 ? " by more than " + number_text(options_.min_delta) : "");
   }
   if (options_.generalization_loss && loss_now() > *options_.generalization_loss) {

@@ -43,7 +43,7 @@ public:
 
   /// @errors `invalid_argument_error` for invalid options.
   explicit early_stopping_hook(Projection watched, early_stopping_options options)
-      : early_stopping_hook(tagged<Projection>{"the value watched", std::move(watched)}, std::move(options)) {}
+      : early_stopping_hook(tagged<Projection>{"the watched value", std::move(watched)}, std::move(options)) {}
   explicit early_stopping_hook(tagged<Projection> watched, early_stopping_options options)
       : watched_{{std::move(watched.projection)}}, judge_(std::move(watched.name), std::move(options)) {}
 

@@ -42,7 +42,9 @@ ema_hook::ema_hook(std::function<variable_list()> model, ema_options options) : 
   if (!(options_.decay >= 0 && options_.decay < 1)) {
     throw invalid_argument_error(fmt::format("ema_hook: invalid decay={}; it must be at least 0 and below 1", options_.decay));
   }
-  if (options_.name.empty()) { throw invalid_argument_error("ema_hook: its state needs a name"); }
+  if (options_.name.empty()) {
+    throw invalid_argument_error("ema_hook: the name is empty; the state of the hook is saved under this name");
+  }
   for (const auto& variable : model_()) {
     if (is_wanted(variable, options_)) { averages_.push_back({variable.name(), tensor(variable.dtype(), variable.shape())}); }
   }
@@ -86,7 +88,7 @@ void ema_hook::update() {
 /// Swaps out, so that the last checkpoint contains the trained values.
 void ema_hook::leave() {
   if (!is_swapped_in_) { return; }
-  log_warning("ema_hook: the averages were still swapped in when the session closed; the model has its own values again");
+  log_warning("ema_hook: the averages were still swapped in when the session closed; the model's own values are restored");
   swap_out();
 }
 

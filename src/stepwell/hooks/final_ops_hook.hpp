@@ -20,7 +20,7 @@ namespace detail {
 template<class Op>
 struct final_value {
   static_assert(sizeof(Op) == 0,
-                "stepwell: a final op is a member of the model, or a callable that names what it takes, "
+                "stepwell: a final op is a member of the model, or a callable with named parameter types, "
                 "e.g. [](const model& m) { return m.accuracy; }");
 };
 template<class R, class M>

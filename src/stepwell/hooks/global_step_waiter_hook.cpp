@@ -33,8 +33,8 @@ void global_step_waiter_hook::wait(clock& time, const std::function<std::int64_t
     const auto now = time.now();
     if (now >= until) {
       throw deadline_exceeded_error(
-          fmt::format("waited {} s for global step {}, and it is {}; wait longer, or look at those who "
-                      "should make the steps",
+          fmt::format("waited {} s for global step {}, but it is {}; wait longer, or check the sessions that "
+                      "run the steps",
                       number_text(options_.max_wait_secs->count()), wanted, step));
     }
     threads_->wait_for_stop(std::min(now + slice, until));

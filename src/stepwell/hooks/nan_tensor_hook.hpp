@@ -76,9 +76,9 @@ public:
 
 private:
   [[gnu::noinline, gnu::cold]] void give_up(auto& context, const auto& value) {
-    const auto message = "NaN loss during training. " + (name_.empty() ? "The value watched" : name_) + " is " +
+    const auto message = "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " +
                          stepwell::value_text(value) + " at step " + std::to_string(context.global_step()) +
-                         "; lower the learning rate, or look at the batch of this step";
+                         "; lower the learning rate, or check the batch of this step";
     context.reject_state(message);
     if (options_.fail_on_nan_loss) {
       log_error(message);

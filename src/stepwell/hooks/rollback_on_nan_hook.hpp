@@ -64,17 +64,17 @@ public:
 private:
   void roll_back(auto& context, const std::string& value) {
     const auto step = context.global_step();
-    const auto what = "NaN loss during training. The value watched is " + value + " at step " + std::to_string(step);
+    const auto what = "NaN loss during training. The watched value is " + value + " at step " + std::to_string(step);
     context.reject_state(what);
     worst_step_ = std::max(worst_step_, step);
     if (rollbacks_ >= options_.max_rollbacks) {
-      const auto message = what + ", after " + std::to_string(rollbacks_) + " rollbacks; the answer does not help";
+      const auto message = what + ", after " + std::to_string(rollbacks_) + " rollbacks; max_rollbacks is reached";
       log_error(message);
       throw nan_loss_error(message);
     }
     ++rollbacks_;
-    log_warning(what + (skips_ ? "; back to the newest checkpoint, and past this batch"
-                               : "; back to the newest checkpoint, with the model changed"));
+    log_warning(what + (skips_ ? "; rolling back to the newest checkpoint and skipping this batch"
+                               : "; rolling back to the newest checkpoint and changing the model"));
     context.request_rollback({.why = what, .skip_batch = skips_, .answer = change_});
   }
 

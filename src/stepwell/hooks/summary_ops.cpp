@@ -23,7 +23,7 @@ struct picture_shape {
 
 [[noreturn]] void refuse(const std::string& tag, const tensor_view& images) {
   throw invalid_argument_error(
-      fmt::format("summary \"{}\": a picture is [height,width], [height,width,channels] or [count,height,width,channels] of uint8 or "
+      fmt::format("summary \"{}\": an image is [height,width], [height,width,channels] or [count,height,width,channels] of uint8 or "
                   "float, with 1 to 4 channels; this is {} {}",
                   tag, to_string(images.dtype), to_string(images.shape)));
 }

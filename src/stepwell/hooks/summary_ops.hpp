@@ -76,7 +76,7 @@ struct image_op {
       write_images(out, tag, stepwell::view_of(value), max_outputs, step);
     } else {
       static_assert(sizeof(value) == 0,
-                    "stepwell: a picture is a tensor [height,width], [height,width,channels] or [count,height,width,channels] of "
+                    "stepwell: an image is a tensor [height,width], [height,width,channels] or [count,height,width,channels] of "
                     "std::uint8_t or float; a list has no rows: wrap it in a stepwell::tensor_view with a shape");
     }
   }

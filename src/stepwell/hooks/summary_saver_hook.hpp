@@ -42,8 +42,8 @@ struct summary_saver_options {
 template<summary::summary_op... Ops>
 class summary_saver_hook {
   static_assert(sizeof...(Ops) > 0,
-                "stepwell: a summary_saver_hook without anything to write: give it summary::scalar(\"loss\", "
-                "&result::loss), or another of summary::");
+                "stepwell: summary_saver_hook has nothing to write; give it summary::scalar(\"loss\", "
+                "&result::loss), or another function of summary::");
 
 public:
   static constexpr auto phase = hook_phase::observe;

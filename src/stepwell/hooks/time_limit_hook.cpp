@@ -18,7 +18,7 @@ void time_limit_hook::start(const std::shared_ptr<clock>& time, const std::share
   alarm_ = std::make_unique<alarm>();
   const auto when = detail::time_after(time->now(), limit_);
   if (when == clock::time_point::max()) { return; }
-  stop_reason why{stop_cause::deadline, "the time limit of " + number_text(limit_.count()) + " s is up"};
+  stop_reason why{stop_cause::deadline, "the time limit of " + number_text(limit_.count()) + " s is reached"};
   // Not `request_stop_by_hook`: the alarm may fire at any moment, and must not turn a run that has begun into an error.
   *alarm_ = alarm(time, when, [signals, why = std::move(why)]() mutable { signals->request_stop(std::move(why)); });
 }

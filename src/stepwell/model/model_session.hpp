@@ -86,7 +86,7 @@ public:
   template<detail::order_like Order, class... Args>
   outcome_type run(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
-    static_assert(!awaits<Args...>, "stepwell: the model's step is awaited; such a model is for awaited sessions, see defer_start");
+    static_assert(!awaits<Args...>, "stepwell: the model's step is awaited; such a model needs an asynchronous session, see defer_start");
     const auto before = global_step();
     if constexpr (std::is_void_v<decltype(model_->step(std::forward<Args>(args)...))>) {
       model_->step(detail::with_feeds(order, std::forward<Args>(args))...);
@@ -211,7 +211,7 @@ private:
   static consteval void check_step() {
     static_assert(takes<Args...>, "stepwell: the model has no step that takes these arguments");
     static_assert(detail::all_feeds_fit<Order, Model, std::remove_cvref_t<Args>...>(),
-                  "stepwell: a feed is to a member that can be assigned to, of the model or of an argument of its step");
+                  "stepwell: a feed must name an assignable member of the model, or of an argument of its step");
   }
   static std::unique_ptr<master_seat> seat_at(const session_target& target, Model& model) {
     if (target.master.empty()) { return nullptr; }
@@ -276,7 +276,7 @@ namespace detail {
 /// deduction guide.
 template<class Model>
 struct rvalue_model {
-  static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
+  static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would be destroyed before it");
 };
 }  // namespace detail
 

@@ -19,7 +19,7 @@ void check_variable_names(const variable_list& variables) {
       throw invalid_argument_error(fmt::format("the variable name \"{}\" is reserved for the session; choose another", name));
     }
     if (!seen.insert(name).second) {
-      throw invalid_argument_error(fmt::format("two variables of the model are named \"{}\"; name them apart", name));
+      throw invalid_argument_error(fmt::format("two variables of the model are named \"{}\"; give them different names", name));
     }
   }
 }

@@ -70,7 +70,7 @@ public:
   template<class Session>
     requires erasable_session<Session, Result, Source>
   explicit any_session(std::unique_ptr<Session> session) {
-    if (!session) { throw invalid_argument_error("any_session of no session at all: the pointer is null"); }
+    if (!session) { throw invalid_argument_error("any_session: the pointer to the session is null"); }
     session_ = std::make_unique<held<Session>>(std::move(session));
   }
 

@@ -38,7 +38,7 @@ public:
 
   /// @errors `failed_precondition_error` once the session is closed (SING-3).
   [[nodiscard]] Raw& raw_session() {
-    if (this->is_closed()) { throw failed_precondition_error("raw_session() of a session that is closed; there is none"); }
+    if (this->is_closed()) { throw failed_precondition_error("raw_session() called on a closed session; it has no raw session"); }
     return base::raw_session();
   }
 

@@ -64,7 +64,7 @@ using detail::thread_stage;
 coordinated_thread::coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept : record_(std::move(record)) {}
 
 coordinated_thread::coordinated_thread(std::string name, std::function<void()> body) {
-  if (!body) { throw invalid_argument_error("the thread \"" + name + "\" has nothing to do: give it a function"); }
+  if (!body) { throw invalid_argument_error("the thread \"" + name + "\" has no function to run; give it a function"); }
   record_ = std::make_shared<detail::thread_record>(std::move(name), std::move(body), thread_stage::unstarted);
 }
 

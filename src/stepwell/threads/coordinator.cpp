@@ -188,7 +188,7 @@ void coordinator::request_stop_on_current_exception() {
   auto failure = std::current_exception();
   if (!failure) {
     failure = std::make_exception_ptr(
-        invalid_argument_error("a failure was reported where there is none: call request_stop_on_current_exception in a catch only"));
+        invalid_argument_error("request_stop_on_current_exception: no exception is being handled; call it inside a catch block only"));
   }
   request_stop(std::move(failure));
 }
@@ -217,7 +217,7 @@ void coordinator::clear_stop() {
 }
 
 coordinated_thread coordinator::make_thread(std::string name, std::function<void(std::stop_token)> fn) {
-  if (!fn) { throw invalid_argument_error("the thread \"" + name + "\" has nothing to do: give it a function"); }
+  if (!fn) { throw invalid_argument_error("the thread \"" + name + "\" has no function to run; give it a function"); }
   state_->forget_ended();
   const auto id = state_->new_id();
   coordinated_thread thread(name, [kept = state_, id, name, fn = std::move(fn), token = get_token()] {

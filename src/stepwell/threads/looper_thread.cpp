@@ -24,9 +24,9 @@ void run(coordinator& threads, const std::optional<clock::duration>& interval, c
 
 coordinated_thread make(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
                         looper_options options) {
-  if (!run_loop) { throw invalid_argument_error("looper_thread: there is nothing to call; give it a function"); }
+  if (!run_loop) { throw invalid_argument_error("looper_thread: the function is empty; give it a function"); }
   if (interval && *interval < clock::duration::zero()) {
-    throw invalid_argument_error("looper_thread: the interval is negative; leave it out to call back to back");
+    throw invalid_argument_error("looper_thread: the interval is negative; leave it out to call the function without pauses");
   }
   auto name = options.name;
   return threads.make_thread(

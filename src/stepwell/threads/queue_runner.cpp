@@ -94,7 +94,7 @@ queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, que
   }
   if (options.queue_closed.empty()) {
     throw invalid_argument_error("the queue runner of \"" + on_queue.name +
-                                 "\" has an empty queue_closed: its threads could never end; leave it out, or name a kind");
+                                 "\" has an empty queue_closed, so its threads could never end; leave it out, or name an error kind");
   }
   const auto given = [](std::function<void()>& op) { return [op = std::move(op)] { return op(), false; }; };
   if (options.close_op) { on_queue.close = given(options.close_op); }

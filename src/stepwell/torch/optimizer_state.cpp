@@ -239,8 +239,8 @@ variable_list variables_of(optim::Optimizer& optimizer, const optim::OptimizerOp
   }
   if (dynamic_cast<optim::SGD*>(&optimizer)) { return sgd_variables(optimizer, static_cast<const optim::SGDOptions&>(options), parameter); }
   throw invalid_argument_error(
-      "libtorch::variables: the state of Adam, AdamW, Adagrad, RMSprop, SGD and LBFGS is known, and this optimiser is another; list "
-      "its state yourself");
+      "libtorch::variables: this optimiser is not supported, only Adam, AdamW, Adagrad, RMSprop, SGD and LBFGS are; list its "
+      "state yourself");
 }
 
 }  // namespace
@@ -256,7 +256,7 @@ variable_list variables(optim::Optimizer& optimizer, const ::torch::nn::Module& 
     for (const auto& parameter : group.params()) {
       const auto named = names.find(parameter.unsafeGetTensorImpl());
       if (named == names.end()) {
-        throw invalid_argument_error("libtorch::variables: the optimiser has a parameter that is none of the module's");
+        throw invalid_argument_error("libtorch::variables: the optimiser has a parameter that does not belong to the module");
       }
       if (is_lbfgs) { continue; }
       for (const auto& variable : variables_of(optimizer, group.options(), parameter)) {

@@ -49,8 +49,8 @@ tensor_view described(const at::Tensor& value) {
 }  // namespace
 
 tensor_view tensor_adapter<at::Tensor>::view(const at::Tensor& value) {
-  if (!value.defined()) { refuse("is undefined; make it before the session"); }
-  if (value.layout() != at::kStrided) { refuse("is sparse; a checkpoint holds dense ones"); }
+  if (!value.defined()) { refuse("is undefined; create it before the session"); }
+  if (value.layout() != at::kStrided) { refuse("is sparse; a checkpoint holds dense tensors only"); }
   auto made = described(value);
   if (made.dtype == dtype::invalid) {
     refuse(std::string("has elements of type ") + at::toString(value.scalar_type()) + ", which a checkpoint cannot hold");

@@ -49,8 +49,8 @@ summary::writer_options event_options(const plain_options& options) {
 void check_metrics(const plain_options& options) {
   if (!options.is_chief || options.metrics.empty() || !options.summary_dir.empty()) { return; }  // a worker writes no metrics
   throw invalid_argument_error(
-      "monitored_training_session: metrics are given, and neither summary_dir nor checkpoint_dir; they get what "
-      "goes into event files, so say where those go");
+      "monitored_training_session: metrics are given, but neither summary_dir nor checkpoint_dir; give one of "
+      "them, the metrics receive the values of its event files");
 }
 
 std::function<std::optional<checkpoint_reader>()> checkpoint_finder(const plain_options& options, const checkpoint_saver_hook& saver) {

@@ -80,9 +80,7 @@ template<class Model>
 /// Hook that prevents saves requested by other hooks.
 struct saves_nothing_hook {
   static constexpr auto phase = hook_phase::observe;
-  void after_create_session(auto& session, auto& /*threads*/) const {
-    session.reject_state("it is that of an evaluation, which saves nothing");
-  }
+  void after_create_session(auto& session, auto& /*threads*/) const { session.reject_state("an evaluation does not save checkpoints"); }
 };
 
 /// Logs the begin and the end of an evaluation.

@@ -101,12 +101,13 @@ auto make_training_session(Model& model, const training_options<Model>& options,
 /// Returns true if `Model` can be the model of a session. Otherwise fails to compile with an explanation.
 template<class Model>
 constexpr bool can_be_trained() {
-  static_assert(std::is_lvalue_reference_v<Model>, "stepwell: the session refers to the model; an rvalue model would die before it");
+  static_assert(std::is_lvalue_reference_v<Model>,
+                "stepwell: the session refers to the model; an rvalue model would be destroyed before it");
   static_assert(!std::is_const_v<std::remove_reference_t<Model>>, "stepwell: a const model cannot be trained");
   static_assert(
       trainable_model<std::remove_cvref_t<Model>>,
       "stepwell: a model is a class with step(...) and variables(), which returns stepwell::variables({{\"name\", member}, ...}); if its "
-      "step is a template or overloaded, it must name what that returns: using result = ...");
+      "step is a template or overloaded, it must name the type of its result: using result = ...");
   return std::is_lvalue_reference_v<Model> && !std::is_const_v<std::remove_reference_t<Model>> &&
          trainable_model<std::remove_cvref_t<Model>>;
 }

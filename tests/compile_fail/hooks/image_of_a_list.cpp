@@ -1,4 +1,4 @@
-// expect: stepwell: a picture is a tensor [height,width], [height,width,channels]
+// expect: stepwell: an image is a tensor [height,width], [height,width,channels]
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>

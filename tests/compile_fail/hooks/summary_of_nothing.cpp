@@ -1,4 +1,4 @@
-// expect: stepwell: a summary_saver_hook without anything to write
+// expect: stepwell: summary_saver_hook has nothing to write
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/hooks/summary_saver_hook.hpp>
 

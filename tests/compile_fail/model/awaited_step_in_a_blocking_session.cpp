@@ -1,4 +1,4 @@
-// expect: stepwell: the model's step is awaited; such a model is for awaited sessions, see defer_start
+// expect: stepwell: the model's step is awaited; such a model needs an asynchronous session, see defer_start
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/async.hpp>
 

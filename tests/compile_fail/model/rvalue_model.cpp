@@ -1,4 +1,4 @@
-// expect: stepwell: the session refers to the model; an rvalue model would die before it
+// expect: stepwell: the session refers to the model; an rvalue model would be destroyed before it
 // SPDX-License-Identifier: Apache-2.0
 #include "support/toy_model.hpp"
 

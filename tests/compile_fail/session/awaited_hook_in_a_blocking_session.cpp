@@ -1,4 +1,4 @@
-// expect: stepwell: a hook whose points are awaited is for awaited sessions
+// expect: stepwell: a hook with awaited calls needs an asynchronous session
 // SPDX-License-Identifier: Apache-2.0
 #include "support/toy_model.hpp"
 

@@ -109,7 +109,7 @@ TEST_CASE("a step waits for a ready model of this generation, or is refused befo
   CHECK_NOTHROW(chief.enter());
   chief.make_ready(3);
   CHECK_NOTHROW(chief.enter());  // its own restore does not abort the chief
-  CHECK(message_of<sw::aborted_error>([&] { static_cast<void>(worker.enter()); }).find("anew, at step 3") != std::string::npos);
+  CHECK(message_of<sw::aborted_error>([&] { static_cast<void>(worker.enter()); }).find("again, at step 3") != std::string::npos);
   worker.join_now();
   CHECK_NOTHROW(worker.enter());
 }

@@ -320,7 +320,7 @@ TEST_CASE("SM-10 a stop of the session ends the waiting", "[session][manager]") 
   REQUIRE(rig.clock->wait_for_pending(1));
   rig.control.signals()->request_stop({sw::stop_cause::requested, "enough"});
   worker.join();
-  CHECK(message.find("a stop was asked for while waiting for the session to be ready") != std::string::npos);
+  CHECK(message.find("a stop was requested while waiting for the session to be ready") != std::string::npos);
 }
 
 TEST_CASE("SM-11 a worker initialises what is local itself, as soon as the rest is ready", "[session][manager]") {

@@ -110,7 +110,7 @@ TEST_CASE("what is thrown while leaving after an error is logged, of whatever ty
   sw::monitored_session session(model, saving_hook{std::make_shared<noting_work>(story, "", at)});
   session.abandon(std::make_exception_ptr(std::runtime_error("the body failed")));
   CHECK(story == "drain attend flush");
-  CHECK(log.contains(sw::log_level::error, "while leaving after an error"));
+  CHECK(log.contains(sw::log_level::error, "while shutting down after an error"));
 }
 
 TEST_CASE("only while closing there is a deadline to wait for room", "[session][boundary]") {

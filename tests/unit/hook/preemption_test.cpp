@@ -60,10 +60,9 @@ TEST_CASE("a plan says what it is, and why", "[session][preemption]") {
   const sw::save_backlog under_way{.writing_bytes = 400, .writing_for = 0s, .waiting_bytes = 0};
   CHECK(sw::plan_preemption(facts(30)).to_string() == "the state is saved: 5 s expected, 30 s left");
   CHECK(sw::plan_preemption(facts(6, under_way)).to_string() ==
-        "nothing new is saved: 10 s expected, 6 s left; what is being saved is finished, 5 s expected");
-  CHECK(sw::plan_preemption(facts(3)).to_string() == "nothing new is saved: 5 s expected, 3 s left");
+        "no new save is started: 10 s expected, 6 s left; saves under way are finished, 5 s expected");
+  CHECK(sw::plan_preemption(facts(3)).to_string() == "no new save is started: 5 s expected, 3 s left");
   CHECK(sw::plan_preemption(facts(3, under_way)).to_string() ==
-        "nothing new is saved: 10 s expected, 3 s left; what is being saved is not expected to be whole in time");
-  CHECK(sw::plan_preemption({.left = 30s, .state_bytes = 400}).to_string() ==
-        "the state is saved: no save was measured to tell how long it takes, 30 s left");
+        "no new save is started: 10 s expected, 3 s left; saves under way are not expected to finish in time");
+  CHECK(sw::plan_preemption({.left = 30s, .state_bytes = 400}).to_string() == "the state is saved: no save was measured yet, 30 s left");
 }

@@ -87,7 +87,7 @@ TEST_CASE("the reason says what the best value was, and when", "[hooks][early_st
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.stop_reason().cause == sw::stop_cause::requested);
   CHECK(session.stop_reason().text ==
-        "early stopping: the best value of validation loss was 1.5 at step 2; none of the 2 since is better by more than 0.25");
+        "early stopping: the best value of validation loss was 1.5 at step 2; none of the 2 values since then is better by more than 0.25");
   const auto& hook = session.hook<sw::early_stopping_hook<double scripted_model::result::*>>();
   CHECK(hook.best() == 1.5);
   CHECK(hook.best_step() == 2);

@@ -113,7 +113,7 @@ TEST_CASE("HOOK-WAIT-4 the wait can have a limit, which is kept to the moment", 
   scripted_session session{.steps = {7}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 1000, .max_wait_secs = 1.25}};
   session.start(hook);
-  CHECK_THROWS_WITH(hook.before_run(session), ContainsSubstring("waited 1.25 s for global step 1000, and it is 7"));
+  CHECK_THROWS_WITH(hook.before_run(session), ContainsSubstring("waited 1.25 s for global step 1000, but it is 7"));
   CHECK(session.clock->waits == std::vector<sw::clock::duration>{500ms, 500ms, 250ms});
   CHECK_THROWS_AS(hook.before_run(session), sw::deadline_exceeded_error);  // the session waits again
 }

@@ -103,5 +103,5 @@ TEST_CASE("a state that a guard found bad is never saved, neither at the boundar
     session.close();
     CHECK(work.saved == 1);
   }
-  CHECK(log.contains(sw::log_level::warning, "the state is bad"));
+  CHECK(log.contains(sw::log_level::warning, "the state was rejected"));
 }

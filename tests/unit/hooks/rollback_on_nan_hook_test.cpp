@@ -67,7 +67,7 @@ TEST_CASE("a loop goes back to the newest checkpoint and past the batch that did
   CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 6, 7, 8, 9});
   CHECK(rig.fragile.sum == 1 + 2 + 3 + 4 + 6 + 7 + 8 + 9);
   CHECK(session.metrics().rollbacks == 1);
-  CHECK(log.contains(sw::log_level::warning, "back to the newest checkpoint, and past this batch"));
+  CHECK(log.contains(sw::log_level::warning, "rolling back to the newest checkpoint and skipping this batch"));
   session.close();
   CHECK(sw::test::newest_in(rig.directory.path()).model.sum == rig.fragile.sum);
 }

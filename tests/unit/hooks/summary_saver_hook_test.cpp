@@ -330,7 +330,7 @@ TEST_CASE("HOOK-SUM what is no picture is refused, saying what it is", "[hooks][
     session.run();
     FAIL("a vector was taken for a picture");
   } catch (const sw::invalid_argument_error& failure) {
-    CHECK(std::string(failure.what()).find("picture") != std::string::npos);
+    CHECK(std::string(failure.what()).find("an image is") != std::string::npos);
     CHECK(std::string(failure.what()).find("[4]") != std::string::npos);
   }
 }

@@ -51,7 +51,7 @@ TEST_CASE("a time limit ends the loop after the step under way, with the deadlin
   for (const auto& step : session.steps()) { clock->advance(step.value <= 2 ? 4s : 2s); }
   CHECK(model.count == 3);
   CHECK(session.stop_reason().cause == sw::stop_cause::deadline);
-  CHECK(session.stop_reason().text == "the time limit of 10 s is up");
+  CHECK(session.stop_reason().text == "the time limit of 10 s is reached");
   session.run();  // as after any stop from outside, a further run is not an error
   session.close();
 }

@@ -318,6 +318,6 @@ TEST_CASE("a step that is awaited is refused at a master, where others would wai
   sw::async_monitored_session<raw, awaited_hook> session(sw::session_settings{.recover = false, .clock = rig.clock},
                                                          raw(rig.awaiting, {.master = "local:awaited"}), awaited_hook{});
   log_capture log;
-  CHECK_THROWS_WITH(rig.await(life_of(session, source)), ContainsSubstring("cannot be taken at a master"));
+  CHECK_THROWS_WITH(rig.await(life_of(session, source)), ContainsSubstring("cannot run on a shared master"));
   CHECK(source.next == 1);
 }

@@ -195,8 +195,8 @@ TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and what closing 
   sw::monitored_session session(at_once(), model, busy_hook{story, "a", work}, coordinator_hook{});
   report(session, failed_with<std::runtime_error>("the thread's"));
   CHECK_THROWS_WITH(sw::with(session, [](auto&) { throw std::runtime_error("the body's"); }), "the body's");
-  CHECK(log.contains(sw::log_level::error, "while leaving after an error: drain fails"));
-  CHECK(log.contains(sw::log_level::error, "while leaving after an error: the thread's"));
+  CHECK(log.contains(sw::log_level::error, "while shutting down after an error: drain fails"));
+  CHECK(log.contains(sw::log_level::error, "while shutting down after an error: the thread's"));
   CHECK(std::ranges::count(story, "end a") == 0);
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("CLOSE-10 D-17 a session that is dropped is closed; what closing throw
   story_type story;
   { sw::monitored_session session(at_once(), model, busy_hook{story, "a", nullptr, true}); }
   CHECK(story == story_type{"end a"});
-  CHECK(log.contains(sw::log_level::error, "a session was left without close(), and closing it failed: end of a fails"));
+  CHECK(log.contains(sw::log_level::error, "a session was destroyed without close(), and closing it failed: end of a fails"));
 }
 
 TEST_CASE("CLOSE-11 after leaving there is no run, whichever way it was left", "[session][close]") {

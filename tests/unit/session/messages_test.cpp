@@ -57,9 +57,10 @@ void do_nothing(const std::stop_token&) {}
 
 TEST_CASE("a message about a thread names the thread", "[session][messages]") {
   sw::coordinator threads;
-  CHECK(message_of([&] { (void)threads.make_thread("reader", nullptr); }) == "the thread \"reader\" has nothing to do: give it a function");
+  CHECK(message_of([&] { (void)threads.make_thread("reader", nullptr); }) ==
+        "the thread \"reader\" has no function to run; give it a function");
   CHECK(message_of([] { const sw::coordinated_thread thread("reader", nullptr); }) ==
-        "the thread \"reader\" has nothing to do: give it a function");
+        "the thread \"reader\" has no function to run; give it a function");
   CHECK(message_of([] {
           sw::coordinated_thread thread("reader", [] {});
           thread.start();
@@ -93,7 +94,7 @@ TEST_CASE("a message about a queue runner names the queue", "[session][messages]
   CHECK(message_of([&] { sw::queue_runner(numbers, {{"nothing", nullptr}}); }) ==
         "the queue runner of \"numbers\" has an enqueue operation without a function");
   CHECK(message_of([&] { sw::queue_runner(numbers, {{"something", do_nothing}}, {.queue_closed = {}}); }) ==
-        "the queue runner of \"numbers\" has an empty queue_closed: its threads could never end; leave it out, or name a kind");
+        "the queue runner of \"numbers\" has an empty queue_closed, so its threads could never end; leave it out, or name an error kind");
   const auto op = sw::enqueue_from(numbers, std::vector<int>{});
   CHECK(message_of([&] { op.run({}); }) == "\"numbers_enqueue\" is at the end of its input");
 }
@@ -108,9 +109,9 @@ TEST_CASE("a message about two of one name gives the name", "[session][messages]
           REQUIRE(loop.begin() != loop.end());
           auto second = session.steps(other);
           (void)(second.begin() == second.end());
-        }) == "two sources named \"digits\" are in use at once; name them apart");
+        }) == "two sources named \"digits\" are in use at once; give them different names");
   CHECK(message_of([] {
           sw::test::counting_model counting;
           sw::monitored_session stateful(counting, named_hook{}, other_named_hook{});
-        }) == "two hooks keep state under the name \"average\"; name them apart");
+        }) == "two hooks save state under the name \"average\"; give them different names");
 }

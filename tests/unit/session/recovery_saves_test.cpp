@@ -140,7 +140,7 @@ TEST_CASE("the copy of the start is let go once a checkpoint takes its place", "
   is_hidden = true;
   rig.model.before = failing_batches{{3}};
   if (rig.settings.restores_what_it_saves) {
-    CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("what it held at the start was not kept"));
+    CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("its initial state was not kept"));
   } else {
     CHECK(session.run(std::int64_t{3}).loss == 3);
   }

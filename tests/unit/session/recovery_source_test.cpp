@@ -178,7 +178,7 @@ TEST_CASE("a source that cannot seek is an error after a step was lost, or goes 
     CHECK(seen.batches == numbers{1, 2, 3, 4, 5, 6});
     CHECK(seen.steps == numbers{1, 2, 3, 3, 4, 5});
     CHECK(seen.from[3] == 3);
-    CHECK(log.contains(sw::log_level::warning, "it goes on from where it is"));
+    CHECK(log.contains(sw::log_level::warning, "it continues from its current position"));
   }
 }
 

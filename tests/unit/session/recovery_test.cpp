@@ -285,7 +285,7 @@ TEST_CASE("REC-9 without a checkpoint the session goes back to what the model he
   CHECK(session.global_step() == 1);  // a rollback to step 0, then one step
   CHECK(model.sum == 43);
   CHECK(model.weights == std::vector<float>{2, 3, 4});
-  CHECK(log.contains(sw::log_level::info, "no checkpoint yet"));
+  CHECK(log.contains(sw::log_level::info, "no checkpoint found"));
 }
 
 TEST_CASE("REC-9 without a checkpoint a scaffold initialises anew", "[session][recovery]") {

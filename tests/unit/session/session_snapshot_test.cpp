@@ -109,7 +109,7 @@ TEST_CASE("a state that is bad, or half a step, is not given as a snapshot", "[s
   session.run(std::int64_t{1});
   model.before = failing<sw::internal_error>(1);
   CHECK_THROWS_AS(session.run(std::int64_t{2}), sw::internal_error);
-  CHECK_THROWS_WITH(session.snapshot(), ContainsSubstring("the last step failed half-way"));
+  CHECK_THROWS_WITH(session.snapshot(), ContainsSubstring("the last step failed midway"));
   session.run(std::int64_t{2});
   CHECK(session.snapshot().step() == 2);
   is_bad = true;

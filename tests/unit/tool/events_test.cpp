@@ -171,7 +171,7 @@ TEST_CASE("a tag that no value has is an error that names the tags there are", "
 TEST_CASE("event files of directories below are read when asked for", "[tool][events]") {
   const auto rig = tool_rig{.files = files_of({{"run/eval/a.tfevents.1", scalar("loss", 1, 1)}})};
   const auto plotted = rig.run({"plot", "run", "--tag", "loss"});
-  CHECK(plotted.err.find("below it, for example in run/eval; name that (") != std::string::npos);
+  CHECK(plotted.err.find("below it, for example in run/eval; give that directory (") != std::string::npos);
   CHECK(plotted.err.find("--recursive") == std::string::npos);  // plot has no such option
   const auto refused = rig.run({"events", "run"});
   CHECK(refused.how == outcome::unreadable);
@@ -196,7 +196,7 @@ TEST_CASE("a last record that is cut short is told of", "[tool][events]") {
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", whole + whole.substr(0, 9)}})};
   const auto said = rig.run({"events", "a.tfevents"});
   CHECK(said.how == outcome::damaged);
-  CHECK(said.err.find("the last record is cut short, 9 bytes of it are there") != std::string::npos);
+  CHECK(said.err.find("the last record is truncated, only 9 bytes of it are present") != std::string::npos);
 }
 
 TEST_CASE("following shows what is written later, whole records only, and goes on with later files", "[tool][events]") {

@@ -100,7 +100,7 @@ TEST_CASE("a tag that is not there is an error that names those that are", "[too
   write_losses(directory.path(), 1, 2);
   const auto said = run_tool({"plot", directory.path(), "--tag", "los"});
   CHECK(said.how == outcome::unreadable);
-  CHECK(said.err.find("scalars are there of loss") != std::string::npos);
+  CHECK(said.err.find("tags with scalars: loss") != std::string::npos);
 }
 
 TEST_CASE("--svg writes a picture with a line a run and a legend", "[tool][plot]") {

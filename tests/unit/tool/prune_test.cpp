@@ -46,7 +46,7 @@ TEST_CASE("prune only says what it would delete, unless told to", "[tool][prune]
   const auto said = run.prune({"--max-to-keep", "2"});
   CHECK(said.how == outcome::good);
   CHECK(said.out.find("3 checkpoints") != std::string::npos);
-  CHECK(said.out.find("nothing was: --yes does it") != std::string::npos);
+  CHECK(said.out.find("nothing is deleted without --yes") != std::string::npos);
   CHECK(run.prune({"--max-to-keep", "2", "--dry-run"}).out == said.out);
   CHECK(sw::test::names_in(run.shop.directory.path()) == before);
   CHECK(run.prune({"--yes", "--dry-run"}).how == outcome::usage);

@@ -154,7 +154,7 @@ TEST_CASE("what an evaluation returns is written with the step of its snapshot",
   CHECK(scalars_in(directory.path(), "eval/half") == scalars{{4, 5}});
   CHECK(scalars_in(directory.path(), "eval/listed") == scalars{{3, 6}});
   CHECK(scalars_in(directory.path(), "eval/mapped") == scalars{{2, 3}});
-  CHECK_THROWS_WITH(evaluated(loop, snapshot_at(1), sum_of, how), ContainsSubstring("names no numbers"));
+  CHECK_THROWS_WITH(evaluated(loop, snapshot_at(1), sum_of, how), ContainsSubstring("does not return metrics"));
 }
 
 TEST_CASE("an evaluation runs on a thread of its own, or where one says, and its failure is thrown where it is awaited",

@@ -110,7 +110,7 @@ TEST_CASE("an application that stops ends a worker's wait for its chief", "[trai
     REQUIRE(clock->wait_for_pending(1));
     stop.request_stop();
   }
-  CHECK(message.find("a stop was asked for") != std::string::npos);
+  CHECK(message.find("a stop was requested") != std::string::npos);
 }
 
 TEST_CASE("HOOK-STOP-8 the count of steps is everybody's, and each session may overshoot by the step in flight", "[training][master]") {

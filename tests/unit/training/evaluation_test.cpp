@@ -147,7 +147,7 @@ TEST_CASE("an evaluation saves nothing and leaves the global step where training
   CHECK(hook.steps == std::vector<std::int64_t>{4, 4, 4});
   CHECK(hook.saved == 0);
   CHECK(hook.ends == 1);
-  CHECK(at.log.contains(sw::log_level::warning, "an evaluation, which saves nothing"));
+  CHECK(at.log.contains(sw::log_level::warning, "an evaluation does not save checkpoints"));
   CHECK(sw::test::names_in(at.directory.path()) == before);
 }
 

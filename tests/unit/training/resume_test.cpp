@@ -162,7 +162,7 @@ TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it"
     }
   };
   CHECK_THROWS_WITH(leave_lost(), "the loop body fails");
-  CHECK(log.contains(sw::log_level::error, "cannot tell its position"));
+  CHECK(log.contains(sw::log_level::error, "could not read the position"));
 }
 
 TEST_CASE("a hook with state goes on where it stood; state nobody saved starts afresh with a warning", "[training]") {

@@ -195,10 +195,10 @@ TEST_CASE("within its grace a preempted session saves what fits, and says so", "
   CHECK(rig.steps() == (fits ? "0 3" : "0"));
   REQUIRE(session.metrics().preemption);
   CHECK(session.metrics().preemption->choice == (fits ? sw::preemption_choice::save : sw::preemption_choice::leave));
-  const std::string said = fits ? "step 3: the state is saved: " : "step 3: nothing new is saved: ";
+  const std::string said = fits ? "step 3: the state is saved: " : "step 3: no new save is started: ";
   CHECK(session.stop_reason().cause == sw::stop_cause::signal);
   CHECK(session.stop_reason().text.starts_with("the process was sent SIGURG; " + said));
-  CHECK(log.contains(fits ? sw::log_level::info : sw::log_level::warning, "the process is to end; " + said));
+  CHECK(log.contains(fits ? sw::log_level::info : sw::log_level::warning, "the process is about to end; " + said));
 }
 
 TEST_CASE("without a measured save a preempted session saves, whatever its grace", "[training][signals][preemption]") {

@@ -18,7 +18,7 @@ unreadiness not_initialized(const std::vector<std::string>& names) {
 
 unreadiness reason_of_refusal(const failed_precondition_error& failure) {
   if (failure.cause().message.find("uninitialized") != std::string::npos) { return failure.cause().message; }
-  log_warning(std::string("asking whether the model is ready failed: ") + failure.what());
+  log_warning(std::string("could not check whether the model is ready: ") + failure.what());
   throw failure;
 }
 
@@ -34,7 +34,7 @@ void throw_not_ready(std::string_view for_what, const std::string& init, const u
 void throw_nothing_to_begin_with() {
   throw failed_precondition_error(
       "Model is not initialized and no init_op or init_fn or local_init_op was given, no checkpoint "
-      "is there, and what it held at the start was not kept; give one of them");
+      "was found, and its initial state was not kept; give one of them");
 }
 
 std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from, seconds_value recovery_wait) {
@@ -46,8 +46,8 @@ std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const 
   while (!found && time.now() < until) {
     const auto next = std::min(time_after(time.now(), recovery_wait), until);
     if (creation.signals().wait_for_stop(time, next)) {
-      if (!creation.signals().stop_requested()) { throw cancelled_error("nobody waits for a checkpoint any more", from.checkpoint_dir); }
-      throw cancelled_error("a stop was asked for while waiting for a checkpoint", from.checkpoint_dir);
+      if (!creation.signals().stop_requested()) { throw cancelled_error("the wait for a checkpoint was cancelled", from.checkpoint_dir); }
+      throw cancelled_error("a stop was requested while waiting for a checkpoint", from.checkpoint_dir);
     }
     found = look();
   }
@@ -80,9 +80,9 @@ void ready_wait::once_more(const unreadiness& reason) const {
 
 void ready_wait::give_up(const unreadiness& reason) const {
   if (creation_.signals().stop_requested()) {
-    throw cancelled_error("a stop was asked for while waiting for the session to be ready: " + reason);
+    throw cancelled_error("a stop was requested while waiting for the session to be ready: " + reason);
   }
-  if (creation_.signals().interrupted()) { throw cancelled_error("nobody waits for the session to be ready any more: " + reason); }
+  if (creation_.signals().interrupted()) { throw cancelled_error("the wait for the session to be ready was cancelled: " + reason); }
   throw deadline_exceeded_error(fmt::format("Session was not ready after waiting {:g} secs. {}", max_wait_secs_, reason));
 }
 

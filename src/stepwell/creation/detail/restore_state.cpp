@@ -19,7 +19,7 @@ variable_list with_known_hook_state(const checkpoint_reader& source, variable_li
     if (source.contains(variable.name())) {
       wanted.push_back(variable);
     } else {
-      log_warning(fmt::format("{} has no \"{}\"; that hook starts afresh", source.prefix(), variable.name()));
+      log_warning(fmt::format("{} has no tensor \"{}\"; the hook keeps its initial state", source.prefix(), variable.name()));
     }
   }
   return wanted;
@@ -31,8 +31,8 @@ void check_version(const checkpoint_reader& source) {
   const auto version =
       entry->dtype == dtype::int64 && entry->shape.empty() ? source.read(version_name).as<std::int64_t>().front() : std::int64_t{0};
   if (version < 1 || version > state_version) {
-    throw unimplemented_error(fmt::format("what stands below {} is of layout {}; this library knows up to {}: restore it with "
-                                          "the one that wrote it, or a later one",
+    throw unimplemented_error(fmt::format("the tensors below {} have layout version {}; this library reads versions up to {}: "
+                                          "restore them with the library version that wrote them, or a later one",
                                           reserved_prefix, version, state_version),
                               source.prefix());
   }
@@ -54,7 +54,7 @@ void note_unclaimed(const checkpoint_reader& source, const std::vector<std::stri
     if (!source_positions::source_name(name) && name != version_name) { unclaimed.push_back(name); }
   }
   if (!unclaimed.empty()) {
-    log_info(fmt::format("{} also holds what nobody here claims: {}", source.prefix(), fmt::join(unclaimed, ", ")));
+    log_info(fmt::format("{} also holds tensors that this session does not use: {}", source.prefix(), fmt::join(unclaimed, ", ")));
   }
 }
 

@@ -24,7 +24,9 @@ bool source_positions::is_new(const std::string& name) { return seen_.insert(nam
 
 void source_positions::attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step) {
   auto& known = entries_[named(name)];
-  if (known.live) { throw invalid_argument_error("two sources named \"" + named(name) + "\" are in use at once; name them apart"); }
+  if (known.live) {
+    throw invalid_argument_error("two sources named \"" + named(name) + "\" are in use at once; give them different names");
+  }
   if (!known.first) { known.first = origin{static_cast<std::int64_t>(position()), step}; }
   known.live = std::move(position);
 }
@@ -34,7 +36,9 @@ void source_positions::detach(const std::string& name) noexcept {
   if (known == entries_.end() || !known->second.live) { return; }
   try {
     if (!known->second.is_due) { known->second.position = static_cast<std::int64_t>(known->second.live()); }
-  } catch (...) { log_error("the source \"" + named(name) + "\" cannot tell its position as its loop ends; the one before is kept"); }
+  } catch (...) {
+    log_error("could not read the position of the source \"" + named(name) + "\" at the end of its loop; the previous position is kept");
+  }
   known->second.live = nullptr;
 }
 

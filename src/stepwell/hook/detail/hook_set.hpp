@@ -171,8 +171,7 @@ public:
   void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept {
     each([&]<std::size_t I>(hook_set& self) {
       if constexpr (on<I>::has_on_error) {
-        detail::log_failure("a hook's on_error threw; hooks only observe errors",
-                            [&] { self.template at<I>().on_error(context, failure); });
+        detail::log_failure("ignored exception from a hook's on_error", [&] { self.template at<I>().on_error(context, failure); });
       }
     });
   }

@@ -10,8 +10,8 @@
 namespace stepwell {
 
 void refuse_run(bool is_closed) {
-  if (is_closed) { throw failed_precondition_error("run called on a session that is closed; make a new one to go on"); }
-  throw failed_precondition_error("Run called even after should_stop requested. Ask should_stop() before each run");
+  if (is_closed) { throw failed_precondition_error("run called on a closed session; create a new session"); }
+  throw failed_precondition_error("Run called even after should_stop requested. Check should_stop() before each run");
 }
 
 void throw_rollback(const rollback_request& asked) { throw aborted_error("rolling back: " + asked.why); }
@@ -100,7 +100,7 @@ void session_control::attend() {
 }
 
 void session_control::warn_not_saved() const {
-  log_warning(fmt::format("a due checkpoint is not written, for the state is bad: {}", *rejected_));
+  log_warning(fmt::format("a due checkpoint is not written because the state was rejected: {}", *rejected_));
 }
 
 deadline session_control::deadline_after(clock::duration grace) const {
@@ -161,7 +161,7 @@ bool session_control::is_worth_saving(const boundary_state& state) {
   const auto text = fmt::format("step {}: {}", state.global_step, plan_->to_string());
   signals_->note_plan(text);
   const bool is_worth = plan_->choice == preemption_choice::save;
-  log(is_worth ? log_level::info : log_level::warning, "the process is to end; " + text);
+  log(is_worth ? log_level::info : log_level::warning, "the process is about to end; " + text);
   return is_worth;
 }
 
@@ -211,10 +211,10 @@ void session_control::report(session_metrics& all) const {
 
 void session_control::detach() noexcept {
   for (const auto& work : all_works()) {
-    detail::log_failure("while letting a session go", [&] { work->detach(); });
+    detail::log_failure("while shutting down a session", [&] { work->detach(); });
   }
   for (auto& failure : signals_->take_failures()) {
-    detail::log_failure("while letting a session go", [&] { std::rethrow_exception(std::move(failure)); });
+    detail::log_failure("while shutting down a session", [&] { std::rethrow_exception(std::move(failure)); });
   }
 }
 

@@ -120,8 +120,8 @@ void checkpoint_work::warn_skipped(std::int64_t step) {
 void checkpoint_work::wait_ready(const deadline& until) {
   auto& time = *saver_->options().clock;
   if (buffers_->acquire_until(time, until.on(time))) { return; }
-  throw deadline_exceeded_error("this state cannot be saved, for the saves before it do not end; the disk is slow, or gone",
-                                saver_->directory());
+  throw deadline_exceeded_error(
+      "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
 }
 
 void checkpoint_work::attend() {
@@ -180,7 +180,7 @@ void checkpoint_work::tell_after_save() {
       failures.attempt([&] {
         const bool is_asked = listener->after_save(saved);
         if (!is_asked || last_step_ || saved.step == first_step_) { return; }  // contract HOOK-CKPT-13
-        signals_->request_stop({stop_cause::requested, "a checkpoint listener, after " + saved.prefix});
+        signals_->request_stop({stop_cause::requested, "requested by a checkpoint listener after " + saved.prefix});
       });
     }
   }

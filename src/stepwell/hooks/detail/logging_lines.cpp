@@ -33,7 +33,7 @@ logging_lines::logging_lines(std::vector<std::string> tags, bool is_map, bool at
   std::ranges::sort(order_, {}, tag_of);
   const auto twice = std::ranges::adjacent_find(order_, {}, tag_of);
   if (twice == order_.end()) { return; }
-  throw invalid_argument_error(fmt::format("logging_tensor_hook: two values have the tag \"{}\"; name them apart", tags_[*twice]));
+  throw invalid_argument_error(fmt::format("logging_tensor_hook: two values have the tag \"{}\"; give them different tags", tags_[*twice]));
 }
 
 void logging_lines::write(std::span<const kept_value> values, const std::optional<elapsed_since_trigger>& elapsed) const {

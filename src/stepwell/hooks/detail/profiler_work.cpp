@@ -60,7 +60,7 @@ void profiler_work::add_metadata(const written_timeline& all) {
     add_under_free_tag(*events_, format::encode_run_metadata(all.observed), all.step);
   } catch (const std::exception& failure) {
     if (!is_alone()) { return signals_->report_failure(std::current_exception()); }  // the file is shared with other writers
-    log_warning(fmt::format("the event file has no metadata of step {}, nor of later ones: {}", all.step, failure.what()));
+    log_warning(fmt::format("the metadata of step {} and of later steps are not written to the event file: {}", all.step, failure.what()));
   }
 }
 

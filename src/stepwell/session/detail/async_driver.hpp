@@ -136,10 +136,10 @@ template<class Async>
 asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
   const typename Async::operation now(*self);
   auto& core = self->core();
-  if (core.is_closed()) { throw failed_precondition_error("async_start: the session is closed; make a new one"); }
+  if (core.is_closed()) { throw failed_precondition_error("async_start: the session is closed; create a new session"); }
   if (self->is_started()) { throw failed_precondition_error("async_start: the session is started already"); }
   if (core.state().phase() == session_phase::start_failed) {
-    throw failed_precondition_error("async_start: it failed before; make a new session");
+    throw failed_precondition_error("async_start: an earlier start of this session failed; create a new session");
   }
   co_await detail::async_drive(*self, core.protocol().start());
   co_return nothing();

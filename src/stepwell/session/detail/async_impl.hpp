@@ -56,7 +56,7 @@ public:
   class operation {
   public:
     explicit operation(async_impl& self) : self_(self) {
-      if (self.is_busy_) { throw failed_precondition_error("another operation of this session has not ended; await one at a time"); }
+      if (self.is_busy_) { throw failed_precondition_error("another operation of this session is still running; await one at a time"); }
       self.throw_if_abandoned();
       self.is_busy_ = true;
       self.may_step_here_ = false;
@@ -190,7 +190,7 @@ public:
   /// The session is about to be left. The release is reported once its services have released what they locked, and `end_release` was
   /// called or the session's parts are destroyed.
   void begin_release() noexcept {
-    log_failure("while a session is left", [this] { core_->control().hold_until_released(unreleased_); });
+    log_failure("while abandoning a session", [this] { core_->control().hold_until_released(unreleased_); });
   }
   void end_release() noexcept { unreleased_.reset(); }
 

@@ -76,7 +76,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::exception_ptr failure;
   try {
     if (stepwell::is_seated(raw)) {
-      throw invalid_argument_error("a step that is awaited cannot be taken at a master: the others would wait for it on their event loop");
+      throw invalid_argument_error("an awaited step cannot run on a shared master: it would block the event loops of the other sessions");
     }
     run_context<raw_type> context(raw, core.control(), attempt);
     trace_of_run<traced> trace(core.control());

@@ -33,8 +33,8 @@ void close_or_log(session_engine& engine) noexcept {
   try {
     drive(engine, engine.protocol().close());
   } catch (const std::exception& failure) {
-    log_error(std::string("a session was left without close(), and closing it failed: ") + failure.what());
-  } catch (...) { log_error("a session was left without close(), and closing it failed"); }
+    log_error(std::string("a session was destroyed without close(), and closing it failed: ") + failure.what());
+  } catch (...) { log_error("a session was destroyed without close(), and closing it failed"); }
 }
 
 }  // namespace stepwell::detail

@@ -29,7 +29,7 @@ session_engine::~session_engine() = default;
 
 void session_engine::watch_for_end() {
   if (settings_.preemption_grace && settings_.stop_on.empty()) {
-    throw invalid_argument_error("preemption_grace is given, and no signal to begin with it; name one in stop_on, as SIGTERM");
+    throw invalid_argument_error("preemption_grace is given, but stop_on is empty; add a signal to stop_on, e.g. SIGTERM");
   }
   control_.set_grace_of_process(settings_.preemption_grace);
   if (settings_.stop_on.empty()) { return; }
@@ -78,7 +78,9 @@ void session_engine::throw_if_closed() const {
 }
 
 void session_engine::throw_if_bad_state() const {
-  if (const auto& why = control_.rejected()) { throw failed_precondition_error("no checkpoint is made, for the state is bad: " + *why); }
+  if (const auto& why = control_.rejected()) {
+    throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why);
+  }
 }
 
 void session_engine::check_save() const {
@@ -87,10 +89,12 @@ void session_engine::check_save() const {
 }
 
 void session_engine::check_copy() const {
-  if (is_closed()) { throw failed_precondition_error("a snapshot of a session that is closed; take it before, or read the model itself"); }
+  if (is_closed()) {
+    throw failed_precondition_error("cannot take a snapshot: the session is closed; take it before close(), or read the model itself");
+  }
   throw_if_bad_state();
   if (state_.phase() == session_phase::failed_midway) {
-    throw failed_precondition_error("no snapshot is made, for the last step failed half-way; take it after one that does not");
+    throw failed_precondition_error("cannot take a snapshot: the last step failed midway; take it after a step that succeeds");
   }
 }
 
@@ -161,7 +165,7 @@ void session_engine::join(const deadline& until) {
 
 void session_engine::leave_threads() noexcept {
   threads_.request_stop();
-  detail::log_failure("while leaving after an error", [&] { join(grace()); });
+  detail::log_failure("while shutting down after an error", [&] { join(grace()); });
   threads_joined_ = true;
 }
 
@@ -172,7 +176,7 @@ void session_engine::log_or_throw(function_ref<void()> action) const {
   } catch (...) {
     const auto failure = std::current_exception();
     if (!recovery_.is_overcome(failure)) { throw; }
-    log_info("leaving the session: " + detail::text_of(failure));
+    log_info("recoverable failure while shutting down the session: " + detail::text_of(failure));
   }
 }
 
@@ -242,7 +246,7 @@ void session_engine::roll_back() {
   const auto& asked = *control_.rollback();
   if (joins_others_) {
     throw failed_precondition_error("a worker cannot roll back (" + asked.why +
-                                    "): what it steps is its chief's; give the hook that asks for it to the chief, see chief_only");
+                                    "): the chief owns the model; give the hook that requests the rollback to the chief, see chief_only");
   }
   ++rollbacks_;
   throw_rollback(asked);
@@ -290,7 +294,7 @@ void session_engine::make_raw() {
 void session_engine::note_created(bool is_first) {
   ++creations_;
   if (const auto& prefix = control_.restored_from()) {
-    log_info("restored " + *prefix + "; going on after step " + std::to_string(raw_step()));
+    log_info("restored " + *prefix + "; continuing after step " + std::to_string(raw_step()));
   }
   if (!is_first) { answer_rollback(); }
 }
@@ -305,7 +309,7 @@ void session_engine::finish_creation() {
 void session_engine::handle_creation_failure() {
   on_failure(step_stage::creation, std::exchange(creation_failure_, nullptr));
   if (can_recover()) { return; }
-  control_.reject_state("the session could not be made");
+  control_.reject_state("the session could not be created");
   leave_threads();
   std::rethrow_exception(failure_);
 }
@@ -429,8 +433,8 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
   control_.drop_requests();
   threads_.request_stop();
   const auto until = grace();
-  detail::log_failure("while leaving after an error", [&] { control_.drain_and_flush(until, session_ending::failed); });
-  detail::log_failure("while leaving after an error", [&] { join(until); });
+  detail::log_failure("while shutting down after an error", [&] { control_.drain_and_flush(until, session_ending::failed); });
+  detail::log_failure("while shutting down after an error", [&] { join(until); });
   close_raw();
 }
 
@@ -441,7 +445,7 @@ void session_engine::shut_down() noexcept {
   control_.drop_requests();
   threads_.request_stop();
   control_.detach();
-  detail::log_failure("while letting a session go", [&] { join(grace()); });
+  detail::log_failure("while shutting down a session", [&] { join(grace()); });
   close_raw();
 }
 

@@ -11,23 +11,23 @@ namespace stepwell::detail {
 void warn_of_unseekable(source_positions& positions, const std::string& name, std::int64_t global_step) {
   const bool is_new = positions.is_new(name);  // noted in any case, so that a later loop over it does not warn
   if (const auto restored = positions.restored(name)) {
-    log_warning(
-        fmt::format("the source \"{}\" cannot seek to position {} of the checkpoint; it goes on from where it is", name, *restored));
+    log_warning(fmt::format("the source \"{}\" cannot seek to position {} of the checkpoint; it continues from its current position", name,
+                            *restored));
   } else if (is_new && global_step > 0) {
     log_warning(
-        fmt::format("the source \"{}\" cannot seek: after step {} its batches come from where it is, not from where an earlier run left "
-                    "off; give a seekable source for that",
+        fmt::format("the source \"{}\" cannot seek: after step {} its batches come from its current position, not from where an earlier "
+                    "run ended; give a seekable source",
                     name, global_step));
   }
 }
 
 void refuse_rewind(unseekable_policy policy, const missed_rewind& missed) {
-  const auto what = fmt::format("the state went from step {} to {}, and the source \"{}\" {}", missed.from, missed.to, missed.source,
-                                missed.can_seek ? "has no position of that step" : "cannot seek");
+  const auto what = fmt::format("the state went from step {} to {}, but the source \"{}\" {}", missed.from, missed.to, missed.source,
+                                missed.can_seek ? "has no position for that step" : "cannot seek");
   if (policy == unseekable_policy::fail) {
     throw failed_precondition_error("cannot rewind: " + what + "; give a seekable source, or set on_unseekable to skip");
   }
-  log_warning(what + "; it goes on from where it is");
+  log_warning(what + "; it continues from its current position");
 }
 
 }  // namespace stepwell::detail

@@ -28,7 +28,7 @@ class kept_snapshot {
 public:
   explicit(false) kept_snapshot(snapshot taken) : taken_(std::make_shared<const snapshot>(std::move(taken))) {}
   explicit(false) kept_snapshot(std::shared_ptr<const snapshot> taken) : taken_(std::move(taken)) {
-    if (!taken_) { throw invalid_argument_error("async_evaluate: there is no snapshot behind the null pointer"); }
+    if (!taken_) { throw invalid_argument_error("async_evaluate: the pointer to the snapshot is null"); }
   }
   [[nodiscard]] const snapshot& operator*() const noexcept { return *taken_; }
 
@@ -95,8 +95,8 @@ public:
   void check() const {
     if (how_.events() && !summary::names_metrics<value_type>) {
       throw invalid_argument_error(
-          "async_evaluate: writes_to is given, but what the evaluation returns names no numbers; "
-          "return a summary::metric_list, or something with metrics()");
+          "async_evaluate: writes_to is given, but the evaluation does not return metrics; "
+          "return a summary::metric_list, or an object with metrics()");
     }
   }
   void hand_over(const std::shared_ptr<coro::errand>& errand) const {
