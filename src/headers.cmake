@@ -164,11 +164,11 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/base/detail/type_key.hpp
   stepwell/base/detail/type_name.hpp
   # layer 1: coro
+  stepwell/coro/detail/async_event.hpp
   stepwell/coro/detail/awaited.hpp
-  stepwell/coro/detail/bell.hpp
-  stepwell/coro/detail/errand.hpp
   stepwell/coro/detail/helper_threads.hpp
   stepwell/coro/detail/initiate.hpp
+  stepwell/coro/detail/offloaded_call.hpp
   # layer 2: format
   stepwell/format/events/detail/scalar_event.hpp
   stepwell/format/text/detail/metric_line.hpp
@@ -180,15 +180,15 @@ set(STEPWELL_DETAIL_HEADERS
   # layer 3: data
   stepwell/data/detail/bounded_queue.hpp
   # layer 5: hook
-  stepwell/hook/detail/first_failure.hpp
+  stepwell/hook/detail/deferred_requests.hpp
+  stepwell/hook/detail/error_collector.hpp
   stepwell/hook/detail/hook_set.hpp
   stepwell/hook/detail/run_trace.hpp
-  stepwell/hook/detail/session_control.hpp
   # layer 6: creation
+  stepwell/creation/detail/fair_shared_mutex.hpp
   stepwell/creation/detail/raw_maker.hpp
   stepwell/creation/detail/readiness.hpp
   stepwell/creation/detail/source_positions.hpp
-  stepwell/creation/detail/step_gate.hpp
   # layer 7: session
   stepwell/session/detail/async_driver.hpp
   stepwell/session/detail/async_hooks.hpp
@@ -207,7 +207,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/session_engine.hpp
   stepwell/session/detail/session_impl.hpp
   stepwell/session/detail/session_state.hpp
-  stepwell/session/detail/source_lease.hpp
+  stepwell/session/detail/source_cursor.hpp
   stepwell/session/detail/step_attempt.hpp
   # layer 8: model
   stepwell/model/detail/model_feeds.hpp

@@ -15,20 +15,20 @@ namespace {
 using stepwell::random_stream;
 
 /// Returns the sum of three uniform numbers, scaled to -1 to 1. Values near 0 are the most likely.
-double bell(random_stream& random) { return (random.uniform() + random.uniform() + random.uniform()) * (2.0 / 3.0) - 1.0; }
+double async_event(random_stream& random) { return (random.uniform() + random.uniform() + random.uniform()) * (2.0 / 3.0) - 1.0; }
 
 double between(random_stream& random, double low, double high) { return low + (high - low) * random.uniform(); }
 
 handwriting some_hand(random_stream& random) {
   handwriting hand;
-  hand.height = 19.0 + 4.0 * bell(random);
-  hand.width = 15.5 + 5.5 * bell(random);
-  hand.slant = 0.12 + 0.55 * bell(random);
-  hand.turn = 0.22 * bell(random);
-  hand.shift_x = 2.8 * bell(random);
-  hand.shift_y = 2.8 * bell(random);
+  hand.height = 19.0 + 4.0 * async_event(random);
+  hand.width = 15.5 + 5.5 * async_event(random);
+  hand.slant = 0.12 + 0.55 * async_event(random);
+  hand.turn = 0.22 * async_event(random);
+  hand.shift_x = 2.8 * async_event(random);
+  hand.shift_y = 2.8 * async_event(random);
   hand.pen = between(random, 0.6, 1.8);
-  hand.pressure = 0.5 * bell(random);
+  hand.pressure = 0.5 * async_event(random);
   hand.wobble = between(random, 0.03, 0.15);
   hand.ink = between(random, 0.7, 1.0);
   hand.grain = between(random, 0.0, 0.3);
@@ -42,7 +42,7 @@ stroke wobbled(const stroke& original, double wobble, random_stream& random) {
     if (corner) {
       moved.push_back(moved.back());  // keeps the corner
     } else {
-      moved.push_back({original[i].x + wobble * bell(random), original[i].y + wobble * bell(random)});
+      moved.push_back({original[i].x + wobble * async_event(random), original[i].y + wobble * async_event(random)});
     }
   }
   return moved;

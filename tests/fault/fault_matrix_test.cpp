@@ -182,11 +182,11 @@ public:
     model_.before = [this, times = fails_first ? 1 : 0, number = 0](std::int64_t) mutable {
       if (++number == 2) { trap_.is_armed = true; }
       trap_.pass("the model's `step`");
-      if (number == 2 && times-- > 0) { throw sw::aborted_error(first_failure); }
+      if (number == 2 && times-- > 0) { throw sw::aborted_error(error_collector); }
     };
   }
 
-  static constexpr auto first_failure = "what the recovery is for";
+  static constexpr auto error_collector = "what the recovery is for";
 
 private:
   auto make() {
@@ -318,7 +318,7 @@ void check(const cell& given, const std::string& found_in) {
     CHECK(seen.is_done == (given.recovers || given.what.out_of == close_));
   }
   // The failure that started a recovery is logged, independent of the result of the recovery.
-  if (needs_first) { CHECK(log.contains(sw::log_level::warning, experiment::first_failure)); }
+  if (needs_first) { CHECK(log.contains(sw::log_level::warning, experiment::error_collector)); }
 }
 
 /// Returns the lines of the table on the page.

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
-#include "support/once_somebody_waits.hpp"
+#include "support/once_waiting.hpp"
 #include "support/session_rig.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -23,7 +23,7 @@
 
 namespace sw = stepwell;
 using namespace std::chrono_literals;
-using sw::test::once_somebody_waits;
+using sw::test::once_waiting;
 using sw::test::operation;
 using sw::test::run_until;
 using sw::test::session_rig;
@@ -80,7 +80,7 @@ TEST_CASE("when_busy wait: the step waits for the disk, and every save happens",
   auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
   run_until(session, 1);  // step 0 is being written and step 1 is waiting: both buffers are in use
   {
-    const once_somebody_waits opener(rig.clock, [&] {
+    const once_waiting opener(rig.clock, [&] {
       has_waited = true;
       rig.gate->open();
     });
@@ -105,7 +105,7 @@ TEST_CASE("when_busy skip: what finds no room is not saved, with a warning, and 
   CHECK(log.contains(sw::log_level::warning, "step 4 is not saved"));
   CHECK(heard->before == steps{0, 1});  // listeners are not notified of a skipped save
   {
-    const once_somebody_waits opener(rig.clock, [&] { rig.gate->open(); });
+    const once_waiting opener(rig.clock, [&] { rig.gate->open(); });
     session.close();
   }
   CHECK(rig.steps() == "0 1 4");
@@ -163,7 +163,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck save, and nei
     run_until(session, saves_under_way - 1);
     rig.gate->wait_for_somebody();
     session.raw_session().run(std::tuple{}, session.global_step() + 1);  // changes the state after the last save
-    const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(31s); });
+    const once_waiting mover(rig.clock, [&] { rig.clock->advance(31s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
   CHECK(log.contains(sw::log_level::error, "left to itself"));
@@ -188,7 +188,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
     run_until(session, 2);
     wait_for_saves(session);  // the deadline below applies to the event file only
     rig.gate->close();
-    const once_somebody_waits mover(rig.clock, [&] {
+    const once_waiting mover(rig.clock, [&] {
       rig.gate->wait_for_somebody();
       rig.clock->advance(31s);
     });
@@ -287,7 +287,7 @@ TEST_CASE("a session left by an error waits no longer than its grace period eith
   {
     auto session = sw::monitored_training_session(rig.model, rig.slow_options(sw::when_busy::wait));
     rig.gate->wait_for_somebody();
-    const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(31s); });
+    const once_waiting mover(rig.clock, [&] { rig.clock->advance(31s); });
     session.abandon(std::make_exception_ptr(sw::unknown_error("the body failed")));
   }
   CHECK(log.contains(sw::log_level::error, "while shutting down after an error"));
@@ -305,7 +305,7 @@ TEST_CASE("a try again that is due too late for close happens at the end of the 
     const auto alarms = rig.clock->pending();
     run_until(session, 1);
     REQUIRE(rig.clock->wait_for_pending(alarms + 1));  // the saver will retry in ten minutes
-    const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(31s); });
+    const once_waiting mover(rig.clock, [&] { rig.clock->advance(31s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
   CHECK(rig.steps() == "0 1");

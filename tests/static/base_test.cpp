@@ -25,7 +25,7 @@ static_assert(!std::is_copy_constructible_v<sw::result<std::unique_ptr<int>>> &&
 static_assert(!std::is_convertible_v<sw::result<int>, bool> && std::is_constructible_v<bool, sw::result<int>>);
 
 // Clocks can be neither copied nor moved. Alarms and timers have one owner.
-static_assert(!std::is_copy_constructible_v<sw::held_clock> && !std::is_move_constructible_v<sw::held_clock>);
+static_assert(!std::is_copy_constructible_v<sw::manual_clock> && !std::is_move_constructible_v<sw::manual_clock>);
 static_assert(std::is_move_constructible_v<sw::alarm> && !std::is_copy_constructible_v<sw::alarm>);
 static_assert(std::is_move_assignable_v<sw::second_or_step_timer> && !std::is_copy_constructible_v<sw::second_or_step_timer>);
 

@@ -12,8 +12,8 @@
 namespace stepwell::test {
 
 struct creation_rig {
-  std::shared_ptr<held_clock> clock = std::make_shared<held_clock>();
-  session_control control{clock};
+  std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
+  deferred_requests control{clock};
   source_positions positions;
   initial_state initial;
   checkpoint_search search{nullptr};

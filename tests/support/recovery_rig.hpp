@@ -23,7 +23,7 @@
 namespace stepwell::test {
 
 /// Returns settings for recovery without backoff on a clock that stands still.
-inline session_settings at_once() { return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<held_clock>()}; }
+inline session_settings at_once() { return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<manual_clock>()}; }
 
 /// Returns a callable that throws an `Error` in its first `times` calls.
 template<class Error>

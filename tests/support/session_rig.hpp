@@ -38,7 +38,7 @@ using adding_options = training_options<adding_model>;
 
 struct session_rig {
   temporary_directory directory;
-  std::shared_ptr<held_clock> clock = std::make_shared<held_clock>();
+  std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
   std::shared_ptr<fault_file_system> files = fast_faulty_files();
   std::shared_ptr<io::pool> pool = std::make_shared<io::pool>(1);
   adding_model model;

@@ -17,7 +17,7 @@ namespace stepwell::test {
 
 /// A recorder on a clock that only the test moves.
 struct traced {
-  std::shared_ptr<held_clock> time = std::make_shared<held_clock>();
+  std::shared_ptr<manual_clock> time = std::make_shared<manual_clock>();
   std::shared_ptr<trace_recorder> recorder = std::make_shared<trace_recorder>(time);
 };
 

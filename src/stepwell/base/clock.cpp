@@ -13,7 +13,7 @@ namespace {
 /// Identifies this thread by its address, so that an alarm can cancel itself without a deadlock.
 thread_local char this_thread_mark = 0;
 
-/// Start of the monotonic time of a `held_clock`. It is not zero, so that earlier times can be represented.
+/// Start of the monotonic time of a `manual_clock`. It is not zero, so that earlier times can be represented.
 constexpr clock::time_point held_origin{std::chrono::hours(1)};
 
 /// Runs the first alarm with `lock` released. Sets `running` to its id during the call, so that `cancel` can wait for its end.
@@ -109,40 +109,40 @@ std::shared_ptr<clock> system_clock() {
   return instance;
 }
 
-held_clock::held_clock(wall_time wall) : start_(wall) {}
+manual_clock::manual_clock(wall_time wall) : start_(wall) {}
 
-clock::time_point held_clock::now_locked() const noexcept { return held_origin + elapsed_; }
+clock::time_point manual_clock::now_locked() const noexcept { return held_origin + elapsed_; }
 
-clock::time_point held_clock::now() const {
+clock::time_point manual_clock::now() const {
   const std::lock_guard lock(mutex_);
   return now_locked();
 }
 
-clock::wall_time held_clock::wall_now() const {
+clock::wall_time manual_clock::wall_now() const {
   const std::lock_guard lock(mutex_);
   return start_ + std::chrono::duration_cast<wall_time::duration>(elapsed_);
 }
 
-clock::alarm_id held_clock::call_at_locked(time_point when, std::function<void()> action) {
+clock::alarm_id manual_clock::call_at_locked(time_point when, std::function<void()> action) {
   const auto id = next_id_++;
   alarms_.emplace(when, entry{id, std::move(action)});
   changed_.notify_all();
   return id;
 }
 
-clock::alarm_id held_clock::call_at(time_point when, std::function<void()> action) {
+clock::alarm_id manual_clock::call_at(time_point when, std::function<void()> action) {
   const std::lock_guard lock(mutex_);
   return call_at_locked(when, std::move(action));
 }
 
-void held_clock::cancel(alarm_id id) {
+void manual_clock::cancel(alarm_id id) {
   std::unique_lock lock(mutex_);
   std::erase_if(alarms_, [id](const auto& alarm) { return alarm.second.id == id; });
   if (runner_ == &this_thread_mark) { return; }
   changed_.wait(lock, [&] { return running_ != id; });
 }
 
-bool held_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) {
+bool manual_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) {
   // The alarm takes the waiter's mutex before it notifies, so it cannot notify before the wait begins.
   auto* const mutex = lock.mutex();
   auto wake = [mutex, &condition] {
@@ -163,7 +163,7 @@ bool held_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_v
   return now() < when;
 }
 
-void held_clock::advance(duration length) {
+void manual_clock::advance(duration length) {
   assert(length >= duration::zero());
   std::unique_lock lock(mutex_);
   assert(runner_ != &this_thread_mark);
@@ -179,14 +179,14 @@ void held_clock::advance(duration length) {
   changed_.notify_all();
 }
 
-void held_clock::run_first(std::unique_lock<std::mutex>& lock) { run_first_alarm(lock, alarms_, running_, changed_); }
+void manual_clock::run_first(std::unique_lock<std::mutex>& lock) { run_first_alarm(lock, alarms_, running_, changed_); }
 
-std::size_t held_clock::pending() const {
+std::size_t manual_clock::pending() const {
   const std::lock_guard lock(mutex_);
   return alarms_.size();
 }
 
-bool held_clock::wait_for_pending(std::size_t count) const {
+bool manual_clock::wait_for_pending(std::size_t count) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return alarms_.size() >= count; });
 }

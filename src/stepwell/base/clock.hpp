@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clocks. All other code reads the time and waits for it only through a `clock`. A `held_clock` can therefore drive threads, cadences
+// Clocks. All other code reads the time and waits for it only through a `clock`. A `manual_clock` can therefore drive threads, cadences
 // and Asio timers in tests.
 #pragma once
 
@@ -37,7 +37,7 @@ public:
 
   /// Calls `action` once, at `when` or later. Returns the id of the alarm. The call never comes from within this function.
   /// `action` must be short and must not throw.
-  /// @threads `action` runs on a thread of the clock; that of a `held_clock`, on the thread that advances it.
+  /// @threads `action` runs on a thread of the clock; that of a `manual_clock`, on the thread that advances it.
   /// @errors `resource_exhausted_error` if the clock needs a thread and the system cannot start one.
   virtual alarm_id call_at(time_point when, std::function<void()> action) = 0;
   /// Cancels an alarm, and waits until its action has ended if it is running. The action is not called after the return.
@@ -93,10 +93,10 @@ private:
 };
 
 /// A manual clock for tests and simulations. Its time changes only by `advance`.
-class held_clock final : public clock {
+class manual_clock final : public clock {
 public:
   /// Starts the time of day at `wall`. The monotonic time starts at an arbitrary fixed point.
-  explicit held_clock(wall_time wall = wall_time(std::chrono::seconds(1'700'000'000)));
+  explicit manual_clock(wall_time wall = wall_time(std::chrono::seconds(1'700'000'000)));
 
   [[nodiscard]] time_point now() const override;
   [[nodiscard]] wall_time wall_now() const override;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/coro/detail/bell.hpp"
+#include "stepwell/coro/detail/async_event.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,9 +16,9 @@ namespace stepwell::coro {
 
 /// Waits until `when` on the clock `time`, or until `woken` is rung. Returns at once if `when` has passed.
 /// @cancel All kinds: throws `operation_aborted`.
-inline boost::asio::awaitable<void> async_sleep_until(std::shared_ptr<clock> time, clock::time_point when, bell woken = {}) {
+inline boost::asio::awaitable<void> async_sleep_until(std::shared_ptr<clock> time, clock::time_point when, async_event woken = {}) {
   if (when <= time->now()) { co_return; }
-  const alarm due(std::move(time), when, [woken] { woken.ring(); });
+  const alarm due(std::move(time), when, [woken] { woken.set(); });
   co_await woken.async_wait(boost::asio::use_awaitable);
 }
 

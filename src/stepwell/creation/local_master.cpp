@@ -23,7 +23,7 @@ public:
 
   const std::string name;
   const master_subject subject;
-  step_gate gate;
+  fair_shared_mutex gate;
   std::int64_t step = 0;  // accessed as an atomic
   std::mutex mutex;
   std::condition_variable ready_changed;
@@ -71,13 +71,13 @@ int sessions_at(const std::string& master) {
   return found == registry().masters.end() ? 0 : found->second->seats;
 }
 
-master_seat::master_seat(const session_target& target, const master_subject& subject) : target_(target), subject_(subject) {
+master_connection::master_connection(const session_target& target, const master_subject& subject) : target_(target), subject_(subject) {
   check_master_name(target_.master);
   assert(!target_.master.empty());
   take();
 }
 
-void master_seat::take() {
+void master_connection::take() {
   auto& all = registry();
   const std::lock_guard lock(all.mutex);
   const auto found = all.masters.find(target_.master);
@@ -98,7 +98,7 @@ void master_seat::take() {
   master_->has_chief |= target_.is_chief;
 }
 
-void master_seat::close() noexcept {
+void master_connection::close() noexcept {
   if (is_closed()) { return; }
   assert(depth_ == 0);
   left_at_ = global_step();
@@ -109,7 +109,7 @@ void master_seat::close() noexcept {
   master_.reset();
 }
 
-local_master& master_seat::master() const {
+local_master& master_connection::master() const {
   if (is_closed()) {
     throw failed_precondition_error(
         fmt::format("this session is no longer connected to the master \"{}\"; create a new session", target_.master));
@@ -117,22 +117,22 @@ local_master& master_seat::master() const {
   return *master_;
 }
 
-void master_seat::go_in(step_gate::entry as) {
+void master_connection::go_in(fair_shared_mutex::entry as) {
   if (depth_ == 0) {
     master().gate.enter(as);
     entered_ = as;
-  } else if (as == step_gate::entry::alone && entered_ == step_gate::entry::shared) {
+  } else if (as == fair_shared_mutex::entry::alone && entered_ == fair_shared_mutex::entry::shared) {
     throw failed_precondition_error("exclusive access to the model is not possible inside a concurrent step; request it between two steps");
   }
   ++depth_;
 }
 
-void master_seat::go_out() noexcept {
+void master_connection::go_out() noexcept {
   if (--depth_ == 0) { master_->gate.leave(entered_); }
 }
 
-master_scope master_seat::enter() {
-  go_in(subject_.steps_are_concurrent ? step_gate::entry::shared : step_gate::entry::alone);
+master_scope master_connection::enter() {
+  go_in(subject_.steps_are_concurrent ? fair_shared_mutex::entry::shared : fair_shared_mutex::entry::alone);
   master_scope inside(*this);
   if (!master_->is_ready) { throw aborted_error(fmt::format("the chief of \"{}\" has not made the model ready", target_.master)); }
   if (generation_ != master_->generation) {
@@ -142,20 +142,22 @@ master_scope master_seat::enter() {
   return inside;
 }
 
-master_scope master_seat::enter_alone() {
-  go_in(step_gate::entry::alone);
+master_scope master_connection::enter_alone() {
+  go_in(fair_shared_mutex::entry::alone);
   return master_scope(*this);
 }
 
-std::int64_t master_seat::global_step() const noexcept {
+std::int64_t master_connection::global_step() const noexcept {
   return is_closed() ? left_at_ : std::atomic_ref(master_->step).load(std::memory_order_relaxed);
 }
 
-std::int64_t& master_seat::shared_step() noexcept { return master_->step; }
+std::int64_t& master_connection::shared_step() noexcept { return master_->step; }
 
-void master_seat::set_global_step(std::int64_t step) noexcept { std::atomic_ref(master_->step).store(step, std::memory_order_relaxed); }
+void master_connection::set_global_step(std::int64_t step) noexcept {
+  std::atomic_ref(master_->step).store(step, std::memory_order_relaxed);
+}
 
-master_scope master_seat::begin_preparing() {
+master_scope master_connection::begin_preparing() {
   if (!target_.is_chief) {
     throw failed_precondition_error(fmt::format("a worker of \"{}\" cannot make the model ready; it waits for the chief", target_.master));
   }
@@ -167,7 +169,7 @@ master_scope master_seat::begin_preparing() {
   return inside;
 }
 
-void master_seat::end_preparing(std::int64_t step) {
+void master_connection::end_preparing(std::int64_t step) {
   set_global_step(step);
   {
     const std::lock_guard lock(master_->mutex);
@@ -176,13 +178,13 @@ void master_seat::end_preparing(std::int64_t step) {
   master_->ready_changed.notify_all();
 }
 
-bool master_seat::is_chief_ready() const {
+bool master_connection::is_chief_ready() const {
   auto& shared = master();
   const std::lock_guard lock(shared.mutex);
   return shared.is_ready;
 }
 
-bool master_seat::wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
+bool master_connection::wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
   auto& shared = master();
   const auto wake = [&shared] {
     { const std::lock_guard held(shared.mutex); }  // prevents a lost wake-up between a waiter's check and its wait
@@ -195,7 +197,7 @@ bool master_seat::wait_for_chief(session_signals& signals, clock& time, clock::t
   return shared.is_ready;
 }
 
-void master_seat::join() noexcept {
+void master_connection::join() noexcept {
   assert(depth_ > 0);
   generation_ = master_->generation;
 }

@@ -5,7 +5,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/type_key.hpp"
-#include "stepwell/creation/detail/step_gate.hpp"
+#include "stepwell/creation/detail/fair_shared_mutex.hpp"
 #include "stepwell/creation/session_config.hpp"
 #include "stepwell/hook/session_signals.hpp"
 
@@ -47,15 +47,15 @@ void check_master_name(const std::string& master);
 /// * The global step belongs to the master. Each step of each session increases it by one.
 ///
 /// @threads The thread of its session. `global_step`: any thread.
-class master_seat {
+class master_connection {
 public:
   /// Connects to the master of `target`, and creates the master if it does not exist.
   /// @errors `invalid_argument_error` if the master is not "local:NAME", and "All sessions on it reference the same model object" if
   ///   `subject` differs from that of the master; `failed_precondition_error` for a second chief.
-  master_seat(const session_target& target, const master_subject& subject);
-  master_seat(const master_seat&) = delete;
-  master_seat& operator=(const master_seat&) = delete;
-  ~master_seat() { close(); }
+  master_connection(const session_target& target, const master_subject& subject);
+  master_connection(const master_connection&) = delete;
+  master_connection& operator=(const master_connection&) = delete;
+  ~master_connection() { close(); }
 
   /// Blocks until this session may step. The returned object holds the gate.
   /// @errors `aborted_error` if the subject is not ready, or was made ready again since this session joined; `failed_precondition_error`
@@ -101,7 +101,7 @@ private:
   friend class master_scope;
 
   void take();
-  void go_in(step_gate::entry as);
+  void go_in(fair_shared_mutex::entry as);
   void go_out() noexcept;
   [[nodiscard]] local_master& master() const;
 
@@ -111,24 +111,24 @@ private:
   std::uint64_t generation_ = 0;
   std::int64_t left_at_ = 0;
   int depth_ = 0;
-  step_gate::entry entered_ = step_gate::entry::alone;
+  fair_shared_mutex::entry entered_ = fair_shared_mutex::entry::alone;
 };
 
 /// Holds the gate of a master until it is destroyed. A default-constructed object is empty; it is used by sessions that have no master.
 class [[nodiscard]] master_scope {
 public:
   master_scope() noexcept = default;
-  master_scope(master_scope&& other) noexcept : seat_(std::exchange(other.seat_, nullptr)) {}
+  master_scope(master_scope&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
   master_scope& operator=(master_scope&&) = delete;
   ~master_scope() {
-    if (seat_ != nullptr) [[unlikely]] { seat_->go_out(); }
+    if (connection_ != nullptr) [[unlikely]] { connection_->go_out(); }
   }
 
 private:
-  friend class master_seat;
-  explicit master_scope(master_seat& seat) noexcept : seat_(&seat) {}
+  friend class master_connection;
+  explicit master_scope(master_connection& seat) noexcept : connection_(&seat) {}
 
-  master_seat* seat_ = nullptr;
+  master_connection* connection_ = nullptr;
 };
 
 /// Returns the number of sessions connected to "local:NAME", 0 if that master does not exist. For tests and diagnostics.

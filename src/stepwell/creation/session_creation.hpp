@@ -8,7 +8,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/creation/detail/source_positions.hpp"
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 
 #include <cstdint>
 #include <exception>
@@ -65,7 +65,7 @@ class session_creation {
 public:
   using hook_state = std::function<variable_list()>;
 
-  session_creation(session_control& control, source_positions& positions, initial_state& initial, hook_state hooks,
+  session_creation(deferred_requests& control, source_positions& positions, initial_state& initial, hook_state hooks,
                    checkpoint_search& search, bool is_first)
       : control_(control), positions_(positions), initial_(initial), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
 
@@ -96,7 +96,7 @@ public:
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 
 private:
-  session_control& control_;
+  deferred_requests& control_;
   source_positions& positions_;
   initial_state& initial_;
   hook_state hooks_;

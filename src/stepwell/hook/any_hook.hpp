@@ -5,7 +5,7 @@
 
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/detail/type_name.hpp"
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/fetch.hpp"
@@ -43,8 +43,7 @@ public:
   /// Calls `before_run` of the hook. Returns the options that the hook requests, or null.
   /// @lifetime Valid until the next call.
   virtual const run_options* before_run(run_context<Raw>& context) = 0;
-  virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome,
-                         const run_conditions& how) = 0;
+  virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome, const run_info& how) = 0;
   virtual void on_error(run_context<Raw>& context, const std::exception_ptr& failure) = 0;
   virtual void end(session_handle<Raw>& session) = 0;
   virtual void add_state_to(hook_states& all) = 0;
@@ -90,7 +89,7 @@ public:
     }
   }
   void after_run([[maybe_unused]] run_context<Raw>& context, [[maybe_unused]] const Raw& raw,
-                 [[maybe_unused]] const typename Raw::outcome_type& outcome, [[maybe_unused]] const run_conditions& how) override {
+                 [[maybe_unused]] const typename Raw::outcome_type& outcome, [[maybe_unused]] const run_info& how) override {
     if constexpr (on::has_after_run) {
       const traced_part part(context.trace(), name_of_call<hook_type, hook_point::after_run>());
       const values_of<hook_type, Raw> values(raw, outcome, pack(), how);
@@ -214,7 +213,7 @@ public:
     }
   }
   void end(session_handle<Raw>& session) {
-    detail::first_failure failures;
+    detail::error_collector failures;
     for (auto& hook : hooks_) {
       failures.attempt([&] { hook.end(session); });
     }

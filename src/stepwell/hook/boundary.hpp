@@ -81,9 +81,9 @@ public:
   /// expected to be durable in time.
   [[nodiscard]] virtual bool wants_last_save(std::int64_t /*step*/) const { return false; }
 
-  /// Processes events from background threads; called at the boundary after `session_signals::call_attention`.
+  /// Processes events from background threads; called at the boundary after `session_signals::notify`.
   /// @errors Failures of the background work.
-  virtual void attend() {}
+  virtual void process_events() {}
 
   /// Notifies the work that a traced run and its boundary have ended. Called last at that boundary, or when the run has failed. An
   /// exception is logged as a warning.

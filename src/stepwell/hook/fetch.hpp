@@ -60,7 +60,7 @@ struct run_options;
 struct run_metadata;
 
 /// The options of a run, and the metadata recorded in it.
-struct run_conditions {
+struct run_info {
   const run_options* options = nullptr;
   const run_metadata* metadata = nullptr;
 };
@@ -75,8 +75,7 @@ template<class Raw, class Outcome, class... Projections>
 class run_values<Raw, Outcome, fetch_pack<Projections...>> {
 public:
   /// @pre `pack` is null only if no values were requested.
-  constexpr run_values(const Raw& raw, const Outcome& outcome, const fetch_pack<Projections...>* pack,
-                       const run_conditions& how = {}) noexcept
+  constexpr run_values(const Raw& raw, const Outcome& outcome, const fetch_pack<Projections...>* pack, const run_info& how = {}) noexcept
       : raw_(raw), outcome_(outcome), pack_(pack), how_(how) {}
 
   static constexpr std::size_t size() noexcept { return sizeof...(Projections); }
@@ -110,13 +109,13 @@ public:
   /// Returns the raw session. For adapters that forward the values to another hook, like the two functions below.
   [[nodiscard]] constexpr const Raw& raw() const noexcept { return raw_; }
   [[nodiscard]] constexpr const Outcome& outcome() const noexcept { return outcome_; }
-  [[nodiscard]] constexpr const run_conditions& conditions() const noexcept { return how_; }
+  [[nodiscard]] constexpr const run_info& conditions() const noexcept { return how_; }
 
 private:
   const Raw& raw_;
   const Outcome& outcome_;
   const fetch_pack<Projections...>* pack_;
-  run_conditions how_;
+  run_info how_;
 };
 
 }  // namespace stepwell

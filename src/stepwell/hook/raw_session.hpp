@@ -49,9 +49,9 @@ concept reads_feeds = requires { requires Raw::reads_feeds; };
 
 /// Returns true if other sessions may step the same subject. A step of `raw` may then block until they have finished.
 template<class Raw>
-[[nodiscard]] bool is_seated(const Raw& raw) {
-  if constexpr (requires { raw.is_seated(); }) {
-    return raw.is_seated();
+[[nodiscard]] bool is_shared(const Raw& raw) {
+  if constexpr (requires { raw.is_shared(); }) {
+    return raw.is_shared();
   } else {
     return false;
   }

@@ -3,7 +3,7 @@
 // The contexts that hooks receive: the observed run, and the session of the hook.
 #pragma once
 
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -59,17 +59,17 @@ public:
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return control_->signals(); }
 
 protected:
-  explicit session_requests(session_control& control) noexcept : control_(&control) {}
+  explicit session_requests(deferred_requests& control) noexcept : control_(&control) {}
 
 private:
-  session_control* control_;
+  deferred_requests* control_;
 };
 
 /// `session_requests` with access to the raw session.
 template<class Raw>
 class session_handle : public session_requests {
 public:
-  session_handle(Raw& raw, session_control& control) noexcept : session_requests(control), raw_(&raw) {}
+  session_handle(Raw& raw, deferred_requests& control) noexcept : session_requests(control), raw_(&raw) {}
 
   /// Returns the raw session. Runs on it call no hook.
   [[nodiscard]] Raw& raw_session() const noexcept { return *raw_; }
@@ -86,7 +86,7 @@ private:
 template<class Raw>
 class run_context : public session_handle<Raw> {
 public:
-  run_context(Raw& raw, session_control& control, int attempt) noexcept
+  run_context(Raw& raw, deferred_requests& control, int attempt) noexcept
       : session_handle<Raw>(raw, control), global_step_(raw.global_step()), attempt_(attempt) {}
   run_context(const run_context&) = delete;
   run_context& operator=(const run_context&) = delete;

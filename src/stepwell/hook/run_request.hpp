@@ -117,8 +117,8 @@ private:
   }
 };
 
-inline constinit const run_options unsaid_options{};
-inline constinit const run_metadata no_metadata{};  // empty metadata of untraced runs, shared by all sessions
+inline constinit const run_options default_options{};
+inline constinit const run_metadata discarded_metadata{};  // empty metadata of untraced runs, shared by all sessions
 
 template<class T>
 inline constexpr bool is_for_caller =
@@ -174,7 +174,7 @@ public:
     if constexpr (has_options) {
       return options_;
     } else {
-      return detail::unsaid_options;
+      return detail::default_options;
     }
   }
   /// Returns the metadata of this run, one object for all observers: the caller's object, if the caller passed one. A raw session may write
@@ -186,7 +186,7 @@ public:
     } else if constexpr (has_options) {
       return own_;
     } else {
-      return detail::no_metadata;
+      return detail::discarded_metadata;
     }
   }
 

@@ -19,7 +19,7 @@ void session_signals::end_process(std::string why, clock::time_point now) {
     if (!process_ends_) { process_ends_ = now; }
     asked_by_ = why;
   }
-  stop({stop_cause::signal, std::move(why)}, stop_bit | save_bit | attention_bit);
+  stop({stop_cause::signal, std::move(why)}, stop_bit | save_bit | notified_bit);
 }
 
 std::optional<clock::time_point> session_signals::process_ends() const {
@@ -78,7 +78,7 @@ void session_signals::report_failure(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     failures_.push_back(std::move(failure));
   }
-  call_attention();
+  notify();
 }
 
 std::vector<std::exception_ptr> session_signals::take_failures() {

@@ -71,9 +71,9 @@ public:
   void forget_failure() noexcept;
 
   /// Requests that the session processes background events at its next boundary.
-  void call_attention() noexcept { bits_.fetch_or(attention_bit, std::memory_order_release); }
-  [[nodiscard]] bool attention() const noexcept { return (bits_.load(std::memory_order_relaxed) & attention_bit) != 0; }
-  void clear_attention() noexcept { bits_.fetch_and(~attention_bit, std::memory_order_acq_rel); }
+  void notify() noexcept { bits_.fetch_or(notified_bit, std::memory_order_release); }
+  [[nodiscard]] bool is_notified() const noexcept { return (bits_.load(std::memory_order_relaxed) & notified_bit) != 0; }
+  void clear_notification() noexcept { bits_.fetch_and(~notified_bit, std::memory_order_acq_rel); }
 
   /// Records that there is a checkpoint to restore from.
   void note_checkpoint() noexcept { bits_.fetch_or(checkpoint_bit, std::memory_order_release); }
@@ -85,7 +85,7 @@ public:
 
 private:
   static constexpr unsigned stop_bit = 1;
-  static constexpr unsigned attention_bit = 2;
+  static constexpr unsigned notified_bit = 2;
   static constexpr unsigned hook_bit = 4;
   static constexpr unsigned recover_bit = 8;
   static constexpr unsigned checkpoint_bit = 16;

@@ -33,7 +33,7 @@ namespace stepwell {
 /// Runs the steps of a model and counts them: each `step` that returns adds one, with or without hooks. A `step` that throws does not
 /// count. A model that has `std::int64_t& global_step()` owns the count.
 ///
-/// Sessions with the same master step one model together, see `master_seat`. The count then belongs to the master, `run` waits until it may
+/// Sessions with the same master step one model together, see `master_connection`. The count then belongs to the master, `run` waits until it may
 /// step, and code that accesses the model between steps must hold `exclusive()`.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>
@@ -49,14 +49,14 @@ public:
   /// @errors `invalid_argument_error` if a variable has no name, the name of another variable, or a name reserved for the library.
   explicit(false) model_session(Model& model) : model_session(model, session_target{}) {}
   /// Creates a session that is a chief or a worker at a master, if `target` names one.
-  /// @errors Those of the other constructor and of `master_seat`.
-  model_session(Model& model, const session_target& target) : model_(&model), config_(target.config), seat_(seat_at(target, model)) {
-    const auto alone = seat_ ? seat_->enter_alone() : master_scope();
+  /// @errors Those of the other constructor and of `master_connection`.
+  model_session(Model& model, const session_target& target) : model_(&model), config_(target.config), connection_(connect(target, model)) {
+    const auto alone = connection_ ? connection_->enter_alone() : master_scope();
     look_at_step();
     check_variable_names(model.variables());
   }
   model_session(model_session&& other) noexcept
-      : model_(other.model_), steps_(other.steps_), config_(std::move(other.config_)), seat_(std::move(other.seat_)) {
+      : model_(other.model_), steps_(other.steps_), config_(std::move(other.config_)), connection_(std::move(other.connection_)) {
     look_at_step();
     other.look_at_step();
   }
@@ -145,7 +145,7 @@ public:
   /// Returns the number of steps done so far. At a master, steps of all sessions are counted.
   [[nodiscard]] std::int64_t global_step() const noexcept {
     if constexpr (owns_global_step<Model>) {
-      return seat_ ? seat_->global_step() : model_->global_step();
+      return connection_ ? connection_->global_step() : model_->global_step();
     } else {
       return std::atomic_ref(*live_step_).load(std::memory_order_relaxed);
     }
@@ -154,8 +154,8 @@ public:
   /// Returns the model's variables, requested from the model at each call, and `global_step`. At a master, the variables may be accessed
   /// only while `exclusive` is held.
   [[nodiscard]] variable_list variables() {
-    const auto alone = is_seated() && !seat_->is_inside() ? exclusive() : master_scope();
-    if (is_seated() && seat_->is_chief_ready()) { steps_ = seat_->global_step(); }  // not while the chief restores it
+    const auto alone = is_shared() && !connection_->is_inside() ? exclusive() : master_scope();
+    if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // not while the chief restores it
     auto all = model_->variables();
     if constexpr (owns_global_step<Model>) {
       all.emplace_back(std::string(global_step_name), model_->global_step());
@@ -172,37 +172,37 @@ public:
 
   /// Blocks until no session steps, restores or copies the model, and prevents it while the returned object is held. Without a master, the
   /// object is empty.
-  [[nodiscard]] master_scope exclusive() { return seat_ ? seat_->enter_alone() : master_scope(); }
+  [[nodiscard]] master_scope exclusive() { return connection_ ? connection_->enter_alone() : master_scope(); }
 
   /// Calls `make_ready()`. At a master, calls it with exclusive access; workers that wait for the chief continue after it has returned, if
   /// it does not return false. Returns the global step of the model at that time.
-  /// @errors Those of `make_ready`, and of `master_seat::begin_preparing`.
+  /// @errors Those of `make_ready`, and of `master_connection::begin_preparing`.
   template<class MakeReady>
   std::int64_t prepare_as_chief(MakeReady&& make_ready) {
-    const auto alone = seat_ ? seat_->begin_preparing() : master_scope();
+    const auto alone = connection_ ? connection_->begin_preparing() : master_scope();
     look_at_step();
-    if (seat_) { seat_->set_global_step(own_step()); }
-    if (succeeds(make_ready) && seat_) { seat_->end_preparing(own_step()); }
+    if (connection_) { connection_->set_global_step(own_step()); }
+    if (succeeds(make_ready) && connection_) { connection_->end_preparing(own_step()); }
     return own_step();
   }
   /// Returns true if the session is connected to a master, so that other sessions may step the model.
-  [[nodiscard]] bool is_seated() const noexcept { return seat_ && !seat_->is_closed(); }
+  [[nodiscard]] bool is_shared() const noexcept { return connection_ && !connection_->is_closed(); }
   /// Returns true if the chief has made the model ready, and always without a master.
-  [[nodiscard]] bool is_chief_ready() const { return !seat_ || seat_->is_chief_ready(); }
-  /// Like `master_seat::wait_for_chief`; returns true at once without a master.
+  [[nodiscard]] bool is_chief_ready() const { return !connection_ || connection_->is_chief_ready(); }
+  /// Like `master_connection::wait_for_chief`; returns true at once without a master.
   bool wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
-    return !seat_ || seat_->wait_for_chief(signals, time, until);
+    return !connection_ || connection_->wait_for_chief(signals, time, until);
   }
   /// Accepts the current state of the model: this session may step it from now on.
   /// @pre `exclusive` is held.
   void join() noexcept {
-    if (seat_) { seat_->join(); }
+    if (connection_) { connection_->join(); }
   }
   /// Disconnects from the master, if there is one; no step is possible afterwards.
   void close() noexcept {
-    if (!seat_) { return; }
-    seat_->close();
-    steps_ = seat_->global_step();
+    if (!connection_) { return; }
+    connection_->close();
+    steps_ = connection_->global_step();
     look_at_step();
   }
 
@@ -213,12 +213,13 @@ private:
     static_assert(detail::all_feeds_fit<Order, Model, std::remove_cvref_t<Args>...>(),
                   "stepwell: a feed must name an assignable member of the model, or of an argument of its step");
   }
-  static std::unique_ptr<master_seat> seat_at(const session_target& target, Model& model) {
+  static std::unique_ptr<master_connection> connect(const session_target& target, Model& model) {
     if (target.master.empty()) { return nullptr; }
-    return std::make_unique<master_seat>(target, master_subject{std::addressof(model), type_key::of<Model>(), has_concurrent_steps<Model>});
+    return std::make_unique<master_connection>(target,
+                                               master_subject{std::addressof(model), type_key::of<Model>(), has_concurrent_steps<Model>});
   }
   [[nodiscard]] master_scope take_turn() {
-    if (seat_) [[unlikely]] { return seat_->enter(); }
+    if (connection_) [[unlikely]] { return connection_->enter(); }
     return {};
   }
   template<class MakeReady>
@@ -240,7 +241,7 @@ private:
   }
   std::int64_t count_step() noexcept {
     if constexpr (owns_global_step<Model>) {
-      if (seat_) { seat_->set_global_step(model_->global_step()); }
+      if (connection_) { connection_->set_global_step(model_->global_step()); }
       return model_->global_step();
     } else if constexpr (has_concurrent_steps<Model>) {
       return std::atomic_ref(*live_step_).fetch_add(1, std::memory_order_relaxed) + 1;
@@ -251,13 +252,13 @@ private:
     }
   }
   /// Sets the location of the step counter, here or at the master, so that a step needs one load and no branch.
-  void look_at_step() noexcept { live_step_ = is_seated() ? &seat_->shared_step() : &steps_; }
+  void look_at_step() noexcept { live_step_ = is_shared() ? &connection_->shared_step() : &steps_; }
 
   Model* model_;
   std::int64_t steps_ = 0;  // at a master: the value to which `variables` refers
   std::int64_t* live_step_ = nullptr;
   session_config config_;
-  std::unique_ptr<master_seat> seat_;
+  std::unique_ptr<master_connection> connection_;
 };
 
 template<trainable_model Model>

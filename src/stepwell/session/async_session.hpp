@@ -149,7 +149,7 @@ public:
   }
 
   /// The steps over `source`, one at a time: `auto steps = session.async_steps(batches);`, then `co_await steps.next()` until
-  /// that is empty. The lease on the source ends with the object.
+  /// that is empty. The registration of the source ends with the object.
   /// @lifetime An lvalue source must outlive the object, which must not outlive the session.
   template<class Source>
   [[nodiscard]] auto async_steps(Source&& source) & {

@@ -3,7 +3,7 @@
 // When an awaited session has released its directory: what can be awaited after the session itself is gone.
 #pragma once
 
-#include "stepwell/coro/detail/bell.hpp"
+#include "stepwell/coro/detail/async_event.hpp"
 #include "stepwell/coro/detail/initiate.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -23,14 +23,14 @@ class release_state {
 public:
   void set_released() noexcept {
     is_released_ = true;
-    bell_.ring();
+    event_.set();
   }
   [[nodiscard]] bool is_released() const noexcept { return is_released_; }
-  [[nodiscard]] const coro::bell& bell() const noexcept { return bell_; }
+  [[nodiscard]] const coro::async_event& async_event() const noexcept { return event_; }
 
 private:
   std::atomic<bool> is_released_ = false;
-  coro::bell bell_;
+  coro::async_event event_;
 };
 
 /// A handle without content. The release is set when its last copy is destroyed.
@@ -41,9 +41,9 @@ private:
 inline boost::asio::awaitable<void> wait_for_release(std::shared_ptr<release_state> state) {
   for (;;) {
     if (state->is_released()) { break; }
-    co_await state->bell().async_wait(boost::asio::use_awaitable);
+    co_await state->async_event().async_wait(boost::asio::use_awaitable);
   }
-  state->bell().ring();  // kept for the next wait
+  state->async_event().set();  // kept for the next wait
 }
 
 }  // namespace detail

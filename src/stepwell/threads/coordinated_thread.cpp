@@ -102,7 +102,7 @@ void coordinated_thread::on_end(std::function<void()> action) {
   action();
 }
 
-void coordinated_thread::leave_behind() const {
+void coordinated_thread::detach_waiter() const {
   const std::lock_guard lock(record_->mutex);
   if (record_->running.joinable()) { record_->running.detach(); }
 }

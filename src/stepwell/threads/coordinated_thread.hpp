@@ -43,7 +43,7 @@ private:
   explicit coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept;
   [[nodiscard]] bool has_ended() const noexcept;
   /// Detaches the system's thread, so that it needs no join.
-  void leave_behind() const;
+  void detach_waiter() const;
 
   std::shared_ptr<detail::thread_record> record_;
 };

@@ -246,7 +246,7 @@ void coordinator::join(join_options options) {
   const auto stragglers = state_->wait_for(waited, ids, options.stop_grace_period);
   for (const auto& thread : waited) {
     if (contains(stragglers, thread)) {
-      thread.leave_behind();
+      thread.detach_waiter();
     } else {
       thread.join();
     }

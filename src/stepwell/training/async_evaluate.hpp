@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/coro/detail/errand.hpp"
 #include "stepwell/coro/detail/initiate.hpp"
+#include "stepwell/coro/detail/offloaded_call.hpp"
 #include "stepwell/model/restore_model.hpp"
 #include "stepwell/session/detail/async_parts.hpp"
 #include "stepwell/training/async_evaluate_options.hpp"
@@ -26,16 +26,16 @@ namespace detail {
 template<class Work>
 class calls_off_evaluation {
 public:
-  calls_off_evaluation(const std::shared_ptr<Work>& work, const std::shared_ptr<coro::errand>& errand) noexcept
-      : work_(work), errand_(errand) {}
+  calls_off_evaluation(const std::shared_ptr<Work>& work, const std::shared_ptr<coro::offloaded_call>& offloaded_call) noexcept
+      : work_(work), offloaded_(offloaded_call) {}
   void operator()() const noexcept {
     if (const auto work = work_.lock()) { work->ask_to_stop(); }
-    if (const auto errand = errand_.lock()) { errand->call_off(); }
+    if (const auto offloaded_call = offloaded_.lock()) { offloaded_call->call_off(); }
   }
 
 private:
   std::weak_ptr<Work> work_;
-  std::weak_ptr<coro::errand> errand_;
+  std::weak_ptr<coro::offloaded_call> offloaded_;
 };
 
 /// Guard in the waiting coroutine frame. Its destructor ends the evaluation: it requests a stop and waits until the evaluation has
@@ -43,18 +43,18 @@ private:
 template<class Work>
 class evaluation_under_way {
 public:
-  evaluation_under_way(std::shared_ptr<Work> work, std::shared_ptr<coro::errand> errand) noexcept
-      : work_(std::move(work)), errand_(std::move(errand)) {}
+  evaluation_under_way(std::shared_ptr<Work> work, std::shared_ptr<coro::offloaded_call> offloaded_call) noexcept
+      : work_(std::move(work)), offloaded_(std::move(offloaded_call)) {}
   evaluation_under_way(const evaluation_under_way&) = delete;
   evaluation_under_way& operator=(const evaluation_under_way&) = delete;
   ~evaluation_under_way() {
-    if (!errand_->has_run()) { work_->ask_to_stop(); }
-    errand_->settle();
+    if (!offloaded_->has_run()) { work_->ask_to_stop(); }
+    offloaded_->cancel_or_wait();
   }
 
 private:
   std::shared_ptr<Work> work_;
-  std::shared_ptr<coro::errand> errand_;
+  std::shared_ptr<coro::offloaded_call> offloaded_;
 };
 
 /// Runs `work` on its executor or thread and returns its result.
@@ -62,15 +62,15 @@ template<class Work>
 auto evaluation_awaited(std::shared_ptr<Work> work) -> asio::awaitable<decltype(work->take())> {
   work->check();
   co_await throw_if_cancelled();
-  const auto errand = coro::make_errand(*work);
-  const evaluation_under_way<Work> now(work, errand);
-  work->hand_over(errand);
-  const calls_off_evaluation<Work> on_cancel(work, errand);
-  co_await errand->done().async_wait_on(asio::use_awaitable, on_cancel);
-  if (!errand->has_run()) { throw_aborted(); }
+  const auto offloaded_call = coro::make_offloaded_call(*work);
+  const evaluation_under_way<Work> now(work, offloaded_call);
+  work->hand_over(offloaded_call);
+  const calls_off_evaluation<Work> on_cancel(work, offloaded_call);
+  co_await offloaded_call->done().async_wait_on(asio::use_awaitable, on_cancel);
+  if (!offloaded_call->has_run()) { throw_aborted(); }
   bool is_given_up = false;
   try {
-    errand->rethrow();
+    offloaded_call->rethrow();
   } catch (const cancelled_error&) {
     if (!work->was_asked_to_stop()) { throw; }
     is_given_up = true;

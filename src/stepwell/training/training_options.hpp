@@ -11,7 +11,7 @@
 #include "stepwell/hooks/checkpoint_saver_listener.hpp"
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/model/model_traits.hpp"
-#include "stepwell/session/detail/source_lease.hpp"
+#include "stepwell/session/detail/source_cursor.hpp"
 #include "stepwell/session/retry_policy.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"

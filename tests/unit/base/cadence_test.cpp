@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 sw::second_or_step_timer every_steps(std::int64_t steps) {
-  return sw::second_or_step_timer({.every_steps = steps}, std::make_shared<sw::held_clock>());
+  return sw::second_or_step_timer({.every_steps = steps}, std::make_shared<sw::manual_clock>());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("HOOK-TIMER-3: the step that triggered last does not trigger again, ho
 }
 
 TEST_CASE("HOOK-TIMER-3: in seconds mode it triggers once the period has passed, but not for the same step", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   sw::second_or_step_timer timer({.every_secs = 2s}, clock);
   CHECK(timer.should_trigger_for_step(1));
   timer.update_last_triggered_step(1);
@@ -76,7 +76,7 @@ TEST_CASE("HOOK-TIMER-3: in seconds mode it triggers once the period has passed,
 }
 
 TEST_CASE("HOOK-TIMER-3: a trigger taken before its time starts the period anew", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   sw::second_or_step_timer timer({.every_secs = 2s}, clock);
   timer.update_last_triggered_step(1);
   clock->advance(1s);
@@ -90,7 +90,7 @@ TEST_CASE("HOOK-TIMER-3: a trigger taken before its time starts the period anew"
 
 TEST_CASE("a period of no seconds triggers at every other step, time standing still", "[base][cadence]") {
   for (const auto seconds : {0.0, -1.0}) {
-    sw::second_or_step_timer timer({.every_secs = std::chrono::duration<double>(seconds)}, std::make_shared<sw::held_clock>());
+    sw::second_or_step_timer timer({.every_secs = std::chrono::duration<double>(seconds)}, std::make_shared<sw::manual_clock>());
     timer.update_last_triggered_step(1);
     CHECK_FALSE(timer.should_trigger_for_step(1));
     CHECK(timer.should_trigger_for_step(2));
@@ -98,7 +98,7 @@ TEST_CASE("a period of no seconds triggers at every other step, time standing st
 }
 
 TEST_CASE("a period too long for any clock never passes", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   for (const auto seconds : {1e12, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     sw::second_or_step_timer timer({.every_secs = std::chrono::duration<double>(seconds)}, clock);
     CHECK(timer.should_trigger_for_step(1));
@@ -112,7 +112,7 @@ TEST_CASE("a period too long for any clock never passes", "[base][cadence]") {
 }
 
 TEST_CASE("HOOK-TIMER-4: an update tells seconds and steps since the one before, the first tells nothing", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   for (const bool in_steps : {true, false}) {
     const auto period = in_steps ? sw::cadence{.every_steps = 10} : sw::cadence{.every_secs = 10s};
     sw::second_or_step_timer timer(period, clock);
@@ -126,7 +126,7 @@ TEST_CASE("HOOK-TIMER-4: an update tells seconds and steps since the one before,
 }
 
 TEST_CASE("HOOK-TIMER-5: the last triggered step is told, and reset forgets it", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   for (const bool in_steps : {true, false}) {
     const auto period = in_steps ? sw::cadence{.every_steps = 10} : sw::cadence{.every_secs = 10s};
     sw::second_or_step_timer timer(period, clock);
@@ -163,7 +163,7 @@ TEST_CASE("HOOK-TIMER-6: a timer made of nothing never triggers", "[base][cadenc
 }
 
 TEST_CASE("HOOK-TIMER-7: a timer that is moved keeps its time, one that dies leaves no alarm", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   {
     sw::second_or_step_timer first({.every_secs = 2s}, clock);
     first.update_last_triggered_step(1);
@@ -180,7 +180,7 @@ TEST_CASE("HOOK-TIMER-7: a timer that is moved keeps its time, one that dies lea
 }
 
 TEST_CASE("a timer may be asked while another thread moves the clock", "[base][cadence]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   sw::second_or_step_timer timer({.every_secs = 1ms}, clock);
   std::thread mover([&] {
     for (int i = 0; i < 500; ++i) { clock->advance(1ms); }

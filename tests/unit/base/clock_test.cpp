@@ -50,7 +50,7 @@ private:
 }  // namespace
 
 TEST_CASE("a held clock stands still until it is moved", "[base][clock]") {
-  sw::held_clock clock(sw::clock::wall_time(1000s));
+  sw::manual_clock clock(sw::clock::wall_time(1000s));
   const auto start = clock.now();
   CHECK(clock.now() == start);
   CHECK(clock.wall_now() == sw::clock::wall_time(1000s));
@@ -60,7 +60,7 @@ TEST_CASE("a held clock stands still until it is moved", "[base][clock]") {
 }
 
 TEST_CASE("alarms run in order of time, then of setting, each seeing its own time", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   const auto start = clock.now();
   std::vector<std::pair<char, sw::clock::duration>> ran;
   const auto note = [&](char name) { return [&, name] { ran.emplace_back(name, clock.now() - start); }; };
@@ -75,7 +75,7 @@ TEST_CASE("alarms run in order of time, then of setting, each seeing its own tim
 }
 
 TEST_CASE("an alarm that is already due waits for the next move, even one of no length", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   int ran = 0;
   clock.call_at(clock.now() - 1s, [&] { ++ran; });
   clock.call_at(sw::clock::time_point::min(), [&] { ++ran; });
@@ -87,7 +87,7 @@ TEST_CASE("an alarm that is already due waits for the next move, even one of no 
 }
 
 TEST_CASE("an alarm set by an alarm runs in the same move if its time has come", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   const auto start = clock.now();
   std::vector<sw::clock::duration> ticks;
   std::function<void()> tick = [&] {
@@ -102,7 +102,7 @@ TEST_CASE("an alarm set by an alarm runs in the same move if its time has come",
 }
 
 TEST_CASE("a cancelled alarm does not run", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   int ran = 0;
   const auto id = clock.call_at(clock.now() + 1s, [&] { ++ran; });
   clock.call_at(clock.now() + 1s, [&] { ran += 10; });
@@ -114,7 +114,7 @@ TEST_CASE("a cancelled alarm does not run", "[base][clock]") {
 }
 
 TEST_CASE("an action may cancel itself and others from within", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   int ran = 0;
   sw::clock::alarm_id first = 0;
   sw::clock::alarm_id second = 0;
@@ -130,7 +130,7 @@ TEST_CASE("an action may cancel itself and others from within", "[base][clock]")
 }
 
 TEST_CASE("cancel waits for an action that is running", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   std::atomic<bool> started = false;
   std::atomic<bool> may_end = false;
   std::atomic<bool> ended = false;
@@ -149,7 +149,7 @@ TEST_CASE("cancel waits for an action that is running", "[base][clock]") {
 }
 
 TEST_CASE("two threads may move one held clock: each alarm runs once, one at a time", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   const auto start = clock.now();
   std::atomic<int> inside = 0;
   std::atomic<int> ran = 0;
@@ -173,7 +173,7 @@ TEST_CASE("two threads may move one held clock: each alarm runs once, one at a t
 }
 
 TEST_CASE("an alarm is forgotten with its owner", "[base][clock]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   int ran = 0;
   {
     sw::alarm first(clock, clock->now() + 1s, [&] { ++ran; });
@@ -188,7 +188,7 @@ TEST_CASE("an alarm is forgotten with its owner", "[base][clock]") {
 }
 
 TEST_CASE("a waiting thread counts as pending, and time wakes it", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   waiter waits(clock, clock.now() + 5s);
   REQUIRE(clock.wait_for_pending(1));
   clock.advance(4s);
@@ -199,7 +199,7 @@ TEST_CASE("a waiting thread counts as pending, and time wakes it", "[base][clock
 }
 
 TEST_CASE("a notified thread goes on without time moving, and leaves no alarm behind", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   const auto start = clock.now();
   waiter waits(clock, start + 5s);
   REQUIRE(clock.wait_for_pending(1));
@@ -210,7 +210,7 @@ TEST_CASE("a notified thread goes on without time moving, and leaves no alarm be
 }
 
 TEST_CASE("waiting for a time that has come returns at once", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   std::mutex mutex;
   std::condition_variable condition;
   std::unique_lock lock(mutex);
@@ -222,7 +222,7 @@ TEST_CASE("waiting for a time that has come returns at once", "[base][clock]") {
 
 TEST_CASE("no wake-up is lost when time moves just as a thread begins to wait", "[base][clock]") {
   for (int round = 0; round < 300; ++round) {
-    sw::held_clock clock;
+    sw::manual_clock clock;
     const auto when = clock.now() + 1s;
     waiter waits(clock, when);
     clock.advance(1s);  // before, during or after the start of the wait
@@ -232,7 +232,7 @@ TEST_CASE("no wake-up is lost when time moves just as a thread begins to wait", 
 
 TEST_CASE("no wake-up is lost between a notification and the time", "[base][clock]") {
   for (int round = 0; round < 200; ++round) {
-    sw::held_clock clock;
+    sw::manual_clock clock;
     waiter waits(clock, clock.now() + 1s);
     std::thread mover([&] { clock.advance(1s); });
     waits.notify();
@@ -243,7 +243,7 @@ TEST_CASE("no wake-up is lost between a notification and the time", "[base][cloc
 }
 
 TEST_CASE("many sleepers wake each at their own time", "[base][clock]") {
-  sw::held_clock clock;
+  sw::manual_clock clock;
   const auto start = clock.now();
   std::atomic<int> awake = 0;
   std::vector<std::thread> sleepers;

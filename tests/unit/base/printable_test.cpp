@@ -16,7 +16,7 @@ using sw::test::temporary_directory;
 
 namespace {
 
-/// A name with control bytes: clear screen, bell, delete, C1 as one byte and as UTF-8, and an invalid UTF-8 end.
+/// A name with control bytes: clear screen, alert, delete, C1 as one byte and as UTF-8, and an invalid UTF-8 end.
 const std::string hostile = "w\x1b[2J\a\x7f\x9b\xc2\x9b\xff";
 const std::string harmless = "w\\x1b[2J\\x07\\x7f\\x9b\\xc2\\x9b\\xff";
 

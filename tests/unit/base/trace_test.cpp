@@ -121,7 +121,7 @@ TEST_CASE("a span ends with an exception that leaves it", "[base][trace]") {
 }
 
 TEST_CASE("a recorder that is full counts what it loses, and has room again once it was emptied", "[base][trace]") {
-  const auto time = std::make_shared<sw::held_clock>();
+  const auto time = std::make_shared<sw::manual_clock>();
   const auto small = std::make_shared<sw::trace_recorder>(time, 2);
   for (const auto* name : {"a", "b", "c", "d"}) { const sw::trace_span span(small, name); }
   const auto full = small->take();

@@ -211,7 +211,7 @@ TEST_CASE("a stop ends the wait at once, and the iteration", "[checkpoint][itera
 TEST_CASE("a stop from another thread wakes the one who waits", "[checkpoint][iterator]") {
   const sw::test::temporary_directory directory;
   sw::test::log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   std::stop_source source;
   std::thread another([&] {
     while (!clock->wait_for_pending(1)) {}

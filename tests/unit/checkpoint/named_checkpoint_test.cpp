@@ -5,7 +5,7 @@
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
-#include "support/saver_workshop.hpp"
+#include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/latest_checkpoint.hpp>

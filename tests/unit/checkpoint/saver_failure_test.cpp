@@ -3,7 +3,7 @@
 
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
-#include "support/saver_workshop.hpp"
+#include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
 
@@ -130,7 +130,7 @@ public:
   }
 
 private:
-  sw::held_clock held_;
+  sw::manual_clock held_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
-#include "support/saver_workshop.hpp"
+#include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>

@@ -8,7 +8,7 @@
 #include "support/file_text.hpp"
 #include "support/leaping_clock.hpp"
 #include "support/log_capture.hpp"
-#include "support/saver_workshop.hpp"
+#include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>

@@ -98,7 +98,7 @@ TEST_CASE("variables without elements, and no variables at all, can be captured"
 
 TEST_CASE("waiting for a buffer ends when one comes back, or when its time has come", "[checkpoint][snapshot]") {
   sw::snapshot_pool pool(64, 1);
-  sw::held_clock clock;
+  sw::manual_clock clock;
   std::optional<sw::snapshot_pool::buffer> held = pool.acquire();
   SECTION("none in time") {
     std::thread later([&] {

@@ -14,7 +14,7 @@
 
 namespace sw = stepwell;
 using namespace std::chrono_literals;
-using sw::master_seat;
+using sw::master_connection;
 using sw::test::message_of;
 
 namespace {
@@ -24,9 +24,9 @@ const int another_model = 0;
 
 sw::master_subject subject_of(const int& model, bool concurrent = false) { return {&model, sw::type_key::of<int>(), concurrent}; }
 
-struct seat : master_seat {
+struct seat : master_connection {
   explicit seat(bool is_chief, const std::string& master = "local:test", const sw::master_subject& of = subject_of(the_model))
-      : master_seat({.master = master, .is_chief = is_chief}, of) {}
+      : master_connection({.master = master, .is_chief = is_chief}, of) {}
   void make_ready(std::int64_t step = 0) {
     const auto alone = begin_preparing();
     end_preparing(step);
@@ -175,7 +175,7 @@ TEST_CASE("who is inside may go in again, but not alone where others may share",
 TEST_CASE("who waits for the chief is woken when it is ready", "[session][master]") {
   seat chief = chief_at();
   seat worker = worker_at();
-  sw::held_clock clock;
+  sw::manual_clock clock;
   sw::session_signals signals;
   bool is_ready = false;
   std::jthread waiting([&] { is_ready = worker.wait_for_chief(signals, clock, clock.now() + 1h); });
@@ -188,7 +188,7 @@ TEST_CASE("who waits for the chief is woken when it is ready", "[session][master
 
 TEST_CASE("waiting for the chief ends with a stop, or in time", "[session][master]") {
   seat worker = worker_at();
-  sw::held_clock clock;
+  sw::manual_clock clock;
   sw::session_signals signals;
   bool is_ready = true;
   std::jthread waiting([&] { is_ready = worker.wait_for_chief(signals, clock, clock.now() + 1h); });

@@ -48,7 +48,7 @@ struct small_queue {
     return consumer;
   }
 
-  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
   data::fifo_queue<int> queue;
   std::size_t blocked = 0;  // threads started so far; a test releases none of them before all are started
 };

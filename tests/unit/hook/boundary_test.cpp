@@ -25,7 +25,7 @@ struct noting_work final : sw::boundary_work {
   std::string name;
   std::string fails_at;
   int busy = 0;
-  sw::held_clock* time = nullptr;
+  sw::manual_clock* time = nullptr;
 
   noting_work(std::string& into, std::string called, std::string fails)
       : story(into), name(std::move(called)), fails_at(std::move(fails)) {}
@@ -43,7 +43,7 @@ struct noting_work final : sw::boundary_work {
   void wait_ready(const sw::deadline& until) override {
     note(time != nullptr ? "wait" + std::to_string((until.on(*time) - time->now()) / 1s) : "wait");
   }
-  void attend() override { note("attend"); }
+  void process_events() override { note("attend"); }
   void drain(const sw::deadline&) override { note("drain"); }
   void flush(const sw::deadline&) override { note("flush"); }
 };
@@ -56,7 +56,7 @@ struct saving_hook {
   void after_create_session(auto& session, auto&) { session.add_work(work); }
   void after_run(auto& context, const auto&) {
     context.request_save(*work);
-    if (calls_attention) { context.signals()->call_attention(); }
+    if (calls_attention) { context.signals()->notify(); }
   }
   void end(auto& session) { session.request_save(*work); }
 };
@@ -116,7 +116,7 @@ TEST_CASE("what is thrown while leaving after an error is logged, of whatever ty
 TEST_CASE("only while closing there is a deadline to wait for room", "[session][boundary]") {
   std::string story;
   counting_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   const auto work = std::make_shared<noting_work>(story, "", "");
   sw::monitored_session session(sw::session_settings{.stop_grace_period = 30s, .clock = clock}, model, saving_hook{work});
   work->time = clock.get();
@@ -126,8 +126,8 @@ TEST_CASE("only while closing there is a deadline to wait for room", "[session][
 }
 
 TEST_CASE("a deadline is as far from now on every clock, and never is never", "[session][boundary]") {
-  sw::held_clock here;
-  sw::held_clock there;
+  sw::manual_clock here;
+  sw::manual_clock there;
   there.advance(1h);
   here.advance(5s);
   const sw::deadline until(here, here.now() + 10s);

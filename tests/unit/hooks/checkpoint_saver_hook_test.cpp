@@ -175,7 +175,7 @@ TEST_CASE("HOOK-CKPT-10 with several steps a run, the first that is a period aft
 
 TEST_CASE("HOOK-CKPT-6 HOOK-CKPT-10 every so many seconds of the session's clock", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model,
                                 sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2}});
@@ -234,14 +234,14 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a st
   const temporary_directory directory;
   std::string heard;
   counting_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
-  const auto asking = std::make_shared<diary>(heard, "");
+  const auto clock = std::make_shared<sw::manual_clock>();
+  const auto before_run_calls = std::make_shared<diary>(heard, "");
   const auto other = std::make_shared<diary>(heard, "-");
   sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,
-      sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .listeners = {asking, other}}});
+      sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .listeners = {before_run_calls, other}}});
   run_slowly(session, 2);  // the clock does not move
-  asking->asks_for_stop = true;
+  before_run_calls->asks_for_stop = true;
   CHECK_FALSE(session.should_stop());
   clock->advance(2s);
   run_slowly(session, 2);  // the first run saves, the next boundary processes the request of the listener
@@ -255,10 +255,10 @@ TEST_CASE("HOOK-CKPT-13 nobody asks for a stop after the first save or while the
   const temporary_directory directory;
   std::string heard;
   counting_model model;
-  const auto asking = std::make_shared<diary>(heard, "");
-  asking->asks_for_stop = true;
+  const auto before_run_calls = std::make_shared<diary>(heard, "");
+  before_run_calls->asks_for_stop = true;
   auto options = every(10, directory);
-  options.listeners = {asking};
+  options.listeners = {before_run_calls};
   sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
   run_slowly(session, 3);
   CHECK_FALSE(session.should_stop());
@@ -270,9 +270,9 @@ TEST_CASE("HOOK-CKPT-13 nobody asks for a stop after the first save or while the
 TEST_CASE("a hook given by reference starts afresh with the next session", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string heard;
-  const auto asking = std::make_shared<diary>(heard, "");
+  const auto before_run_calls = std::make_shared<diary>(heard, "");
   auto options = every(1, directory);
-  options.listeners = {asking};
+  options.listeners = {before_run_calls};
   sw::checkpoint_saver_hook saver{options};
   const auto two_steps = [&] {
     counting_model model;
@@ -285,7 +285,7 @@ TEST_CASE("a hook given by reference starts afresh with the next session", "[hoo
   };
   CHECK_FALSE(two_steps());
   heard.clear();
-  asking->asks_for_stop = true;
+  before_run_calls->asks_for_stop = true;
   CHECK(two_steps());
   CHECK(heard.starts_with("begin <0 >0 <1 >1"));
 }

@@ -132,7 +132,7 @@ TEST_CASE("HOOK-WAIT-4 a stop ends the wait", "[hooks][waiter]") {
 
 TEST_CASE("HOOK-WAIT-1 a session's first run waits for others to make steps", "[hooks][waiter]") {
   sw::test::log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   shared_step_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
   std::thread others([&] {
@@ -152,7 +152,7 @@ TEST_CASE("HOOK-WAIT-1 a session's first run waits for others to make steps", "[
 
 TEST_CASE("HOOK-WAIT-4 a stop asked for meanwhile ends the wait of a session, and the run is made", "[hooks][waiter]") {
   sw::test::log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   shared_step_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
   std::thread another([&] {

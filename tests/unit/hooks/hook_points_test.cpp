@@ -85,7 +85,7 @@ TEST_CASE("HOOK-2 the end of the data, or of the iteration, skips after_run and 
 TEST_CASE("D-14 hooks learn the step from the run itself: none makes a run of its own, or is off by one", "[hooks]") {
   const temporary_directory directory;
   sw::test::log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   striding_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::stop_at_step_hook{{.last_step = 10}},
                                 sw::nan_tensor_hook{[](float value) { return value; }}, sw::step_counter_hook{{.every_n_steps = 1}},

@@ -43,7 +43,7 @@ template<class Hook>
 lines lines_of_runs(Hook hook, std::int64_t runs) {
   sw::test::log_capture log;
   adding_model model;
-  sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model, std::move(hook));
+  sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model, std::move(hook));
   for (std::int64_t batch = 1; batch <= runs; ++batch) { session.run(batch); }
   return info_lines(log);
 }
@@ -82,7 +82,7 @@ TEST_CASE("HOOK-LOG-3 a hook that begins again starts afresh", "[hooks][logging]
   sw::logging_tensor_hook hook{{.every_n_iter = 3}, sw::tag("loss", &adding_model::result::loss)};
   for (int session_number = 0; session_number < 2; ++session_number) {
     log.clear();
-    const auto clock = std::make_shared<sw::held_clock>();
+    const auto clock = std::make_shared<sw::manual_clock>();
     adding_model model;
     sw::monitored_session session(sw::session_settings{.clock = clock}, model, std::ref(hook));
     for (int i = 0; i < 4; ++i) {
@@ -119,7 +119,7 @@ TEST_CASE("HOOK-LOG-4 values are asked for only in the runs that log", "[hooks][
 
 TEST_CASE("HOOK-LOG-5 HOOK-LOG-6 the first run logs, then every n-th, with the time between", "[hooks][logging]") {
   sw::test::log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,
@@ -135,7 +135,7 @@ TEST_CASE("HOOK-LOG-5 HOOK-LOG-6 the first run logs, then every n-th, with the t
 
 TEST_CASE("seconds between log lines are counted by the session's clock", "[hooks][logging]") {
   sw::test::log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model,
                                 sw::logging_tensor_hook{{.every_n_secs = 2}, sw::tag("loss", &adding_model::result::loss)});
@@ -168,7 +168,7 @@ TEST_CASE("HOOK-LOG-7 D-19 at the end the last values are logged, and nothing is
     adding_model model;
     steps = 0;
     model.before = [&](std::int64_t) { ++steps; };
-    sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model, std::move(hook));
+    sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model, std::move(hook));
     for (std::int64_t batch = 1; batch <= runs; ++batch) { session.run(batch); }
     model.weights = {-1, -1, -1};  // the hook logs the values of the last run, not these
     session.close();
@@ -226,7 +226,7 @@ TEST_CASE("HOOK-LOG-9 every run of the session counts, and the global step does 
   sw::test::log_capture log;
   striding_model model;
   sw::monitored_session session(
-      sw::session_settings{.clock = std::make_shared<sw::held_clock>()}, model,
+      sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model,
       sw::logging_tensor_hook{{.every_n_iter = 3}, sw::tag("step", [](const std::int64_t& step) { return step; })});
   for (int i = 0; i < 5; ++i) { session.run(); }
   CHECK(info_lines(log) == lines{"step = 50", "step = 80 (0.000 sec)"});

@@ -43,7 +43,7 @@ std::shared_ptr<sw::summary::csv_writer> csv_in(const temporary_directory& direc
 
 TEST_CASE("a summary hook writes its scalars to metric files, with or without an event file", "[hooks][metrics]") {
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   const bool has_events = GENERATE(true, false);
   adding_model model;
   sw::monitored_session session(
@@ -63,7 +63,7 @@ TEST_CASE("a summary hook writes its scalars to metric files, with or without an
 TEST_CASE("D-5 after a recovery a metric file says which lines did not happen", "[hooks][metrics]") {
   const sw::test::log_capture log;
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   model.before = [fails = true](std::int64_t batch) mutable {
     if (batch == 3 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
@@ -80,7 +80,7 @@ TEST_CASE("D-5 after a recovery a metric file says which lines did not happen", 
 TEST_CASE("a failed write of metrics comes out at a boundary, or when the session closes", "[hooks][metrics]") {
   const sw::test::log_capture log;
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   const auto files = std::make_shared<sw::test::fault_file_system>();
   const auto csv = csv_in(directory, clock, files);
   adding_model model;
@@ -95,7 +95,7 @@ TEST_CASE("a failed write of metrics comes out at a boundary, or when the sessio
 TEST_CASE("a training session writes what goes into its event files to metric files, over restarts", "[training][metrics]") {
   const sw::test::log_capture log;
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   for (int run = 0; run < 2; ++run) {
     adding_model model;
     auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory / "run",

@@ -34,7 +34,7 @@ namespace {
 /// A model that owns its global step, so that one run can make several steps. With a clock, each run takes 5 ms,
 /// including 2 ms in a span of its own.
 struct timed_model {
-  std::shared_ptr<sw::held_clock> time = nullptr;
+  std::shared_ptr<sw::manual_clock> time = nullptr;
   std::int64_t steps = 0;
   std::int64_t stride = 1;
   std::function<void()> before = nullptr;
@@ -54,7 +54,7 @@ struct timed_model {
 
 /// A hook that takes 1 ms before and 1 ms after each run, and records the trace level of the run.
 struct slow_hook {
-  sw::held_clock* time;
+  sw::manual_clock* time;
   std::vector<sw::trace_level>* levels = nullptr;
 
   void before_run(auto&) { time->advance(1ms); }
@@ -67,7 +67,7 @@ struct slow_hook {
 /// The output directory of a profiler, and a manual clock.
 struct profiler_rig {
   test::temporary_directory directory;
-  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
   sw::session_settings settings{.clock = time};
 
   [[nodiscard]] sw::profiler_hook every(std::int64_t save_steps, sw::summary::writer_options events = {}) const {

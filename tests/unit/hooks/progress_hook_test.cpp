@@ -24,7 +24,7 @@ TEST_CASE("a progress line says step, share, loss, rate and time left", "[hooks]
 
 TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks][progress]") {
   std::string out;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,
@@ -44,7 +44,7 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
 
 TEST_CASE("on a terminal the bar is drawn over itself and ends with a line", "[hooks][progress]") {
   std::string out;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   sw::monitored_session session(
       sw::session_settings{.clock = clock}, model,

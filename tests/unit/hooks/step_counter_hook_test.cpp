@@ -33,7 +33,7 @@ struct striding_model {
 /// Advances the clock by `gap` before each of `runs` runs. Returns the written rates by step.
 std::map<std::int64_t, float> rates(striding_model model, sw::step_counter_options options, int runs, sw::clock::duration gap) {
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   options.output_dir = directory.path();
   options.events.time = clock;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::step_counter_hook{std::move(options)});
@@ -66,7 +66,7 @@ TEST_CASE("HOOK-CNT-2 HOOK-CNT-3, D-1 the rate is logged, and written and flushe
           "[hooks][step_counter]") {
   sw::test::log_capture log;
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   striding_model model;
   const auto writer = std::make_shared<sw::summary::writer>(directory.path());
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::step_counter_hook{{.every_n_steps = 2, .writer = writer}},

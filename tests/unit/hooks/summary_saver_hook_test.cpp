@@ -68,7 +68,7 @@ struct steps_written {
 /// Returns the runs that wrote a summary, and the number of times the value was computed.
 steps_written written(sw::summary_saver_options options, int runs, sw::clock::duration gap = 1s) {
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
   int asked = 0;
   options.output_dir = directory.path();

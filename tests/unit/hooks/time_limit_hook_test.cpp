@@ -24,7 +24,7 @@ namespace {
 class counting_clock final : public sw::clock {
 public:
   mutable int reads = 0;
-  sw::held_clock held;
+  sw::manual_clock held;
 
   [[nodiscard]] time_point now() const override {
     ++reads;
@@ -45,7 +45,7 @@ public:
 }  // namespace
 
 TEST_CASE("a time limit ends the loop after the step under way, with the deadline as the reason", "[hooks][time_limit]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{10});
   for (const auto& step : session.steps()) { clock->advance(step.value <= 2 ? 4s : 2s); }
@@ -72,7 +72,7 @@ TEST_CASE("a time limit reads no clock and costs nothing in a step", "[hooks][ti
 }
 
 TEST_CASE("each session has the whole time, and a closed one leaves no alarm behind", "[hooks][time_limit]") {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   sw::time_limit_hook hook{10};
   for (int i = 0; i < 2; ++i) {
     counting_model model;
@@ -89,7 +89,7 @@ TEST_CASE("a limit above zero is asked for, and one beyond all time is none", "[
   CHECK_THROWS_AS(sw::time_limit_hook{0}, sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::time_limit_hook{-1s}, sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::time_limit_hook{std::numeric_limits<double>::quiet_NaN()}, sw::invalid_argument_error);
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
   sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{std::numeric_limits<double>::infinity()});
   CHECK(clock->pending() == 0);

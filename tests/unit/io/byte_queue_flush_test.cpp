@@ -29,7 +29,7 @@ TEST_CASE("a flush that was started may be waited for after the queue is gone, a
   disk.is_open = false;
   disk.write_outcome = full;
   const auto threads = std::make_shared<io::pool>(1);
-  const auto time = std::make_shared<sw::held_clock>();
+  const auto time = std::make_shared<sw::manual_clock>();
   const auto late = [&] {
     io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .time = time});
     CHECK(queue.append(bytes("late")).ok());

@@ -202,7 +202,7 @@ TEST_CASE("a close that gives up leaves the disk to finish alone", "[io][byte_qu
   disk.is_open = false;
   const auto threads = std::make_shared<io::pool>(1);
   {
-    const auto time = std::make_shared<sw::held_clock>();
+    const auto time = std::make_shared<sw::manual_clock>();
     io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .time = time});
     CHECK(queue.append(bytes("late")).ok());
     CHECK(queue.close(time->now()).error().code == sw::errc::deadline_exceeded);

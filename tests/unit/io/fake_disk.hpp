@@ -77,7 +77,7 @@ struct small_queue {
 
   fake_disk disk;
   std::shared_ptr<io::pool> threads = std::make_shared<io::pool>(1);
-  std::shared_ptr<held_clock> time = std::make_shared<held_clock>();
+  std::shared_ptr<manual_clock> time = std::make_shared<manual_clock>();
   io::byte_queue queue;
 };
 

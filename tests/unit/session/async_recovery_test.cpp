@@ -34,7 +34,7 @@ struct outcome {
 struct waiting_rig : async_rig {
   story_type story;
   ending_source source;
-  std::shared_ptr<sw::held_clock> own = std::make_shared<sw::held_clock>();  // used only by the session, not by a writer
+  std::shared_ptr<sw::manual_clock> own = std::make_shared<sw::manual_clock>();  // used only by the session, not by a writer
   asio::cancellation_signal cancel;
 
   waiting_rig() {

@@ -40,7 +40,7 @@ asio::awaitable<std::int64_t> ten_steps(shared_session& session) {
 }
 
 /// Runs the loop until `count` waits are pending on the clock.
-void run_until_waiting(asio::io_context& loop, const sw::held_clock& clock, std::size_t count) {
+void run_until_waiting(asio::io_context& loop, const sw::manual_clock& clock, std::size_t count) {
   loop.restart();
   while (clock.pending() < count) {
     loop.poll();
@@ -75,7 +75,7 @@ TEST_CASE("D-3 any number of workers that wait for their chief keep neither the 
   log_capture log;
   constexpr int count = 20;  // more than the threads for offloaded calls
   asio::io_context loop;
-  const auto clock = std::make_shared<sw::held_clock>();  // stands still, so the test fails if a session polls
+  const auto clock = std::make_shared<sw::manual_clock>();  // stands still, so the test fails if a session polls
   shared_model model;
   std::deque<shared_session> workers;
   std::vector<std::future<std::int64_t>> all;
@@ -96,7 +96,7 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
   const auto kind = GENERATE(asio::cancellation_type::terminal, asio::cancellation_type::partial, asio::cancellation_type::total);
   log_capture log;
   asio::io_context loop;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   shared_model model;
   asio::cancellation_signal cancel;
   std::exception_ptr failure;
@@ -126,7 +126,7 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
 TEST_CASE("at a master, a step that waits for its turn does not hold up the event loop", "[session][async][master]") {
   log_capture log;
   asio::io_context loop;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   shared_model model;
   shared_session chief(settings_on(clock), chief_of(model, master));
   const auto on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };

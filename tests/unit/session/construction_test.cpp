@@ -109,7 +109,7 @@ TEST_CASE("MON-2 hooks begin, the session is made ready, then hooks hear of it; 
 TEST_CASE("MON-2 all but begin is repeated by a recovery", "[session][construction]") {
   sw::test::log_capture log;
   two_part_model model;
-  sw::monitored_session session(quick(std::make_shared<sw::held_clock>()), sw::chief_session_creator{model},
+  sw::monitored_session session(quick(std::make_shared<sw::manual_clock>()), sw::chief_session_creator{model},
                                 telling_hook{&model.story, "a"}, aborts_once{});
   model.story.clear();
   session.run();
@@ -186,7 +186,7 @@ TEST_CASE("MON-8 threads that a hook starts with the session's coordinator are j
 TEST_CASE("MON-8 they are joined at a recovery too, and the hook may start them anew", "[session][construction]") {
   sw::test::log_capture log;
   counting_model model;
-  sw::monitored_session session(quick(std::make_shared<sw::held_clock>()), model, waiting_thread_hook{}, aborts_once{});
+  sw::monitored_session session(quick(std::make_shared<sw::manual_clock>()), model, waiting_thread_hook{}, aborts_once{});
   session.run();
   CHECK(*session.hook<waiting_thread_hook>().story == "thread1 ended ");
   CHECK(session.hook<waiting_thread_hook>().started == 2);

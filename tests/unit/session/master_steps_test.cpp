@@ -67,7 +67,7 @@ struct seekable_batch_source : batch_source {
   void seek(std::uint64_t to) { next = static_cast<std::int64_t>(to); }
 };
 
-auto held() { return std::make_shared<sw::held_clock>(); }
+auto held() { return std::make_shared<sw::manual_clock>(); }
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 // Tests of the number of retries and of the backoff (decision D-2). Only the test moves the clock.
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
-#include "support/once_somebody_waits.hpp"
+#include "support/once_waiting.hpp"
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
@@ -71,7 +71,7 @@ TEST_CASE("D-2 REC-5 the session waits as long as the policy says, on its own cl
   sw::test::log_capture log;
   adding_model model;
   std::atomic<int> calls = 0;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   const sw::retry_policy policy{.initial_backoff = 4, .max_backoff = 10, .seed = 3};
   model.before = [&, fails = failing<sw::unavailable_error>(3)](std::int64_t) mutable {
     ++calls;
@@ -165,14 +165,14 @@ TEST_CASE("D-2 only a step that was not done before is progress", "[session][ret
 TEST_CASE("D-2 D-12 a stop during the wait ends the wait: the call is done, the loop is over", "[session][retry]") {
   sw::test::log_capture log;
   adding_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   const bool is_loop = GENERATE(false, true);
   model.before = failing_batches{{2}};
   sw::monitored_session session({.retry = {.initial_backoff = 3600, .max_backoff = 3600}, .clock = clock}, model);
   session.run(std::int64_t{1});
   counting_source source{.next = 2};
   {
-    const once_somebody_waits stopper(clock, [&] { session.request_stop("enough"); });
+    const once_waiting stopper(clock, [&] { session.request_stop("enough"); });
     if (is_loop) {
       for ([[maybe_unused]] const auto& step : session.steps(source)) { FAIL("a step after the stop"); }
     } else {
@@ -182,7 +182,7 @@ TEST_CASE("D-2 D-12 a stop during the wait ends the wait: the call is done, the 
   CHECK(session.should_stop());
   CHECK(session.stop_reason().text == "enough");
   CHECK(session.global_step() == (is_loop ? 0 : 1));
-  CHECK(clock->now() == sw::held_clock().now());  // the clock has not moved
+  CHECK(clock->now() == sw::manual_clock().now());  // the clock has not moved
   session.close();
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("D-2 while a stop is asked for, a second failure is thrown: nobody wai
   adding_model model;
   std::atomic<int> calls = 0;
   model.before = always_failing{&calls};
-  sw::monitored_session session({.clock = std::make_shared<sw::held_clock>()}, model);
+  sw::monitored_session session({.clock = std::make_shared<sw::manual_clock>()}, model);
   session.request_stop();
   CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("failure 2"));
   CHECK(session.metrics().recoveries == 1);

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
-#include "support/once_somebody_waits.hpp"
+#include "support/once_waiting.hpp"
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
@@ -61,7 +61,7 @@ TEST_CASE("REC-10 a save under way is finished before the session is restored, a
   rig.gate->wait_for_somebody();
   rig.model.before = failing_batches{{2}};
   {
-    const once_somebody_waits opener(rig.clock, [&] { rig.gate->open(); });
+    const once_waiting opener(rig.clock, [&] { rig.gate->open(); });
     CHECK(session.run(std::int64_t{2}).loss == 3);
   }
   CHECK(session.restored_from() == rig.directory.path() + "/model.ckpt-1");
@@ -82,7 +82,7 @@ TEST_CASE("a save that does not end in the grace period ends the call; the next 
   rig.gate->wait_for_somebody();
   rig.model.before = failing_batches{{2}};
   {
-    const once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(30s); });
+    const once_waiting mover(rig.clock, [&] { rig.clock->advance(30s); });
     CHECK_THROWS_AS(session.run(std::int64_t{2}), sw::deadline_exceeded_error);
   }
   CHECK(session.should_stop());
@@ -103,7 +103,7 @@ TEST_CASE("a save under way that fails for good ends the call: there is nothing 
   rig.files->inject({.kind = operation::write, .path_contains = ".data-", .errno_value = ENOSPC});
   rig.model.before = failing_batches{{2}};
   {
-    const once_somebody_waits opener(rig.clock, [&] { rig.gate->open(); });
+    const once_waiting opener(rig.clock, [&] { rig.gate->open(); });
     CHECK_THROWS_AS(session.run(std::int64_t{2}), sw::resource_exhausted_error);
   }
   CHECK(session.hook<attempts_hook>().failures.size() == 2);

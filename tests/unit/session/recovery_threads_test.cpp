@@ -4,7 +4,7 @@
 // REC-3, REC-4).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
-#include "support/once_somebody_waits.hpp"
+#include "support/once_waiting.hpp"
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
@@ -232,7 +232,7 @@ TEST_CASE("a raw session that was given is closed once, by whoever closes the se
 TEST_CASE("WRAP-7 CLOSE-12 close asks threads to stop and waits; one that does not come is only logged", "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   const auto may_end = std::make_shared<std::promise<void>>();
   const auto ended = std::make_shared<std::promise<void>>();
   sw::monitored_session session({.stop_grace_period = 30s, .clock = clock}, model, coordinator_hook{});
@@ -244,7 +244,7 @@ TEST_CASE("WRAP-7 CLOSE-12 close asks threads to stop and waits; one that does n
   bool is_told = false;
   const std::stop_callback told(threads.get_token(), [&] { is_told = true; });
   {
-    const once_somebody_waits mover(clock, [&] { clock->advance(30s); });
+    const once_waiting mover(clock, [&] { clock->advance(30s); });
     CHECK_NOTHROW(session.close());
   }
   CHECK(is_told);

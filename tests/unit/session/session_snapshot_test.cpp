@@ -158,7 +158,7 @@ TEST_CASE("a session that never recovers gives snapshots, too", "[session][snaps
 TEST_CASE("a snapshot at a master is taken between the steps of all who sit there", "[session][snapshot]") {
   log_capture log;
   shared_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   sw::monitored_session chief(settings_on(clock), chief_of(model, "local:snapshots"));
   sw::monitored_session worker(settings_on(clock), worker_of(model, "local:snapshots"));
   std::jthread steps([&] {

@@ -30,7 +30,7 @@ namespace {
 // A file in its own directory, with a clock that stands still at 1700000000.
 struct desk {
   test::temporary_directory directory;
-  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
   std::shared_ptr<test::fault_file_system> files = std::make_shared<test::fault_file_system>();
   std::string path = directory / "run/metrics";
 

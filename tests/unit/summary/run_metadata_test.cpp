@@ -27,7 +27,7 @@ struct desk {
   desk() {
     options.files = files;
     options.threads = std::make_shared<sw::io::pool>(1);
-    options.time = std::make_shared<sw::held_clock>();
+    options.time = std::make_shared<sw::manual_clock>();
   }
 };
 

@@ -24,7 +24,7 @@ struct failing_desk {
 
   failing_desk() {
     options.files = files;
-    options.time = std::make_shared<sw::held_clock>();
+    options.time = std::make_shared<sw::manual_clock>();
     options.max_queue_bytes = 1'000;
   }
 
@@ -156,7 +156,7 @@ TEST_CASE("closing with a deadline on a disk that hangs says so in time", "[summ
   std::mutex mutex;
   std::condition_variable changed;
   bool may_go = false;
-  const auto time = std::make_shared<sw::held_clock>();
+  const auto time = std::make_shared<sw::manual_clock>();
   with.options.time = time;
   with.options.threads = std::make_shared<sw::io::pool>(1);
   summary::writer writer(with.directory.path(), with.options);

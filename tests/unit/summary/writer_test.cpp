@@ -20,7 +20,7 @@ namespace {
 // A writer in its own directory, with a clock that stands still at 1700000000.
 struct desk {
   test::temporary_directory directory;
-  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
 
   [[nodiscard]] summary::writer_options options(format::summary_style style = format::summary_style::simple) const {
     summary::writer_options made;

@@ -28,7 +28,7 @@ struct coordinator_rig {
     return threads.start_thread(name, [this](std::stop_token) { held_up.pass(); });
   }
 
-  std::shared_ptr<held_clock> time = std::make_shared<held_clock>();
+  std::shared_ptr<manual_clock> time = std::make_shared<manual_clock>();
   gate held_up;
   coordinator threads{time};
 };

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct loop_rig {
-  std::shared_ptr<sw::held_clock> time = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
   sw::clock::time_point start = time->now();
   /// Used only by the looper thread until `threads.join()`.
   std::vector<std::chrono::seconds> calls;

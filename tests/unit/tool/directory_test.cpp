@@ -3,7 +3,7 @@
 // Tests of the commands for whole directories: verify and stats.
 #include "support/checkpoint_files.hpp"
 #include "support/file_text.hpp"
-#include "support/saver_workshop.hpp"
+#include "support/saver_rig.hpp"
 #include "tool_run.hpp"
 
 #include <tool/run_stats.hpp>

@@ -23,7 +23,7 @@ namespace {
 
 /// Writes scalars of "loss" with the values scale/step.
 void write_losses(const std::string& directory, std::int64_t from, std::int64_t to, float scale = 1) {
-  sw::summary::writer writer(directory, {.time = std::make_shared<sw::held_clock>()});
+  sw::summary::writer writer(directory, {.time = std::make_shared<sw::manual_clock>()});
   writer.add_session_log(sw::format::session_status::start, from);
   for (auto step = from; step <= to; ++step) { writer.add_scalar("loss", scale / static_cast<float>(step), step); }
   writer.close();
@@ -82,7 +82,7 @@ TEST_CASE("--from and --to choose steps, --log needs a positive value", "[tool][
 TEST_CASE("--log leaves out values of 0 and below, and says how many", "[tool][plot]") {
   const temporary_directory directory;
   {
-    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::held_clock>()});
+    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>()});
     const std::vector<double> losses{1, 0, 0.1, -2, 0.01};
     for (std::size_t i = 0; i < losses.size(); ++i) { writer.add_scalar("loss", losses[i], static_cast<std::int64_t>(i)); }
     writer.close();

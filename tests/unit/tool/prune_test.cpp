@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/checkpoint_files.hpp"
 #include "support/file_text.hpp"
-#include "support/saver_workshop.hpp"
+#include "support/saver_rig.hpp"
 #include "tool_run.hpp"
 
 #include <stepwell/checkpoint/checkpoint_writer.hpp>

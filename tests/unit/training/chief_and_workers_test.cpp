@@ -52,7 +52,7 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
   shared_model model;
   std::atomic<int> joined = 0;
   constexpr int count = 3;
-  const auto clock = std::make_shared<sw::held_clock>();  // stands still, so the test fails if a session polls
+  const auto clock = std::make_shared<sw::manual_clock>();  // stands still, so the test fails if a session polls
   std::vector<std::jthread> workers;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back([&] {
@@ -72,7 +72,7 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
 TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask", "[training][master]") {
   sw::test::log_capture log;
   shared_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   sw::monitored_session chief(settings_on(clock), chief_of(model, master));
   sw::monitored_session worker(settings_on(clock), worker_of(model, master), rolls_back{});
   CHECK_THROWS_WITH(worker.run(), ContainsSubstring("a worker cannot roll back (the loss is bad)") && ContainsSubstring("chief_only"));
@@ -81,7 +81,7 @@ TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask",
 
 TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[training][master]") {
   shared_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   std::string message;
   {
     std::jthread worker([&] {
@@ -98,7 +98,7 @@ TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[trainin
 
 TEST_CASE("an application that stops ends a worker's wait for its chief", "[training][master]") {
   shared_model model;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   std::stop_source stop;
   std::string message;
   {
@@ -129,11 +129,11 @@ TEST_CASE("HOOK-STOP-8 the count of steps is everybody's, and each session may o
   std::vector<std::jthread> workers;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back([&] {
-      sw::monitored_session worker(settings_on(std::make_shared<sw::held_clock>()), worker_of(model, master), stop_at(last));
+      sw::monitored_session worker(settings_on(std::make_shared<sw::manual_clock>()), worker_of(model, master), stop_at(last));
       train(worker);
     });
   }
-  sw::monitored_session chief(settings_on(std::make_shared<sw::held_clock>()), chief_of(model, master), stop_at(last));
+  sw::monitored_session chief(settings_on(std::make_shared<sw::manual_clock>()), chief_of(model, master), stop_at(last));
   train(chief);
   workers.clear();
   CHECK(at_last_step == count + 1);
@@ -154,12 +154,12 @@ TEST_CASE("the chief saves what all have done, and what it restores is whole", "
     std::vector<std::jthread> workers;
     for (int i = 0; i < count; ++i) {
       workers.emplace_back([&] {
-        sw::monitored_session worker(settings_on(std::make_shared<sw::held_clock>()), worker_of(model, master), stop_at(last));
+        sw::monitored_session worker(settings_on(std::make_shared<sw::manual_clock>()), worker_of(model, master), stop_at(last));
         all_there.arrive_and_wait();
         for ([[maybe_unused]] const auto& step : worker.steps()) {}
       });
     }
-    sw::monitored_session chief(settings_on(std::make_shared<sw::held_clock>()), chief_of(model, master, directory.path()),
+    sw::monitored_session chief(settings_on(std::make_shared<sw::manual_clock>()), chief_of(model, master, directory.path()),
                                 saver_in(directory, files), stop_at(last));
     all_there.arrive_and_wait();
     for ([[maybe_unused]] const auto& step : chief.steps()) {}
@@ -184,9 +184,9 @@ TEST_CASE("a chief that comes back after a failure goes on from its newest check
   const auto files = fast_faulty_files();
   shared_model model;
   bool fails = false;
-  sw::monitored_session chief(settings_on(std::make_shared<sw::held_clock>()), chief_of(model, master, directory.path()),
+  sw::monitored_session chief(settings_on(std::make_shared<sw::manual_clock>()), chief_of(model, master, directory.path()),
                               saver_in(directory, files), aborts_when_told{&fails});
-  sw::monitored_session worker(settings_on(std::make_shared<sw::held_clock>()), worker_of(model, master));
+  sw::monitored_session worker(settings_on(std::make_shared<sw::manual_clock>()), worker_of(model, master));
   for (int i = 0; i < 6; ++i) {
     chief.run();
     worker.run();

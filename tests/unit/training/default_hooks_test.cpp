@@ -23,7 +23,7 @@ namespace {
 
 /// Trains three steps. All outputs are due in every run, and the clock moves one second a run.
 void run_three(adding_model& model, const std::string& checkpoint_dir, const std::string& summary_dir) {
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = checkpoint_dir,
                                                         .save_checkpoint_steps = 1,
                                                         .save_summaries_steps = 1,
@@ -53,7 +53,7 @@ TEST_CASE("CREATE-1 what nobody says has TensorFlow's defaults", "[training]") {
 
   const temporary_directory directory;
   log_capture log;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   auto session = sw::monitored_training_session(model, {.summary_dir = directory.path(), .clock = clock});
   for (std::int64_t batch = 1; batch <= 201; ++batch) {
@@ -101,7 +101,7 @@ TEST_CASE("a worker may be given metrics and no place for event files, since it 
 
 TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two periods is said", "[training]") {
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .clock = clock});
   const auto saved_after = [&](std::chrono::seconds pause, int runs) {

@@ -104,7 +104,7 @@ TEST_CASE("D-31 a negative count or duration is refused by name", "[training]") 
 
 TEST_CASE("seconds between checkpoints are counted by the session's clock", "[training]") {
   const temporary_directory directory;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {

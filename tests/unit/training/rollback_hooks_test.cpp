@@ -28,7 +28,7 @@ namespace {
 /// takes one second.
 struct rolled_back {
   temporary_directory directory;
-  std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   int runs = 0;
 

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
-#include "support/once_somebody_waits.hpp"
+#include "support/once_waiting.hpp"
 #include "support/session_rig.hpp"
 #include "support/signalling_hook.hpp"
 
@@ -227,7 +227,7 @@ TEST_CASE("a preempted session waits for its disk no longer than its grace", "[t
     auto session = sw::monitored_training_session(rig.model, options, signalling_hook{3});
     sw::test::run_until(session, 3);
     const auto before = rig.clock->now();
-    const sw::test::once_somebody_waits mover(rig.clock, [&] { rig.clock->advance(20s); });
+    const sw::test::once_waiting mover(rig.clock, [&] { rig.clock->advance(20s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
     CHECK(rig.clock->now() - before == 20s);  // less than the 120 s of stop_grace_period_secs
   }

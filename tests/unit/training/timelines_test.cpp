@@ -4,7 +4,7 @@
 // (contract TL). Built-in hooks are called before or after the user's hooks, according to their phases (decision D-1).
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
-#include "support/once_somebody_waits.hpp"
+#include "support/once_waiting.hpp"
 #include "support/recording_hook.hpp"
 #include "unit/hooks/event_reading.hpp"
 #include "unit/training/training_rig.hpp"
@@ -34,7 +34,7 @@ namespace {
 
 struct timeline {
   temporary_directory directory;
-  std::shared_ptr<sw::held_clock> clock = std::make_shared<sw::held_clock>();
+  std::shared_ptr<sw::manual_clock> clock = std::make_shared<sw::manual_clock>();
   story_type story;
 
   /// Returns options with a checkpoint every `save_steps` steps, the loss at every step, and default values otherwise.
@@ -166,7 +166,7 @@ TEST_CASE("TL-3 D-5 an abort in a before_run with a save at every step: the same
   settle(session);
   line.story.clear();
   {
-    const once_somebody_waits mover(line.clock, [&] { line.clock->advance(100ms); });  // the longest first backoff (decision D-2)
+    const once_waiting mover(line.clock, [&] { line.clock->advance(100ms); });  // the longest first backoff (decision D-2)
     CHECK(session.run(std::int64_t{3}).loss == 6);
   }
   CHECK(session.global_step() == 3);
@@ -193,7 +193,7 @@ TEST_CASE("TL-3 D-5 steps that are rolled back are marked, so that viewers drop 
   settle(session);
   line.story.clear();
   {
-    const once_somebody_waits mover(line.clock, [&] { line.clock->advance(100ms); });
+    const once_waiting mover(line.clock, [&] { line.clock->advance(100ms); });
     for (const auto& step : session.steps(source)) {
       CHECK(step.global_step == 4);
       CHECK(step.attempt == 2);
@@ -239,7 +239,7 @@ TEST_CASE("TL-5 a thread reports Aborted: the loop goes on, and its next run is 
   line.story.clear();
   CHECK_FALSE(session.should_stop());  // TensorFlow creates the new session here
   {
-    const once_somebody_waits mover(line.clock, [&] { line.clock->advance(100ms); });
+    const once_waiting mover(line.clock, [&] { line.clock->advance(100ms); });
     run_to(session, 3);
   }
   CHECK(line.story == story_type{"error", "create 2", "before 2", "after 3"});

@@ -179,7 +179,7 @@ void saver::core::when_idle(std::function<void()> wake) {
   wake();
 }
 
-void saver::core::leave_behind(std::unique_lock<std::mutex> lock) noexcept {
+void saver::core::detach_waiter(std::unique_lock<std::mutex> lock) noexcept {
   is_alone_ = true;
   lock.unlock();
   on_saved(nullptr);
@@ -212,7 +212,7 @@ void saver::core::close() noexcept {
     post_current();
     lock.lock();
   }
-  if (is_late_ && !is_idle()) { return leave_behind(std::move(lock)); }
+  if (is_late_ && !is_idle()) { return detach_waiter(std::move(lock)); }
   changed_.wait(lock, [this] { return is_idle(); });
   lock.unlock();
   release();

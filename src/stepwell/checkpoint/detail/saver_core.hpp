@@ -72,7 +72,7 @@ private:
   void run();
   void release_current();
   void warn_of_unused_metrics() const noexcept;
-  void leave_behind(std::unique_lock<std::mutex> lock) noexcept;
+  void detach_waiter(std::unique_lock<std::mutex> lock) noexcept;
   [[nodiscard]] bool begins_release() noexcept;
   void release() noexcept;
   void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace);

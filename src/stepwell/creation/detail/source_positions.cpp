@@ -52,7 +52,7 @@ std::optional<std::uint64_t> source_positions::restored(const std::string& name)
   return static_cast<std::uint64_t>(known->second.position);
 }
 
-void source_positions::settle(const std::string& name) noexcept {
+void source_positions::mark_positioned(const std::string& name) noexcept {
   if (const auto known = entries_.find(named(name)); known != entries_.end()) { known->second.is_due = false; }
 }
 
@@ -72,7 +72,7 @@ void source_positions::restore(const std::string& name, std::int64_t position) {
 }
 
 void source_positions::go_back(std::int64_t step) noexcept {
-  ++returns_;
+  ++rewinds_;
   for (auto& [name, known] : entries_) {
     if (known.is_due || !known.first || known.first->step < step) { continue; }
     known.position = known.first->position;

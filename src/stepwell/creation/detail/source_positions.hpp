@@ -32,10 +32,10 @@ public:
   /// Unregisters all sources. Their positions stay as they were at the last save.
   void leave_sources() noexcept;
 
-  /// Returns the restored position to which the source has to seek, until `settle` is called. Empty if there is none.
+  /// Returns the restored position to which the source has to seek, until `mark_positioned` is called. Empty if there is none.
   [[nodiscard]] std::optional<std::uint64_t> restored(const std::string& name) const;
   /// Marks the restored position as applied. Not called if the seek failed, so that it can be retried.
-  void settle(const std::string& name) noexcept;
+  void mark_positioned(const std::string& name) noexcept;
 
   /// Returns the variables `stepwell/source/NAME/position` of all sources, with current values.
   /// @lifetime The references are valid until the next call to any function.
@@ -47,7 +47,7 @@ public:
   /// position that was attached at `step` or later is rewound to its position at the time it was attached.
   void go_back(std::int64_t step) noexcept;
   /// Returns the number of rewinds. A loop has to move its source if the number has changed.
-  [[nodiscard]] std::uint64_t returns() const noexcept { return returns_; }
+  [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
 
   /// Marks the batch at `position` of the source to be skipped when it is reached again.
   void skip(const std::string& name, std::uint64_t position);
@@ -72,7 +72,7 @@ private:
   };
   std::map<std::string, entry, std::less<>> entries_;
   std::set<std::string> seen_;
-  std::uint64_t returns_ = 0;
+  std::uint64_t rewinds_ = 0;
 };
 
 }  // namespace stepwell

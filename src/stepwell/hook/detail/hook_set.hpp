@@ -4,7 +4,7 @@
 // point. What is awaited is left to `awaited_hooks`.
 #pragma once
 
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_request.hpp"
@@ -160,7 +160,7 @@ public:
   }
 
   /// Ends each hook, also after one whose `end` throws (D-20).
-  void end(session_handle<Raw>& session, detail::first_failure& failures) {
+  void end(session_handle<Raw>& session, detail::error_collector& failures) {
     each([&]<std::size_t I>(hook_set& self) {
       if constexpr (on<I>::has_end) {
         failures.attempt([&] { self.template end_hook<I>(session); });
@@ -185,7 +185,7 @@ public:
 
   template<class Choice = all_hooks, bool Traced = false, class Requests, class Outcome>
   [[gnu::always_inline]] constexpr void after_run(run_context<Raw>& context, const Requests& requests, const Raw& raw,
-                                                  const Outcome& outcome, const run_conditions& how) {
+                                                  const Outcome& outcome, const run_info& how) {
     tell_each<Choice, Traced>(context, requests, raw, outcome, how, indices);
   }
 
@@ -273,12 +273,12 @@ private:
 
   template<class Choice, bool Traced, class Requests, class Outcome, std::size_t... I>
   [[gnu::always_inline]] constexpr void tell_each(run_context<Raw>& context, const Requests& requests, const Raw& raw,
-                                                  const Outcome& outcome, const run_conditions& how, std::index_sequence<I...>) {
+                                                  const Outcome& outcome, const run_info& how, std::index_sequence<I...>) {
     (this->template tell<I, Choice, Traced>(context, std::get<I>(requests), raw, outcome, how), ...);
   }
   template<std::size_t I, class Choice, bool Traced, class Request, class Outcome>
   [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw, const Outcome& outcome,
-                                             const run_conditions& how) {
+                                             const run_info& how) {
     if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>> && !awaited_at<I>::run) {
       if (!is_active<I>()) { return; }
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);

@@ -10,7 +10,7 @@ void run_trace::make_own() {
   control_.trace_into(own_);
 }
 
-void run_trace::settle() {
+void run_trace::attach_recorder() {
   if (!control_.trace()) { make_own(); }
   wanted_ = control_.trace();
   told_ = control_.trace_begin();

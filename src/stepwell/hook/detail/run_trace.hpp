@@ -7,7 +7,7 @@
 #include "stepwell/base/detail/type_name.hpp"
 #include "stepwell/base/run_metadata.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/run_options.hpp"
 
 #include <array>
@@ -60,7 +60,7 @@ template<class Hook, hook_point Point>
 /// time of the run.
 class run_trace {
 public:
-  explicit run_trace(session_control& control) noexcept : control_(control) {}
+  explicit run_trace(deferred_requests& control) noexcept : control_(control) {}
   run_trace(const run_trace&) = delete;
   run_trace& operator=(const run_trace&) = delete;
   ~run_trace() {
@@ -78,7 +78,7 @@ public:
   template<class Order>
   void before_run(const Order& order) {
     if constexpr (Order::has_options) {
-      if (asks(order.options())) [[unlikely]] { settle(); }
+      if (asks(order.options())) [[unlikely]] { attach_recorder(); }
     }
   }
   /// Hooks find in the metadata what was done so far.
@@ -101,18 +101,18 @@ private:
     return options.trace_level.value_or(trace_level::none) != trace_level::none;
   }
   void make_own();
-  void settle();
+  void attach_recorder();
   void tell(run_metadata& observed);
   void tell_more(run_metadata& observed) const;
 
-  session_control& control_;
+  deferred_requests& control_;
   std::shared_ptr<trace_recorder> own_;
   std::shared_ptr<trace_recorder> wanted_;  // whose spans the metadata is to have; null: nobody asked
   std::uint64_t told_ = 0;                  // from this position on it does not have them yet
 };
 
 struct no_run_trace {
-  explicit constexpr no_run_trace(const session_control&) noexcept {}
+  explicit constexpr no_run_trace(const deferred_requests&) noexcept {}
   static constexpr void before_hooks(const auto&) noexcept {}
   static constexpr void before_run(const auto&) noexcept {}
   static constexpr void after_run(const auto&) noexcept {}

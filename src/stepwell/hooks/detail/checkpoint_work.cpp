@@ -2,7 +2,7 @@
 #include "stepwell/hooks/detail/checkpoint_work.hpp"
 
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/io/path.hpp"
 
@@ -48,7 +48,7 @@ void checkpoint_work::attach(std::shared_ptr<session_signals> signals, std::size
       counts_.last_save_time = saved.seconds;
       counts_.total_save_time += saved.seconds;
     }
-    signals_->call_attention();
+    signals_->notify();
   });
   saver_->on_failure([this](const std::exception_ptr&) {
     failed_ = true;
@@ -56,7 +56,7 @@ void checkpoint_work::attach(std::shared_ptr<session_signals> signals, std::size
       const std::lock_guard lock(mutex_);
       ++counts_.saves_failed;
     }
-    signals_->call_attention();
+    signals_->notify();
   });
 }
 
@@ -124,15 +124,15 @@ void checkpoint_work::wait_ready(const deadline& until) {
       "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
 }
 
-void checkpoint_work::attend() {
-  detail::first_failure failures;
+void checkpoint_work::process_events() {
+  detail::error_collector failures;
   failures.attempt([&] { tell_after_save(); });
   failures.attempt([&] { saver_->throw_if_failed(); });
   failures.rethrow();
 }
 
 void checkpoint_work::drain(const deadline& until) {
-  detail::first_failure failures;
+  detail::error_collector failures;
   failures.attempt([&] { saver_->drain(until.on(*saver_->options().clock)); });
   failures.attempt([&] { tell_after_save(); });
   if (last_step_) {
@@ -160,7 +160,7 @@ void checkpoint_work::hold_until_released(const std::shared_ptr<void>& hold) {
 
 void checkpoint_work::tell_before_save(std::int64_t step) {
   if (std::exchange(announced_step_, step) == step) { return; }  // called again after a wait
-  detail::first_failure failures;
+  detail::error_collector failures;
   for (const auto& listener : listeners_) {
     failures.attempt([&] { listener->before_save(step); });
   }
@@ -173,7 +173,7 @@ void checkpoint_work::tell_after_save() {
     const std::lock_guard lock(mutex_);
     done.swap(done_);
   }
-  detail::first_failure failures;
+  detail::error_collector failures;
   for (const auto& saved : done) {
     failures.attempt([&] { events_->add_session_log(format::session_status::checkpoint, saved.step, saved.prefix); });
     for (const auto& listener : listeners_) {

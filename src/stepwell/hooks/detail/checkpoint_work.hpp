@@ -35,7 +35,7 @@ public:
   /// @errors Those of the constructor of `saver`.
   stepwell::saver& open();
   void begin();
-  /// Connects the work to a session: failures and finished saves call `signals->call_attention()`, and buffers are allocated for
+  /// Connects the work to a session: failures and finished saves call `signals->notify()`, and buffers are allocated for
   /// `state_bytes`.
   void attach(std::shared_ptr<session_signals> signals, std::size_t state_bytes);
 
@@ -54,7 +54,7 @@ public:
   bool try_save(const boundary_state& state) override;
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return last_saved_step() != step; }
   void wait_ready(const deadline& until) override;
-  void attend() override;
+  void process_events() override;
   void drain(const deadline& until) override;
   void flush(const deadline& until) override;
   void detach() override;

@@ -5,7 +5,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/format/events/detail/run_metadata.hpp"
 #include "stepwell/format/text/detail/chrome_trace.hpp"
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/path.hpp"
 
@@ -67,7 +67,7 @@ void profiler_work::add_metadata(const written_timeline& all) {
 /// Writes the remaining spans at the close, when all saves are done. Spans of the saves and of the event file are added to the last
 /// timeline.
 void profiler_work::flush(const deadline& until) {
-  detail::first_failure failures;
+  detail::error_collector failures;
   failures.attempt([&] { flush_events(until); });
   failures.attempt([&] { add_late_spans(); });
   last_.reset();

@@ -29,10 +29,10 @@ template<class Writer>
 class writer_work final : public boundary_work {
 public:
   writer_work(std::shared_ptr<Writer> writer, const std::shared_ptr<session_signals>& signals) : writer_(std::move(writer)) {
-    writer_->on_failure([signals](const status&) { signals->call_attention(); });
+    writer_->on_failure([signals](const status&) { signals->notify(); });
   }
 
-  void attend() override {
+  void process_events() override {
     if (writer_->has_failed()) { writer_->flush(); }  // throws the failure, unless it was thrown before
   }
   void flush(const deadline& until) override { writer_->flush(until.on(*writer_->time())); }

@@ -155,7 +155,7 @@ asio::awaitable<nothing> leave_awaited(Async& self, Leave& leave) {
     co_await leave();
   } catch (...) { failure = std::current_exception(); }
   self.throw_if_abandoned();
-  self.sources().release_leases();
+  self.sources().release_all();
   if (is_started) { self.end_release(); }
   if (failure) { std::rethrow_exception(failure); }
   co_return nothing();

@@ -3,7 +3,7 @@
 // The hooks of a set, visited at one point in their order: those that are awaited one by one, the others as they come.
 #pragma once
 
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -20,7 +20,7 @@ namespace stepwell::detail {
 
 /// What a visit does at one hook. `await` gives nothing valid where the hook is not to be visited this time.
 template<class Visit>
-struct station {
+struct hook_call {
   void (*call)(Visit&) = nullptr;
   boost::asio::awaitable<void> (*await)(Visit&) = nullptr;
 };
@@ -29,7 +29,7 @@ struct station {
 /// what is awaited to `await(awaitable)`; both give something to be awaited.
 template<class Visit, class Call, class Await>
 boost::asio::awaitable<void> visit_each(Visit& visit, Call& call, Await& await) {
-  static constexpr auto all = Visit::stations();
+  static constexpr auto all = Visit::calls();
   for (std::size_t next = 0; next < all.size(); ++next) {
     const std::size_t first = next;
     bool is_any = false;
@@ -61,25 +61,25 @@ class awaited_hooks {
   template<std::size_t I, class Choice>
   using request_at = typename set_type::template request_at<I, Choice>;
 
-  enum class manner { absent, called, awaited };
-  static constexpr manner manner_of(bool is_there, bool is_awaited) {
-    return !is_there ? manner::absent : is_awaited ? manner::awaited : manner::called;
+  enum class call_kind { absent, called, awaited };
+  static constexpr call_kind kind_of_call(bool is_there, bool is_awaited) {
+    return !is_there ? call_kind::absent : is_awaited ? call_kind::awaited : call_kind::called;
   }
 
   template<class Visit, std::size_t I>
-  static constexpr station<Visit> station_at() {
-    station<Visit> made;
-    if constexpr (Visit::template how<I> == manner::called) {
+  static constexpr hook_call<Visit> call_at() {
+    hook_call<Visit> made;
+    if constexpr (Visit::template how<I> == call_kind::called) {
       made.call = [](Visit& visit) { visit.template call<I>(); };
     }
-    if constexpr (Visit::template how<I> == manner::awaited) {
+    if constexpr (Visit::template how<I> == call_kind::awaited) {
       made.await = [](Visit& visit) { return visit.template is_due<I>() ? visit.template await<I>() : awaitable(); };
     }
     return made;
   }
   template<class Visit, std::size_t... I>
-  static constexpr auto stations_of(std::index_sequence<I...>) {
-    return std::array<station<Visit>, sizeof...(Held)>{station_at<Visit, I>()...};
+  static constexpr auto calls_of(std::index_sequence<I...>) {
+    return std::array<hook_call<Visit>, sizeof...(Held)>{call_at<Visit, I>()...};
   }
 
   /// What all visits have.
@@ -114,7 +114,7 @@ public:
   public:
     using to_hooks::to_hooks;
     template<std::size_t I>
-    static constexpr manner how = manner_of(on<I>::has_begin, awaits<I>::begin);
+    static constexpr call_kind how = kind_of_call(on<I>::has_begin, awaits<I>::begin);
     template<std::size_t I>
     void call() {
       if (this->template is_due<I>()) { this->template hook<I>().begin(); }
@@ -123,7 +123,7 @@ public:
     awaitable await() {
       co_await this->template hook<I>().begin();
     }
-    static constexpr auto stations() { return stations_of<beginning>(indices()); }
+    static constexpr auto calls() { return calls_of<beginning>(indices()); }
   };
 
   /// `after_create_session`.
@@ -132,7 +132,7 @@ public:
     creation(set_type& hooks, session_handle<Raw>& session, coordinator& threads) noexcept
         : to_hooks(hooks), session_(&session), threads_(&threads) {}
     template<std::size_t I>
-    static constexpr manner how = manner_of(on<I>::has_after_create_session, awaits<I>::after_create_session);
+    static constexpr call_kind how = kind_of_call(on<I>::has_after_create_session, awaits<I>::after_create_session);
     template<std::size_t I>
     void call() {
       if (this->template is_due<I>()) { this->template hook<I>().after_create_session(*session_, *threads_); }
@@ -141,7 +141,7 @@ public:
     awaitable await() {
       co_await this->template hook<I>().after_create_session(*session_, *threads_);
     }
-    static constexpr auto stations() { return stations_of<creation>(indices()); }
+    static constexpr auto calls() { return calls_of<creation>(indices()); }
 
   private:
     session_handle<Raw>* session_;
@@ -151,10 +151,10 @@ public:
   /// `end`, of each hook also after one that throws (D-20).
   class ending : public to_hooks {
   public:
-    ending(set_type& hooks, session_handle<Raw>& session, first_failure& failures) noexcept
+    ending(set_type& hooks, session_handle<Raw>& session, error_collector& failures) noexcept
         : to_hooks(hooks), session_(&session), failures_(&failures) {}
     template<std::size_t I>
-    static constexpr manner how = manner_of(on<I>::has_end, awaits<I>::end);
+    static constexpr call_kind how = kind_of_call(on<I>::has_end, awaits<I>::end);
     template<std::size_t I>
     void call() {
       if (!this->template is_due<I>()) { return; }
@@ -166,11 +166,11 @@ public:
         co_await this->template hook<I>().end(*session_);
       } catch (...) { failures_->add(std::current_exception()); }
     }
-    static constexpr auto stations() { return stations_of<ending>(indices()); }
+    static constexpr auto calls() { return calls_of<ending>(indices()); }
 
   private:
     session_handle<Raw>* session_;
-    first_failure* failures_;
+    error_collector* failures_;
   };
 
 private:
@@ -189,13 +189,13 @@ public:
 
   /// `before_run`.
   template<class Choice, bool Traced>
-  class asking : public in_run {
+  class before_run_calls : public in_run {
   public:
-    asking(set_type& hooks, run_context<Raw>& context) noexcept : in_run(hooks), context_(&context) {}
+    before_run_calls(set_type& hooks, run_context<Raw>& context) noexcept : in_run(hooks), context_(&context) {}
     template<std::size_t I>
     static constexpr bool is_asked = set_type::template request_kind<I, Choice>::is_asked;
     template<std::size_t I>
-    static constexpr manner how = manner_of(true, (is_asked<I>) && awaits<I>::run);
+    static constexpr call_kind how = kind_of_call(true, (is_asked<I>) && awaits<I>::run);
     template<std::size_t I>
     void call() {
       std::get<I>(all_).emplace(this->hooks_->template ask<I, Choice, Traced>(*context_));
@@ -217,7 +217,7 @@ public:
     [[nodiscard]] requests<Choice> take() {
       return std::apply([](auto&... one) { return requests<Choice>(taken(one)...); }, all_);
     }
-    static constexpr auto stations() { return stations_of<asking>(indices()); }
+    static constexpr auto calls() { return calls_of<before_run_calls>(indices()); }
 
   private:
     template<class Request>
@@ -235,17 +235,17 @@ public:
 
   /// `after_run`.
   template<class Choice, bool Traced>
-  class telling : public in_run {
+  class after_run_calls : public in_run {
     using outcome_type = typename Raw::outcome_type;
 
   public:
-    telling(set_type& hooks, run_context<Raw>& context, const requests<Choice>& asked, const Raw& raw, const outcome_type& outcome,
-            const run_conditions& how_done) noexcept
+    after_run_calls(set_type& hooks, run_context<Raw>& context, const requests<Choice>& asked, const Raw& raw, const outcome_type& outcome,
+                    const run_info& how_done) noexcept
         : in_run(hooks), context_(&context), asked_(&asked), raw_(&raw), outcome_(&outcome), how_done_(&how_done) {}
     template<std::size_t I>
     static constexpr bool is_told = on<I>::has_after_run && Choice::template chooses<hook_at<I>>;
     template<std::size_t I>
-    static constexpr manner how = manner_of(is_told<I>, awaits<I>::run);
+    static constexpr call_kind how = kind_of_call(is_told<I>, awaits<I>::run);
     template<std::size_t I>
     void call() {
       this->hooks_->template tell<I, Choice, Traced>(*context_, std::get<I>(*asked_), *raw_, *outcome_, *how_done_);
@@ -261,14 +261,14 @@ public:
         this->template hook<I>().after_run(*context_, values);
       }
     }
-    static constexpr auto stations() { return stations_of<telling>(indices()); }
+    static constexpr auto calls() { return calls_of<after_run_calls>(indices()); }
 
   private:
     run_context<Raw>* context_;
     const requests<Choice>* asked_;
     const Raw* raw_;
     const outcome_type* outcome_;
-    const run_conditions* how_done_;
+    const run_info* how_done_;
   };
 };
 

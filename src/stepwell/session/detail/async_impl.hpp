@@ -5,9 +5,9 @@
 #pragma once
 
 #include "stepwell/coro/async_sleep.hpp"
-#include "stepwell/coro/detail/bell.hpp"
-#include "stepwell/coro/detail/errand.hpp"
+#include "stepwell/coro/detail/async_event.hpp"
 #include "stepwell/coro/detail/helper_threads.hpp"
+#include "stepwell/coro/detail/offloaded_call.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/detail/async_hooks.hpp"
 #include "stepwell/session/detail/async_parts.hpp"
@@ -49,7 +49,7 @@ public:
   [[nodiscard]] const async_options& how() const noexcept { return how_; }
   [[nodiscard]] bool is_abandoned() const noexcept { return is_abandoned_; }
   [[nodiscard]] bool is_started() const noexcept { return core_->state().was_ready(); }
-  [[nodiscard]] source_holders<async_impl>& sources() noexcept { return sources_; }
+  [[nodiscard]] source_registrations<async_impl>& sources() noexcept { return sources_; }
 
   /// The one operation in flight, as long as this lives.
   /// @errors `failed_precondition_error` for a second one.
@@ -96,7 +96,7 @@ public:
   /// At a master steps may wait for others, so they do not run on an event loop.
   [[nodiscard]] execution_place place_of_steps() {
     if (how_.has_compute()) { return execution_place::compute; }
-    return stepwell::is_seated(core_->raw()) ? execution_place::own_thread : execution_place::here;
+    return stepwell::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
   }
 
   /// Calls `function` in `where` and completes when it has returned. A cancellation only interrupts waits for other sessions. If the
@@ -108,13 +108,13 @@ public:
       function();
       co_return;
     }
-    const auto errand = coro::make_errand(function);
-    const in_flight now(*this, errand);
-    hand_over(where, errand);
+    const auto offloaded_call = coro::make_offloaded_call(function);
+    const in_flight now(*this, offloaded_call);
+    hand_over(where, offloaded_call);
     const interrupts on_cancel(core_->control().signals());
-    co_await errand->done().async_wait_on(asio::use_awaitable, on_cancel);
+    co_await offloaded_call->done().async_wait_on(asio::use_awaitable, on_cancel);
     throw_if_abandoned();
-    errand->rethrow();
+    offloaded_call->rethrow();
   }
 
   /// Awaits a user's coroutine on the executor of the caller. If the session is abandoned meanwhile, its parts stay until the coroutine
@@ -144,15 +144,15 @@ public:
 
   /// Waits until `when`, or until a stop is requested. @cancel Only the wait ends.
   asio::awaitable<void> wait_until(clock::time_point when) {
-    const coro::bell woken;
-    const rung_on_abandon now(*this, woken);
-    const std::stop_callback on_stop(core_->control().signals()->stop_token(), [woken] { woken.ring(); });
+    const coro::async_event woken;
+    const set_on_abandon now(*this, woken);
+    const std::stop_callback on_stop(core_->control().signals()->stop_token(), [woken] { woken.set(); });
     co_await coro::async_sleep_until(core_->control().time(), when, woken);
     throw_if_abandoned();
   }
   /// Waits until `woken` is rung. @cancel Only the wait ends.
-  asio::awaitable<void> wait_for(const coro::bell& woken) {
-    const rung_on_abandon now(*this, woken);
+  asio::awaitable<void> wait_for(const coro::async_event& woken) {
+    const set_on_abandon now(*this, woken);
     co_await woken.async_wait(asio::use_awaitable);
     throw_if_abandoned();
   }
@@ -176,8 +176,8 @@ public:
     is_abandoned_ = true;
     may_step_here_ = false;
     core_->control().signals()->interrupt();
-    if (running_) { running_->settle(); }
-    if (bell_ != nullptr) { bell_->ring(); }
+    if (running_) { running_->cancel_or_wait(); }
+    if (event_ != nullptr) { event_->set(); }
     core_->positions().leave_sources();  // they may be gone: a source need not outlive the session
     begin_release();
     script_.reset();
@@ -201,27 +201,28 @@ private:
   /// While an offloaded call is in flight: abandoning waits for it, and so does the frame's destructor.
   class in_flight {
   public:
-    in_flight(async_impl& self, std::shared_ptr<coro::errand> errand) noexcept : self_(self), errand_(std::move(errand)) {
-      self_.running_ = errand_;
+    in_flight(async_impl& self, std::shared_ptr<coro::offloaded_call> offloaded_call) noexcept
+        : self_(self), offloaded_(std::move(offloaded_call)) {
+      self_.running_ = offloaded_;
     }
     in_flight(const in_flight&) = delete;
     in_flight& operator=(const in_flight&) = delete;
     ~in_flight() {
       self_.running_ = nullptr;
-      if (!errand_->has_run() && !self_.is_abandoned()) { self_.core_->control().signals()->interrupt(); }
-      errand_->settle();
+      if (!offloaded_->has_run() && !self_.is_abandoned()) { self_.core_->control().signals()->interrupt(); }
+      offloaded_->cancel_or_wait();
     }
 
   private:
     async_impl& self_;
-    std::shared_ptr<coro::errand> errand_;
+    std::shared_ptr<coro::offloaded_call> offloaded_;
   };
-  class rung_on_abandon {
+  class set_on_abandon {
   public:
-    rung_on_abandon(async_impl& self, const coro::bell& bell) noexcept : self_(self) { self_.bell_ = &bell; }
-    rung_on_abandon(const rung_on_abandon&) = delete;
-    rung_on_abandon& operator=(const rung_on_abandon&) = delete;
-    ~rung_on_abandon() { self_.bell_ = nullptr; }
+    set_on_abandon(async_impl& self, const coro::async_event& async_event) noexcept : self_(self) { self_.event_ = &async_event; }
+    set_on_abandon(const set_on_abandon&) = delete;
+    set_on_abandon& operator=(const set_on_abandon&) = delete;
+    ~set_on_abandon() { self_.event_ = nullptr; }
 
   private:
     async_impl& self_;
@@ -241,15 +242,15 @@ private:
     may_step_here_ = is_started() && core_->state().phase() != session_phase::backing_off && place_of_steps() == execution_place::here;
   }
   void dispose() noexcept {
-    sources_.release_leases();
+    sources_.release_all();
     core_.reset();
     end_release();
   }
-  void hand_over(execution_place where, const std::shared_ptr<coro::errand>& errand) {
+  void hand_over(execution_place where, const std::shared_ptr<coro::offloaded_call>& offloaded_call) {
     switch (where) {
-      case execution_place::pool: return coro::helper_threads::shared().post([errand] { errand->run(); });
-      case execution_place::own_thread: return coro::helper_threads::shared().post_apart([errand] { errand->run(); });
-      case execution_place::compute: return asio::post(how_.compute(), coro::errand_ticket(errand));
+      case execution_place::pool: return coro::helper_threads::shared().post([offloaded_call] { offloaded_call->run(); });
+      case execution_place::own_thread: return coro::helper_threads::shared().post_apart([offloaded_call] { offloaded_call->run(); });
+      case execution_place::compute: return asio::post(how_.compute(), coro::offloaded_call_ticket(offloaded_call));
       case execution_place::here: return;
     }
   }
@@ -262,9 +263,9 @@ private:
   time_slice slice_;
   std::optional<Core> core_;  // none once abandoned, when no operation is left
   std::optional<script> script_;
-  std::shared_ptr<coro::errand> running_;
-  const coro::bell* bell_ = nullptr;
-  source_holders<async_impl> sources_;
+  std::shared_ptr<coro::offloaded_call> running_;
+  const coro::async_event* event_ = nullptr;
+  source_registrations<async_impl> sources_;
   std::shared_ptr<release_state> release_ = std::make_shared<release_state>();
   std::shared_ptr<void> unreleased_ = release_at_end(release_);
 };

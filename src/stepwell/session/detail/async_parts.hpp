@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_state.hpp>

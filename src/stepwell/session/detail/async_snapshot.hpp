@@ -5,7 +5,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/coro/detail/bell.hpp"
+#include "stepwell/coro/detail/async_event.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_parts.hpp"
 
@@ -20,8 +20,8 @@ template<class Async>
 asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool pool) {
   for (;;) {
     if (auto memory = pool.try_acquire()) { co_return std::move(*memory); }
-    const coro::bell is_free;
-    pool.when_available([is_free] { is_free.ring(); });
+    const coro::async_event is_free;
+    pool.when_available([is_free] { is_free.set(); });
     co_await self.wait_for(is_free);
   }
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/session/detail/run_step.hpp"
-#include "stepwell/session/detail/source_lease.hpp"
+#include "stepwell/session/detail/source_cursor.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace stepwell::detail {
 
-/// A lease on a source, from the first step with it on.
-class lease_holder_base {
+/// The registration of a source, from its first step on.
+class source_registration_base {
 public:
-  virtual ~lease_holder_base() = default;
+  virtual ~source_registration_base() = default;
   virtual void release() noexcept = 0;
 };
 template<class Async, class Source>
-class lease_holder;
+class source_registration;
 
 /// One address for each type.
 template<class Source>
@@ -30,17 +30,17 @@ inline constexpr char kind_of_source{};
 
 /// All holders of one session, and those among them that it made itself, for sources that are given call by call.
 template<class Async>
-class source_holders {
+class source_registrations {
 public:
   /// The holder for `source`, found by its address.
   template<class Source>
-  lease_holder<Async, Source>& holder_of(Async& self, Source& source) {
+  source_registration<Async, Source>& holder_of(Async& self, Source& source) {
     for (const auto& given : given_) {
       if (given.address == &source && given.kind == &kind_of_source<Source>) [[likely]] {
-        return static_cast<lease_holder<Async, Source>&>(*given.holder);
+        return static_cast<source_registration<Async, Source>&>(*given.holder);
       }
     }
-    auto made = std::make_unique<lease_holder<Async, Source>>(self, source);
+    auto made = std::make_unique<source_registration<Async, Source>>(self, source);
     auto& holder = *made;
     given_.push_back({&source, &kind_of_source<Source>, std::move(made)});
     return holder;
@@ -51,9 +51,9 @@ public:
       return given.address == &source && given.kind == &kind_of_source<std::remove_const_t<Source>>;
     });
   }
-  void add(lease_holder_base* holder) { all_.push_back(holder); }
-  void remove(lease_holder_base* holder) noexcept { std::erase(all_, holder); }
-  void release_leases() noexcept {
+  void add(source_registration_base* holder) { all_.push_back(holder); }
+  void remove(source_registration_base* holder) noexcept { std::erase(all_, holder); }
+  void release_all() noexcept {
     for (auto* holder : all_) { holder->release(); }
   }
 
@@ -61,39 +61,39 @@ private:
   struct given_source {
     const void* address;
     const char* kind;
-    std::unique_ptr<lease_holder_base> holder;
+    std::unique_ptr<source_registration_base> holder;
   };
 
-  std::vector<lease_holder_base*> all_;
+  std::vector<source_registration_base*> all_;
   std::vector<given_source> given_;  // destroyed first: they are in `all_`
 };
 
 /// @lifetime `self` and `source` must outlive it.
 template<class Async, class Source>
-class lease_holder final : public lease_holder_base {
+class source_registration final : public source_registration_base {
 public:
-  lease_holder(Async& self, Source& source) : self_(self), source_(source) { self_.sources().add(this); }
-  lease_holder(const lease_holder&) = delete;
-  lease_holder& operator=(const lease_holder&) = delete;
-  ~lease_holder() override { self_.sources().remove(this); }
+  source_registration(Async& self, Source& source) : self_(self), source_(source) { self_.sources().add(this); }
+  source_registration(const source_registration&) = delete;
+  source_registration& operator=(const source_registration&) = delete;
+  ~source_registration() override { self_.sources().remove(this); }
 
   [[nodiscard]] Source* source() const noexcept { return &source_; }
-  [[nodiscard]] bool is_held() const noexcept { return lease_.has_value(); }
-  [[nodiscard]] auto& lease() noexcept { return *lease_; }
+  [[nodiscard]] bool is_held() const noexcept { return cursor_.has_value(); }
+  [[nodiscard]] auto& cursor() noexcept { return *cursor_; }
 
-  /// Before the first step, and after the end. @errors Those of `source_lease`.
+  /// Before the first step, and after the end. @errors Those of `source_cursor`.
   void take() {
     auto& core = self_.core();
-    if (lease_) { return; }
-    detail::guarded(core, step_stage::source, [&] { lease_.emplace(core.positions(), source_, core.raw().global_step()); });
+    if (cursor_) { return; }
+    detail::guarded(core, step_stage::source, [&] { cursor_.emplace(core.positions(), source_, core.raw().global_step()); });
     core.note_end_of_source(false);
   }
-  void release() noexcept override { lease_.reset(); }
+  void release() noexcept override { cursor_.reset(); }
 
 private:
   Async& self_;
   Source& source_;
-  std::optional<source_lease<Source>> lease_;
+  std::optional<source_cursor<Source>> cursor_;
 };
 
 }  // namespace stepwell::detail

@@ -75,16 +75,16 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::optional<extracted<raw_type, Caller>> taken;
   std::exception_ptr failure;
   try {
-    if (stepwell::is_seated(raw)) {
+    if (stepwell::is_shared(raw)) {
       throw invalid_argument_error("an awaited step cannot run on a shared master: it would block the event loops of the other sessions");
     }
     run_context<raw_type> context(raw, core.control(), attempt);
     trace_of_run<traced> trace(core.control());
     trace.before_hooks(caller);
     core.begin_run();
-    typename hooks_type::template asking<choice, traced> asking(core.hooks(), context);
-    co_await self.call_hooks(asking, self.place_of_steps(), cancellation_mode::forwarded);
-    const stepwell::run_request order(caller, asking.take());
+    typename hooks_type::template before_run_calls<choice, traced> before_run_calls(core.hooks(), context);
+    co_await self.call_hooks(before_run_calls, self.place_of_steps(), cancellation_mode::forwarded);
+    const stepwell::run_request order(caller, before_run_calls.take());
     trace.before_run(order);
     stage = step_stage::run;
     [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
@@ -93,9 +93,9 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     stage = step_stage::after_run;
     context.come_to(outcome->step_after);
     trace.after_run(order);
-    const run_conditions how{&order.options(), &order.metadata()};
-    typename hooks_type::template telling<choice, traced> telling(core.hooks(), context, order.hooks(), raw, *outcome, how);
-    co_await self.call_hooks(telling, self.place_of_steps(), cancellation_mode::deferred);
+    const run_info how{&order.options(), &order.metadata()};
+    typename hooks_type::template after_run_calls<choice, traced> after_run_calls(core.hooks(), context, order.hooks(), raw, *outcome, how);
+    co_await self.call_hooks(after_run_calls, self.place_of_steps(), cancellation_mode::deferred);
     core.end_run(outcome->step_after);
     trace.after_hooks(order);
     taken.emplace(extract_result(caller, std::as_const(raw), *outcome));
@@ -113,13 +113,13 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
 
 /// `take_step`, awaited. Returns nothing if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
-template<class Async, class Lease, class Step>
-asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Lease& lease, const loop_place& place,
+template<class Async, class Cursor, class Step>
+asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Cursor& cursor, const loop_place& place,
                                                                std::optional<Step>& step) {
   auto& core = self.core();
   const caller_request<all_hooks> caller{};
-  decltype(lease.peek()) batch = nullptr;
-  auto look = [&] { batch = detail::batch_of_step(core, lease); };
+  decltype(cursor.peek()) batch = nullptr;
+  auto look = [&] { batch = detail::batch_of_step(core, cursor); };
   co_await self.run_on(self.place_of_steps(), look);
   if (batch == nullptr) { co_return step_outcome::out_of_data; }
   auto run = [&] {
@@ -131,7 +131,7 @@ asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Leas
   };
   auto outcome = co_await run();
   if (!outcome) { co_return std::nullopt; }
-  detail::keep_step(core, lease, place, step, *outcome);
+  detail::keep_step(core, cursor, place, step, *outcome);
   co_return step_outcome::done;
 }
 
@@ -157,7 +157,7 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
 template<class Async, class Holder>
 constexpr bool awaits_steps() {
   using raw_type = typename Async::core_type::raw_type;
-  using batch_type = decltype(*std::declval<Holder&>().lease().peek());
+  using batch_type = decltype(*std::declval<Holder&>().cursor().peek());
   if constexpr (std::is_same_v<batch_type, const no_data::batch&>) {
     return is_awaited_step<raw_type>();
   } else {
@@ -168,7 +168,7 @@ constexpr bool awaits_steps() {
 /// Takes the next step inline, without its boundary, unless it has to be awaited.
 template<class Step, class Async, class Holder>
 [[gnu::noinline]] step_outcome take_next(Async& self, Holder& holder, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(self.core(), [&] { return detail::take_step(self.core(), holder.lease(), place, step); });
+  return detail::classify(self.core(), [&] { return detail::take_step(self.core(), holder.cursor(), place, step); });
 }
 template<class Step, class Async, class Holder>
 [[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
@@ -196,7 +196,7 @@ public:
   void take() override {
     if constexpr (!awaits_steps<Async, Holder>()) { outcome = detail::take_next(self_, holder_, place, step_); }
   }
-  bool skip_batch() override { return holder_.lease().skip_present(); }
+  bool skip_batch() override { return holder_.cursor().skip_present(); }
   void detach() noexcept override { holder_.release(); }
   bool must_await() {
     const bool hooks_await = self_.core().must_await_hooks(place.attempt);
@@ -205,7 +205,7 @@ public:
   asio::awaitable<void> take_awaited() {
     if constexpr (awaits_steps<Async, Holder>() || Async::core_type::awaits_hooks_in_runs()) {
       auto classify = [this](auto& report) { return detail::classify(self_.core(), report); };
-      auto step = detail::take_step_awaited(self_, holder_.lease(), place, step_);
+      auto step = detail::take_step_awaited(self_, holder_.cursor(), place, step_);
       co_await detail::await_and_classify(self_, std::move(step), outcome, classify);
     }
     co_return;

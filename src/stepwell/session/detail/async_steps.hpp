@@ -39,7 +39,7 @@ public:
 private:
   std::shared_ptr<Async> async_;
   Source source_;
-  lease_holder<Async, std::remove_reference_t<Source>> holder_;
+  source_registration<Async, std::remove_reference_t<Source>> holder_;
 };
 
 }  // namespace stepwell::detail

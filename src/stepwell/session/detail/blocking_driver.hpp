@@ -137,23 +137,23 @@ public:
   loop_attempt(Core& core, Source source) : step_attempt(true, true), core_(core), source_(static_cast<Source&&>(source)) {}
 
   void attach() override {
-    if (lease_) { return; }
-    detail::guarded(core_, step_stage::source, [this] { lease_.emplace(core_.positions(), source_, core_.raw().global_step()); });
+    if (cursor_) { return; }
+    detail::guarded(core_, step_stage::source, [this] { cursor_.emplace(core_.positions(), source_, core_.raw().global_step()); });
     core_.note_end_of_source(false);
   }
   void take() override { outcome = take_inlined(); }
   [[gnu::always_inline]] step_outcome take_inlined() {
-    return detail::classify(core_, [this] { return detail::take_step(core_, *lease_, place, step); });
+    return detail::classify(core_, [this] { return detail::take_step(core_, *cursor_, place, step); });
   }
-  bool skip_batch() override { return lease_->skip_present(); }
-  void detach() noexcept override { lease_.reset(); }
+  bool skip_batch() override { return cursor_->skip_present(); }
+  void detach() noexcept override { cursor_.reset(); }
 
   std::optional<Step> step;
 
 private:
   Core& core_;
   Source source_;
-  std::optional<source_lease<source_type>> lease_;
+  std::optional<source_cursor<source_type>> cursor_;
 };
 
 // The frame of a loop refers to the hooks, which may be in an unnamed namespace of the program. g++ warns about that if the loop is

@@ -9,7 +9,7 @@
 
 namespace stepwell {
 
-recovery::recovery(bool is_on, const retry_policy& policy, session_control& control, coordinator& threads)
+recovery::recovery(bool is_on, const retry_policy& policy, deferred_requests& control, coordinator& threads)
     : is_on_(is_on && policy.max_attempts > 0), policy_(policy), control_(control), threads_(threads) {
   check_retry_policy(policy);
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/session/retry_policy.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
@@ -18,7 +18,7 @@ namespace stepwell {
 class recovery {
 public:
   /// @errors `invalid_argument_error` for a policy that makes no sense.
-  recovery(bool is_on, const retry_policy& policy, session_control& control, coordinator& threads);
+  recovery(bool is_on, const retry_policy& policy, deferred_requests& control, coordinator& threads);
 
   /// Whether a recovery may overcome the failure of a thread. @threads Any.
   [[nodiscard]] bool is_overcome(const std::exception_ptr& failure) const noexcept { return is_on_ && is_recoverable(failure); }
@@ -40,7 +40,7 @@ public:
 private:
   bool is_on_;
   retry_policy policy_;
-  session_control& control_;
+  deferred_requests& control_;
   coordinator& threads_;
   int tries_ = 0;
   std::int64_t furthest_ = -1;  // step done when it failed last

@@ -8,7 +8,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
-#include "stepwell/session/detail/source_lease.hpp"
+#include "stepwell/session/detail/source_cursor.hpp"
 #include "stepwell/session/detail/step_attempt.hpp"
 #include "stepwell/session/step_result.hpp"
 
@@ -154,25 +154,25 @@ template<bool Repeats, class Core, class Step>
 }
 
 /// Returns the batch of the next step of a loop; null at the end of the data.
-template<class Core, class Lease>
-[[gnu::always_inline]] inline auto batch_of_step(Core& core, Lease& lease) {
-  if (lease.is_ahead()) [[unlikely]] {
-    detail::guarded(core, step_stage::boundary, [&] { lease.rewind(core.starts_at(), core.settings().on_unseekable); });
+template<class Core, class Cursor>
+[[gnu::always_inline]] inline auto batch_of_step(Core& core, Cursor& cursor) {
+  if (cursor.is_ahead()) [[unlikely]] {
+    detail::guarded(core, step_stage::boundary, [&] { cursor.rewind(core.starts_at(), core.settings().on_unseekable); });
   }
-  return detail::guarded(core, step_stage::source, [&] { return lease.peek(); });
+  return detail::guarded(core, step_stage::source, [&] { return cursor.peek(); });
 }
 /// Stores a step of a loop that is done, and advances the source.
-template<class Step, class Core, class Lease, class Outcome>
-[[gnu::always_inline]] inline void keep_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step,
+template<class Step, class Core, class Cursor, class Outcome>
+[[gnu::always_inline]] inline void keep_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step,
                                              Outcome& outcome) {
   step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
-  detail::guarded(core, step_stage::boundary, [&] { lease.advance(step->global_step); });
+  detail::guarded(core, step_stage::boundary, [&] { cursor.advance(step->global_step); });
 }
 
 /// Takes one step of a loop with the next batch, without its boundary. Stores it in `step` if it is done.
-template<class Step, class Core, class Lease>
-[[gnu::always_inline]] inline step_outcome take_step(Core& core, Lease& lease, const loop_place& place, std::optional<Step>& step) {
-  const auto* batch = detail::batch_of_step(core, lease);
+template<class Step, class Core, class Cursor>
+[[gnu::always_inline]] inline step_outcome take_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step) {
+  const auto* batch = detail::batch_of_step(core, cursor);
   if (batch == nullptr) { return step_outcome::out_of_data; }
   auto outcome = [&]() __attribute__((always_inline)) {
     if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
@@ -181,7 +181,7 @@ template<class Step, class Core, class Lease>
       return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
     }
   }();
-  detail::keep_step(core, lease, place, step, outcome);
+  detail::keep_step(core, cursor, place, step, outcome);
   return step_outcome::done;
 }
 

@@ -74,7 +74,7 @@ void session_engine::check_threads() const {
 }
 
 void session_engine::throw_if_closed() const {
-  if (is_closed() || control_.signals()->stopped_by_hook()) { refuse_run(is_closed()); }
+  if (is_closed() || control_.signals()->stopped_by_hook()) { throw_after_end(is_closed()); }
 }
 
 void session_engine::throw_if_bad_state() const {
@@ -232,7 +232,7 @@ void session_engine::join_and_drain() {
   if (threads_.should_stop() && !threads_.failure() && !threads_joined_) { control_.signals()->request_stop(stop_of_threads()); }  // D-12
   threads_.request_stop();
   const auto until = grace();
-  detail::first_failure failures;
+  detail::error_collector failures;
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
   failures.attempt([&] { log_or_throw([&] { control_.drain(until); }); });
   if (!is_given_) { close_raw(); }  // one that is given serves the next session, too
@@ -345,7 +345,7 @@ void session_engine::keep_boundary() {
 
 /// With the boundary the trace ends.
 void session_engine::keep_traced_boundary() {
-  detail::first_failure failures;
+  detail::error_collector failures;
   failures.attempt([&] {
     if (!control_.due()) { return; }
     const detail::traced_part part(control_.trace(), "boundary");

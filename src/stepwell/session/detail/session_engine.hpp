@@ -10,8 +10,8 @@
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/creation/detail/source_positions.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/detail/first_failure.hpp"
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/session_metrics.hpp"
 #include "stepwell/hook/stop.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"
@@ -38,8 +38,8 @@ enum class step_stage { creation, source, before_run, run, after_run, boundary }
 /// @threads The session's thread, except `should_stop`, `why` and `is_closed`.
 class session_engine : public detail::protocol_host {
 public:
-  [[nodiscard]] session_control& control() noexcept { return control_; }
-  [[nodiscard]] const session_control& control() const noexcept { return control_; }
+  [[nodiscard]] deferred_requests& control() noexcept { return control_; }
+  [[nodiscard]] const deferred_requests& control() const noexcept { return control_; }
   [[nodiscard]] source_positions& positions() noexcept { return positions_; }
   [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
@@ -115,14 +115,14 @@ protected:
   [[noreturn, gnu::cold]] void roll_back();
 
   session_settings settings_;
-  session_control control_;
+  deferred_requests control_;
   coordinator threads_;
   detail::session_state state_;
   std::exception_ptr failure_;
   std::int64_t last_step_done_ = -1;  // by this session
   struct close_progress {
     deadline until;
-    detail::first_failure failures;
+    detail::error_collector failures;
   };
   std::optional<close_progress> closing_;  // from `end_hooks` on
 
@@ -151,7 +151,7 @@ private:
   virtual void notify_failure(const std::exception_ptr& failure, int attempt) noexcept = 0;
   /// Returns false if no hook saves.
   virtual bool request_save() = 0;
-  virtual void end_hooks(detail::first_failure& failures) = 0;
+  virtual void end_hooks(detail::error_collector& failures) = 0;
 
   // Of the protocol.
   [[nodiscard]] bool is_recovery_due() final;

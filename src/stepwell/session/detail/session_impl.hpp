@@ -6,7 +6,7 @@
 #include "stepwell/base/function_ref.hpp"
 #include "stepwell/creation/detail/raw_maker.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
@@ -95,7 +95,7 @@ public:
   }
 
   /// The failures of closing, for a driver that awaits `end` of the hooks.
-  [[nodiscard]] detail::first_failure& failures_of_closing() {
+  [[nodiscard]] detail::error_collector& failures_of_closing() {
     begin_closing();
     return closing_->failures;
   }
@@ -130,7 +130,7 @@ private:
     session_handle<Raw> handle(*raw_, control_);
     return hooks_.save_now(handle);
   }
-  void end_hooks([[maybe_unused]] detail::first_failure& failures) override {
+  void end_hooks([[maybe_unused]] detail::error_collector& failures) override {
     if constexpr (!awaits_hooks()) {
       session_handle<Raw> handle(*raw_, control_);
       hooks_.end(handle, failures);

@@ -5,8 +5,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/coro/detail/errand.hpp"
 #include "stepwell/coro/detail/helper_threads.hpp"
+#include "stepwell/coro/detail/offloaded_call.hpp"
 #include "stepwell/model/restore_model.hpp"
 #include "stepwell/session/detail/async_driver.hpp"
 #include "stepwell/summary/metric_list.hpp"
@@ -99,11 +99,11 @@ public:
           "return a summary::metric_list, or an object with metrics()");
     }
   }
-  void hand_over(const std::shared_ptr<coro::errand>& errand) const {
+  void hand_over(const std::shared_ptr<coro::offloaded_call>& offloaded_call) const {
     if (how_.evaluates_on()) {
-      boost::asio::post(how_.evaluates_on(), coro::errand_ticket(errand));
+      boost::asio::post(how_.evaluates_on(), coro::offloaded_call_ticket(offloaded_call));
     } else {
-      coro::helper_threads::shared().post_apart([errand] { errand->run(); });
+      coro::helper_threads::shared().post_apart([offloaded_call] { offloaded_call->run(); });
     }
   }
 

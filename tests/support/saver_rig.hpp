@@ -19,7 +19,7 @@ namespace stepwell::test {
 struct workshop {
   temporary_directory directory;
   std::shared_ptr<fault_file_system> files = fast_faulty_files();
-  std::shared_ptr<held_clock> clock = std::make_shared<held_clock>();
+  std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
 
   [[nodiscard]] saver_options with(saver_options options) const {
     options.file_system = files;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/log.hpp"
@@ -15,7 +15,7 @@ void log_exception(const char* during, const std::exception_ptr& failure) noexce
   log_error(during);
 }
 
-void first_failure::add(std::exception_ptr failure) noexcept {
+void error_collector::add(std::exception_ptr failure) noexcept {
   if (first_) {
     log_exception("after an earlier failure", failure);
   } else {

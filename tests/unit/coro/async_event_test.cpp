@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of the asynchronous event (`bell`), of asynchronous sleep on a manual clock, and of offloading work to threads.
+// Tests of the asynchronous event (`async_event`), of asynchronous sleep on a manual clock, and of offloading work to threads.
 #include "support/catch.hpp"
 
 #include <stepwell/coro/async_sleep.hpp>
-#include <stepwell/coro/detail/bell.hpp>
+#include <stepwell/coro/detail/async_event.hpp>
 #include <stepwell/coro/detail/helper_threads.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-asio::awaitable<void> wait_for(sw::coro::bell bell, std::shared_ptr<int> count) {
-  co_await bell.async_wait(asio::use_awaitable);
+asio::awaitable<void> wait_for(sw::coro::async_event async_event, std::shared_ptr<int> count) {
+  co_await async_event.async_wait(asio::use_awaitable);
   ++*count;
 }
 
@@ -36,17 +36,17 @@ asio::awaitable<void> wait_for(sw::coro::bell bell, std::shared_ptr<int> count) 
 
 TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][bell]") {
   asio::io_context loop;
-  sw::coro::bell bell;
+  sw::coro::async_event async_event;
   const auto count = std::make_shared<int>(0);
-  bell.ring();
-  bell.ring();  // has no additional effect
-  asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
+  async_event.set();
+  async_event.set();  // has no additional effect
+  asio::co_spawn(loop, wait_for(async_event, count), [](const std::exception_ptr&) {});
   loop.run();
   CHECK(*count == 1);
-  asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
+  asio::co_spawn(loop, wait_for(async_event, count), [](const std::exception_ptr&) {});
   loop.restart(), loop.poll();
   CHECK(*count == 1);
-  std::jthread([bell] { bell.ring(); });
+  std::jthread([async_event] { async_event.set(); });
   loop.run();
   CHECK(*count == 2);
 }
@@ -54,47 +54,47 @@ TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][b
 TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, and after", "[coro][bell]") {
   for (int round = 0; round < 300; ++round) {
     const auto count = std::make_shared<int>(0);
-    sw::coro::bell bell;
+    sw::coro::async_event async_event;
     std::atomic<bool> is_begun = false;
     std::jthread ringer;
     {
       asio::io_context loop;
-      asio::co_spawn(loop, wait_for(bell, count), [](const std::exception_ptr&) {});
+      asio::co_spawn(loop, wait_for(async_event, count), [](const std::exception_ptr&) {});
       loop.poll();
-      ringer = std::jthread([bell, &is_begun] {
+      ringer = std::jthread([async_event, &is_begun] {
         is_begun = true;
         is_begun.notify_all();
-        bell.ring();
+        async_event.set();
       });
       is_begun.wait(false);
     }
     ringer.join();
     CHECK(count.use_count() == 1);  // the coroutine frame is destroyed
-    bell.ring();
+    async_event.set();
   }
 }
 
 TEST_CASE("a cancelled wait for a bell ends, and a later ring is for the next", "[coro][bell]") {
   asio::io_context loop;
-  sw::coro::bell bell;
+  sw::coro::async_event async_event;
   asio::cancellation_signal cancel;
   std::optional<boost::system::error_code> how;
-  bell.async_wait(asio::bind_cancellation_slot(
+  async_event.async_wait(asio::bind_cancellation_slot(
       cancel.slot(), asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; })));
   loop.poll();
   CHECK_FALSE(how);
   cancel.emit(asio::cancellation_type::partial);
   loop.run();
   CHECK(how == asio::error::operation_aborted);
-  bell.ring();
-  bell.async_wait(asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; }));
+  async_event.set();
+  async_event.async_wait(asio::bind_executor(loop.get_executor(), [&](boost::system::error_code ended) { how = ended; }));
   loop.restart(), loop.run();
   CHECK_FALSE(*how);
 }
 
 TEST_CASE("an awaited sleep ends when its clock says so", "[coro][clock]") {
   asio::io_context loop;
-  const auto clock = std::make_shared<sw::held_clock>();
+  const auto clock = std::make_shared<sw::manual_clock>();
   bool is_awake = false;
   asio::co_spawn(loop, sw::coro::async_sleep_until(clock, clock->now() + 5s), [&](const std::exception_ptr&) { is_awake = true; });
   loop.poll();

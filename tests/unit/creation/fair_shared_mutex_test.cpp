@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/creation/detail/step_gate.hpp>
+#include <stepwell/creation/detail/fair_shared_mutex.hpp>
 
 #include "support/catch.hpp"
 
@@ -9,17 +9,17 @@
 #include <vector>
 
 namespace sw = stepwell;
-using entry = sw::step_gate::entry;
+using entry = sw::fair_shared_mutex::entry;
 
 namespace {
 
 /// Waits until `count` threads wait at the gate. They are blocked there, so the test does not depend on time.
-void until_waiting(const sw::step_gate& gate, int count) {
+void until_waiting(const sw::fair_shared_mutex& gate, int count) {
   while (gate.waiting() < count) { std::this_thread::yield(); }
 }
 
 /// Starts a thread that enters and leaves the gate and records its name in between.
-std::jthread visitor(sw::step_gate& gate, entry as, std::string& story, char name) {
+std::jthread visitor(sw::fair_shared_mutex& gate, entry as, std::string& story, char name) {
   return std::jthread([&gate, as, &story, name] {
     gate.enter(as);
     story += name;
@@ -30,7 +30,7 @@ std::jthread visitor(sw::step_gate& gate, entry as, std::string& story, char nam
 }  // namespace
 
 TEST_CASE("who is alone keeps all others out, and they come in the order of their arrival", "[session][gate]") {
-  sw::step_gate gate;
+  sw::fair_shared_mutex gate;
   std::string story;
   gate.enter(entry::alone);
   {
@@ -47,7 +47,7 @@ TEST_CASE("who is alone keeps all others out, and they come in the order of thei
 }
 
 TEST_CASE("many share, until somebody waits to be alone: who comes after that waits behind", "[session][gate]") {
-  sw::step_gate gate;
+  sw::fair_shared_mutex gate;
   std::string story;
   gate.enter(entry::shared);
   gate.enter(entry::shared);
@@ -64,7 +64,7 @@ TEST_CASE("many share, until somebody waits to be alone: who comes after that wa
 }
 
 TEST_CASE("all who would share and stand in front are let in together", "[session][gate]") {
-  sw::step_gate gate;
+  sw::fair_shared_mutex gate;
   std::atomic<int> inside = 0;
   gate.enter(entry::alone);
   std::vector<std::jthread> visitors;
@@ -83,7 +83,7 @@ TEST_CASE("all who would share and stand in front are let in together", "[sessio
 }
 
 TEST_CASE("whoever is inside may leave on another thread", "[session][gate]") {
-  sw::step_gate gate;
+  sw::fair_shared_mutex gate;
   gate.enter(entry::alone);
   std::jthread([&] { gate.leave(entry::alone); }).join();
   gate.enter(entry::alone);

@@ -12,13 +12,13 @@ namespace stepwell {
 /// later requests for shared access, so that steps do not starve a restore.
 /// @threads Any.
 /// @cost One mutex to enter and one to leave; waits only if the gate is taken.
-class step_gate {
+class fair_shared_mutex {
 public:
   enum class entry { alone, shared };
 
-  step_gate() = default;
-  step_gate(const step_gate&) = delete;
-  step_gate& operator=(const step_gate&) = delete;
+  fair_shared_mutex() = default;
+  fair_shared_mutex(const fair_shared_mutex&) = delete;
+  fair_shared_mutex& operator=(const fair_shared_mutex&) = delete;
 
   /// Blocks until the gate is entered. Not reentrant: a thread that enters twice deadlocks.
   void enter(entry as);

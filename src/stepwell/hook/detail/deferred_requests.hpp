@@ -25,7 +25,7 @@
 namespace stepwell {
 
 /// Says why there can be no further run (contract RUN-1). Out of line: it stands beside the hot path.
-[[noreturn]] void refuse_run(bool is_closed);
+[[noreturn]] void throw_after_end(bool is_closed);
 /// The request of a hook as the failure of its run: recovery is the same path.
 [[noreturn]] void throw_rollback(const rollback_request& asked);
 
@@ -35,12 +35,12 @@ namespace stepwell {
 
 /// Collects requests during a step and carries them out when the session says so.
 /// @threads The session's thread, but for `signals`, which is shared with everybody.
-class session_control {
+class deferred_requests {
 public:
-  explicit session_control(std::shared_ptr<clock> source);
-  session_control(const session_control&) = delete;
-  session_control& operator=(const session_control&) = delete;
-  ~session_control();
+  explicit deferred_requests(std::shared_ptr<clock> source);
+  deferred_requests(const deferred_requests&) = delete;
+  deferred_requests& operator=(const deferred_requests&) = delete;
+  ~deferred_requests();
 
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return signals_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return clock_; }
@@ -93,7 +93,7 @@ public:
   void end_creation() noexcept;
 
   /// True when a boundary has something to do.
-  [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->attention(); }
+  [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->is_notified(); }
 
   /// Delivers what the background has to tell and carries out what was requested. `with_state(save)` calls `save` with the
   /// state; it is called only if a save is due. A failure that is delivered here does not prevent the save.
@@ -121,7 +121,7 @@ public:
 
 private:
   [[nodiscard]] std::shared_ptr<boundary_work>& kept_work(const void* thing);
-  void attend();
+  void process_events();
   void save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);
   void warn_not_saved() const;

@@ -32,11 +32,11 @@ void refuse_rewind(unseekable_policy policy, const missed_rewind& missed);
 
 /// @lifetime `positions` and `source` must outlive it.
 template<data::batch_source Source>
-class source_lease {
+class source_cursor {
 public:
   /// @errors What seeking throws; `invalid_argument_error` when a source of that name is in use.
-  source_lease(source_positions& positions, Source& source, std::int64_t global_step)
-      : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), returns_(positions.returns()) {
+  source_cursor(source_positions& positions, Source& source, std::int64_t global_step)
+      : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), rewinds_(positions.rewind_count()) {
     if constexpr (data::seekable_source<Source>) {
       if (const auto restored = positions_.restored(name_)) { source.seek(*restored); }
       positions_.attach(name_, [&source] { return std::as_const(source).position(); }, global_step);
@@ -44,12 +44,12 @@ public:
     } else {
       detail::warn_of_unseekable(positions_, name_, global_step);
     }
-    positions_.settle(name_);
+    positions_.mark_positioned(name_);
     skips_ = positions_.skips(name_);
   }
-  source_lease(const source_lease&) = delete;
-  source_lease& operator=(const source_lease&) = delete;
-  ~source_lease() {
+  source_cursor(const source_cursor&) = delete;
+  source_cursor& operator=(const source_cursor&) = delete;
+  ~source_cursor() {
     if (is_attached_) { positions_.detach(name_); }
   }
 
@@ -65,7 +65,7 @@ public:
   }
 
   /// Whether the state went back since the source was last moved: in this loop, in one inside it, or in a single run.
-  [[nodiscard]] bool is_ahead() const noexcept { return returns_ != positions_.returns(); }
+  [[nodiscard]] bool is_ahead() const noexcept { return rewinds_ != positions_.rewind_count(); }
 
   /// The state is that of step `to`: the source goes there too.
   /// @errors What seeking throws, then it can be tried again; `failed_precondition_error` that says "cannot rewind", unless
@@ -76,8 +76,8 @@ public:
       if (restored) { source_.seek(*restored); }
     }
     const auto from = std::exchange(stands_at_, to);
-    returns_ = positions_.returns();
-    positions_.settle(name_);
+    rewinds_ = positions_.rewind_count();
+    positions_.mark_positioned(name_);
     if (restored && data::seekable_source<Source>) { return; }
     if (from == to) { return; }  // nothing is lost: the same batch again
     detail::refuse_rewind(policy, {name_, from, to, data::seekable_source<Source>});
@@ -105,7 +105,7 @@ private:
   Source& source_;
   std::string name_;
   std::int64_t stands_at_;  // the step after which the batch at hand comes
-  std::uint64_t returns_;   // those it has followed
+  std::uint64_t rewinds_;   // those it has followed
   bool is_attached_ = false;
   bool skips_ = false;
 };
@@ -119,11 +119,11 @@ struct no_data {
 };
 
 template<>
-class source_lease<no_data> {
+class source_cursor<no_data> {
 public:
-  source_lease(source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/) noexcept : source_(source) {}
-  source_lease(const source_lease&) = delete;
-  source_lease& operator=(const source_lease&) = delete;
+  source_cursor(source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/) noexcept : source_(source) {}
+  source_cursor(const source_cursor&) = delete;
+  source_cursor& operator=(const source_cursor&) = delete;
 
   [[nodiscard]] const no_data::batch* peek() const noexcept { return source_.peek(); }
   void advance(std::int64_t /*global_step*/) noexcept {}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/hook/detail/session_control.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/detail/first_failure.hpp"
+#include "stepwell/hook/detail/error_collector.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 
 namespace stepwell {
 
-void refuse_run(bool is_closed) {
+void throw_after_end(bool is_closed) {
   if (is_closed) { throw failed_precondition_error("run called on a closed session; create a new session"); }
   throw failed_precondition_error("Run called even after should_stop requested. Check should_stop() before each run");
 }
@@ -29,44 +29,44 @@ stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexce
   return {stop_cause::error, {}};
 }
 
-session_control::session_control(std::shared_ptr<clock> source)
+deferred_requests::deferred_requests(std::shared_ptr<clock> source)
     : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
 
-session_control::~session_control() = default;
+deferred_requests::~deferred_requests() = default;
 
-void session_control::add_work(std::shared_ptr<boundary_work> work) {
+void deferred_requests::add_work(std::shared_ptr<boundary_work> work) {
   std::erase(former_works_, work);
   if (std::ranges::find(works_, work) == works_.end()) { works_.push_back(std::move(work)); }
 }
 
-std::shared_ptr<boundary_work>& session_control::kept_work(const void* thing) { return kept_works_[thing]; }
+std::shared_ptr<boundary_work>& deferred_requests::kept_work(const void* thing) { return kept_works_[thing]; }
 
-bool session_control::claim(const void* thing) {
+bool deferred_requests::claim(const void* thing) {
   if (std::ranges::find(claimed_, thing) != claimed_.end()) { return false; }
   claimed_.push_back(thing);
   return true;
 }
 
-void session_control::request_save(boundary_work& work) {
+void deferred_requests::request_save(boundary_work& work) {
   if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
 }
 
-void session_control::reject_state(std::string why) { rejected_ = std::move(why); }
+void deferred_requests::reject_state(std::string why) { rejected_ = std::move(why); }
 
-void session_control::accept_state() noexcept { rejected_.reset(); }
+void deferred_requests::accept_state() noexcept { rejected_.reset(); }
 
-void session_control::request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
+void deferred_requests::request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
 
-void session_control::drop_rollback() noexcept { rollback_.reset(); }
+void deferred_requests::drop_rollback() noexcept { rollback_.reset(); }
 
-void session_control::set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
+void deferred_requests::set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
 
-void session_control::end_creation() noexcept { former_works_.clear(); }
+void deferred_requests::end_creation() noexcept { former_works_.clear(); }
 
-void session_control::act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
-  detail::first_failure failures;
-  if (signals_->attention()) {
-    failures.attempt([&] { attend(); });
+void deferred_requests::act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
+  detail::error_collector failures;
+  if (signals_->is_notified()) {
+    failures.attempt([&] { process_events(); });
   }
   const bool process_ends = signals_->take_save_for_end();
   if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
@@ -78,7 +78,7 @@ void session_control::act(function_ref<void(function_ref<void(const boundary_sta
   failures.rethrow();
 }
 
-std::function<void()> session_control::start_flush() const {
+std::function<void()> deferred_requests::start_flush() const {
   std::vector<std::function<void()>> waits;
   for (const auto& work : works_) {
     if (auto wait = work->start_flush()) { waits.push_back(std::move(wait)); }
@@ -89,45 +89,45 @@ std::function<void()> session_control::start_flush() const {
   };
 }
 
-void session_control::attend() {
-  signals_->clear_attention();
-  detail::first_failure failures;
+void deferred_requests::process_events() {
+  signals_->clear_notification();
+  detail::error_collector failures;
   for (const auto& work : works_) {
-    failures.attempt([&] { work->attend(); });
+    failures.attempt([&] { work->process_events(); });
   }
   for (auto& failure : signals_->take_failures()) { failures.add(std::move(failure)); }
   failures.rethrow();
 }
 
-void session_control::warn_not_saved() const {
+void deferred_requests::warn_not_saved() const {
   log_warning(fmt::format("a due checkpoint is not written because the state was rejected: {}", *rejected_));
 }
 
-deadline session_control::deadline_after(clock::duration grace) const {
+deadline deferred_requests::deadline_after(clock::duration grace) const {
   const auto now = clock_->now();
   return grace < clock::time_point::max() - now ? deadline(*clock_, now + grace) : deadline::never(*clock_);
 }
 
-std::optional<clock::time_point> session_control::end_of_process() const {
+std::optional<clock::time_point> deferred_requests::end_of_process() const {
   const auto since = grace_ ? signals_->process_ends() : std::nullopt;
   if (!since) { return std::nullopt; }
   return *grace_ < clock::time_point::max() - *since ? *since + *grace_ : clock::time_point::max();
 }
 
-deadline session_control::within_process(const deadline& until) const {
+deadline deferred_requests::within_process(const deadline& until) const {
   const auto end = end_of_process();
   if (!end || deadline(*clock_, *end).remaining() >= until.remaining()) { return until; }
   return {*clock_, *end};
 }
 
-void session_control::save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until) {
+void deferred_requests::save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until) {
   if (process_ends) {
     for (const auto& work : works_) {
       const bool is_asked = std::ranges::find(saves, work.get()) != saves.end();
       if (!is_asked && work->wants_last_save(state.global_step)) { saves.push_back(work.get()); }
     }
   }
-  detail::first_failure failures;
+  detail::error_collector failures;
   for (auto* work : saves) {
     if (!is_worth_saving(state)) { continue; }
     failures.attempt([&] {
@@ -148,7 +148,7 @@ std::uint64_t size_of(const variable_list& variables) {
 }  // namespace
 
 /// Whether a state that is due is saved. Not where the process ends before the save could.
-bool session_control::is_worth_saving(const boundary_state& state) {
+bool deferred_requests::is_worth_saving(const boundary_state& state) {
   const auto end = end_of_process();
   if (!end) { return true; }
   session_metrics known;
@@ -165,12 +165,12 @@ bool session_control::is_worth_saving(const boundary_state& state) {
   return is_worth;
 }
 
-void session_control::trace_into(std::shared_ptr<trace_recorder> recorder) noexcept {
+void deferred_requests::trace_into(std::shared_ptr<trace_recorder> recorder) noexcept {
   trace_begin_ = recorder ? recorder->position() : 0;
   trace_ = std::move(recorder);
 }
 
-void session_control::end_trace() noexcept {
+void deferred_requests::end_trace() noexcept {
   if (std::exchange(trace_, nullptr) == nullptr) { return; }
   for (const auto& work : works_) {
     try {
@@ -181,7 +181,7 @@ void session_control::end_trace() noexcept {
   }
 }
 
-void session_control::begin_creation() {
+void deferred_requests::begin_creation() {
   former_works_ = all_works();
   works_.clear();
   claimed_.clear();
@@ -189,27 +189,27 @@ void session_control::begin_creation() {
   saves_.clear();
 }
 
-std::vector<std::shared_ptr<boundary_work>> session_control::all_works() const {
+std::vector<std::shared_ptr<boundary_work>> deferred_requests::all_works() const {
   auto all = former_works_;
   all.insert(all.end(), works_.begin(), works_.end());
   return all;
 }
 
-void session_control::drain(const deadline& until) {
-  detail::first_failure failures;
+void deferred_requests::drain(const deadline& until) {
+  detail::error_collector failures;
   for (const auto& work : all_works()) {
     failures.attempt([&] { work->drain(until); });
   }
-  failures.attempt([&] { attend(); });
+  failures.attempt([&] { process_events(); });
   failures.rethrow();
 }
 
-void session_control::report(session_metrics& all) const {
+void deferred_requests::report(session_metrics& all) const {
   all.preemption = plan_;
   for (const auto& work : all_works()) { work->report(all); }
 }
 
-void session_control::detach() noexcept {
+void deferred_requests::detach() noexcept {
   for (const auto& work : all_works()) {
     detail::log_failure("while shutting down a session", [&] { work->detach(); });
   }
@@ -218,12 +218,12 @@ void session_control::detach() noexcept {
   }
 }
 
-void session_control::hold_until_released(const std::shared_ptr<void>& hold) const {
+void deferred_requests::hold_until_released(const std::shared_ptr<void>& hold) const {
   for (const auto& work : all_works()) { work->hold_until_released(hold); }
 }
 
-void session_control::drain_and_flush(const deadline& until, session_ending how) {
-  detail::first_failure failures;
+void deferred_requests::drain_and_flush(const deadline& until, session_ending how) {
+  detail::error_collector failures;
   failures.attempt([&] { drain(until); });
   if (failures.get()) { how = session_ending::failed; }
   for (const auto& work : all_works()) {

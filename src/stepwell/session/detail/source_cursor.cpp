@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/session/detail/source_lease.hpp"
+#include "stepwell/session/detail/source_cursor.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/creation/detail/step_gate.hpp"
+#include "stepwell/creation/detail/fair_shared_mutex.hpp"
 
 #include <cassert>
 
 namespace stepwell {
 
-void step_gate::enter(entry as) {
+void fair_shared_mutex::enter(entry as) {
   std::unique_lock lock(mutex_);
   if (first_ == nullptr && is_open_for(as)) { return admit(as); }
   waiter me{as};
@@ -14,7 +14,7 @@ void step_gate::enter(entry as) {
   me.admitted.wait(lock, [&] { return me.is_in; });
 }
 
-void step_gate::leave(entry as) noexcept {
+void fair_shared_mutex::leave(entry as) noexcept {
   const std::lock_guard lock(mutex_);
   if (as == entry::alone) {
     assert(has_one_alone_);
@@ -32,14 +32,14 @@ void step_gate::leave(entry as) noexcept {
   }
 }
 
-int step_gate::waiting() const {
+int fair_shared_mutex::waiting() const {
   const std::lock_guard lock(mutex_);
   int count = 0;
   for (const auto* one = first_; one != nullptr; one = one->next) { ++count; }
   return count;
 }
 
-void step_gate::admit(entry as) noexcept {
+void fair_shared_mutex::admit(entry as) noexcept {
   if (as == entry::alone) {
     has_one_alone_ = true;
   } else {

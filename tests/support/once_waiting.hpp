@@ -12,15 +12,15 @@
 namespace stepwell::test {
 
 /// A thread that runs `action` once the clock has one more waiter than at construction, at the latest after 60 s.
-class once_somebody_waits {
+class once_waiting {
 public:
   template<class Action>
-  once_somebody_waits(std::shared_ptr<held_clock> clock, Action action)
+  once_waiting(std::shared_ptr<manual_clock> clock, Action action)
       : thread_([clock, action, alarms = clock->pending()] {
           for (int minute = 0; minute < 6 && !clock->wait_for_pending(alarms + 1); ++minute) {}
           action();
         }) {}
-  ~once_somebody_waits() { thread_.join(); }
+  ~once_waiting() { thread_.join(); }
 
 private:
   std::thread thread_;

@@ -16,7 +16,7 @@
 namespace sw = stepwell;
 namespace asio = boost::asio;
 
-namespace guest {
+namespace user {
 
 // clang-format off: several on one line
 #define GREEDY(name) \
@@ -42,11 +42,11 @@ GREEDY(find_newest_whole); GREEDY(find_or_wait); GREEDY(find_unlisted); GREEDY(f
 GREEDY(free_shard_count); GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(has_feeds); GREEDY(has_turn); GREEDY(has_writable_elements);
 GREEDY(heard_in_time); GREEDY(held_of); GREEDY(histogram); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_abortion);
 GREEDY(is_awaited_step); GREEDY(is_bad); GREEDY(is_damage); GREEDY(is_over); GREEDY(is_recoverable);
-GREEDY(is_repeatable); GREEDY(is_representable); GREEDY(is_row_major); GREEDY(is_saver_note); GREEDY(is_seated); GREEDY(is_slice_key); GREEDY(is_taken_at_once);
+GREEDY(is_repeatable); GREEDY(is_representable); GREEDY(is_row_major); GREEDY(is_saver_note); GREEDY(is_shared); GREEDY(is_slice_key); GREEDY(is_taken_at_once);
 GREEDY(is_temporary_name); GREEDY(is_tracing); GREEDY(join_path); GREEDY(json_metric_bound); GREEDY(keep_step); GREEDY(latest_checkpoint);
 GREEDY(list_checkpoints); GREEDY(load_index); GREEDY(load_little); GREEDY(lock_posix_file); GREEDY(log); GREEDY(log_debug); GREEDY(log_error);
 GREEDY(log_exception); GREEDY(log_failure); GREEDY(log_info); GREEDY(log_warning); GREEDY(logging_cadence); GREEDY(make_batch);
-GREEDY(make_checkpoint_saver_hook); GREEDY(make_errand); GREEDY(make_error_code); GREEDY(make_event_file); GREEDY(make_histogram_value);
+GREEDY(make_checkpoint_saver_hook); GREEDY(make_offloaded_call); GREEDY(make_error_code); GREEDY(make_event_file); GREEDY(make_histogram_value);
 GREEDY(make_hparams_value); GREEDY(make_image_value); GREEDY(make_scalar_value); GREEDY(make_session_settings);
 GREEDY(make_step_counter_hook); GREEDY(make_summary_hook); GREEDY(make_summary_work); GREEDY(make_text_value); GREEDY(make_training_session);
 GREEDY(manager_for); GREEDY(merge); GREEDY(monitored_training_session); GREEDY(must_await); GREEDY(name_of); GREEDY(name_of_call);
@@ -57,7 +57,7 @@ GREEDY(parse_slice_key); GREEDY(part_shape); GREEDY(phase_of); GREEDY(place_afte
 GREEDY(plan_preemption); GREEDY(plan_retention); GREEDY(posix_file_system); GREEDY(prepare_as_chief); GREEDY(prepare_given);
 GREEDY(progress_line); GREEDY(random_bits); GREEDY(random_block); GREEDY(read_file); GREEDY(read_fixed); GREEDY(read_record);
 GREEDY(read_state_file); GREEDY(read_summary); GREEDY(read_table); GREEDY(read_tensor); GREEDY(read_text_file); GREEDY(reason_of);
-GREEDY(reason_of_refusal); GREEDY(record_data); GREEDY(recover_loop); GREEDY(refuse_both); GREEDY(refuse_rewind); GREEDY(refuse_run);
+GREEDY(reason_of_refusal); GREEDY(record_data); GREEDY(recover_loop); GREEDY(refuse_both); GREEDY(refuse_rewind); GREEDY(throw_after_end);
 GREEDY(remove_checkpoint); GREEDY(remove_data_files); GREEDY(request_type_of); GREEDY(restore); GREEDY(restore_for_evaluation);
 GREEDY(restore_state); GREEDY(restored); GREEDY(result_for_caller); GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(run_again);
 GREEDY(run_awaited); GREEDY(run_call); GREEDY(run_of); GREEDY(run_raw_awaited); GREEDY(run_step); GREEDY(run_step_awaited);
@@ -184,78 +184,78 @@ struct creator {
   raw_session create_session() { return raw_session(*of); }
 };
 
-}  // namespace guest
+}  // namespace user
 
 namespace {
 
-void take_hooks(guest::model& model, std::vector<guest::point>& batches, guest::tape& tape) {
-  const sw::training_options<guest::model> options{.checkpoint_dir = "run"};
+void take_hooks(user::model& model, std::vector<user::point>& batches, user::tape& tape) {
+  const sw::training_options<user::model> options{.checkpoint_dir = "run"};
   sw::ema_hook average(model);
   auto session = sw::monitored_training_session(
-      model, options, guest::hook{}, std::ref(average), sw::chief_only(guest::other_hook{}), sw::nan_tensor_hook{guest::loss_of{}},
-      sw::rollback_on_nan_hook{guest::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{guest::loss_of{}, {}},
-      sw::progress_hook{{}, guest::loss_of{}}, sw::profiler_hook{{.save_steps = 1, .output_dir = "run"}},
-      sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", guest::loss_of{}), sw::tag("all", guest::all_of{})},
+      model, options, user::hook{}, std::ref(average), sw::chief_only(user::other_hook{}), sw::nan_tensor_hook{user::loss_of{}},
+      sw::rollback_on_nan_hook{user::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{user::loss_of{}, {}},
+      sw::progress_hook{{}, user::loss_of{}}, sw::profiler_hook{{.save_steps = 1, .output_dir = "run"}},
+      sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", user::loss_of{}), sw::tag("all", user::all_of{})},
       sw::summary_saver_hook{{.output_dir = "run", .save_steps = 1},
-                             sw::summary::scalar("loss", guest::loss_of{}),
-                             sw::summary::histogram("all", guest::all_of{})},
-      sw::final_ops_hook{guest::weight_of{}});
+                             sw::summary::scalar("loss", user::loss_of{}),
+                             sw::summary::histogram("all", user::all_of{})},
+      sw::final_ops_hook{user::weight_of{}});
   for (const auto& step : session.steps(batches)) { static_cast<void>(step.value.loss); }
   for (const auto& step : session.steps(tape)) { static_cast<void>(step.value.loss); }
-  for (const auto& step : session.steps(sw::data::transform(tape, guest::doubled{}))) { static_cast<void>(step.value.loss); }
+  for (const auto& step : session.steps(sw::data::transform(tape, user::doubled{}))) { static_cast<void>(step.value.loss); }
   for (const auto& step : session.steps(sw::data::take(tape, 2))) { static_cast<void>(step.value.loss); }
-  static_cast<void>(session.run(guest::point{}));
-  static_cast<void>(session.run(sw::fetch(guest::loss_of{}), guest::point{}));
-  static_cast<void>(session.run_step_fn([](auto& context) { return context.session().run(guest::point{}); }));
+  static_cast<void>(session.run(user::point{}));
+  static_cast<void>(session.run(sw::fetch(user::loss_of{}), user::point{}));
+  static_cast<void>(session.run_step_fn([](auto& context) { return context.session().run(user::point{}); }));
   static_cast<void>(session.snapshot());
   session.close();
 }
 
-void take_a_raw_session(guest::machine& machine, std::vector<guest::point>& batches) {
-  sw::monitored_session session(sw::session_settings{}, guest::raw_session(machine), guest::hook{}, sw::nan_tensor_hook{guest::dial{}},
-                                sw::feed_fn_hook{guest::turned{}});
+void take_a_raw_session(user::machine& machine, std::vector<user::point>& batches) {
+  sw::monitored_session session(sw::session_settings{}, user::raw_session(machine), user::hook{}, sw::nan_tensor_hook{user::dial{}},
+                                sw::feed_fn_hook{user::turned{}});
   for (const auto& step : session.steps(batches)) { static_cast<void>(step.value.loss); }
-  static_cast<void>(session.run(sw::fetch(guest::dial{}), sw::feed(guest::dial{}, 1.0F), guest::point{}));
-  sw::monitored_session made(sw::session_settings{}, guest::creator{&machine}, guest::hook{});
-  sw::singular_monitored_session alone(guest::creator{&machine}, guest::hook{});
+  static_cast<void>(session.run(sw::fetch(user::dial{}), sw::feed(user::dial{}, 1.0F), user::point{}));
+  sw::monitored_session made(sw::session_settings{}, user::creator{&machine}, user::hook{});
+  sw::singular_monitored_session alone(user::creator{&machine}, user::hook{});
 }
 
-void evaluate(guest::model& model, std::vector<guest::point>& batches) {
-  static_cast<void>(sw::evaluate_once(model, "run/model.ckpt-1", batches, {}, sw::final_ops_hook{guest::weight_of{}}, guest::other_hook{}));
+void evaluate(user::model& model, std::vector<user::point>& batches) {
+  static_cast<void>(sw::evaluate_once(model, "run/model.ckpt-1", batches, {}, sw::final_ops_hook{user::weight_of{}}, user::other_hook{}));
   const auto again = [&batches]() -> auto& { return batches; };
-  for (const auto& one : sw::evaluate_repeatedly(model, "run", again, {}, guest::other_hook{})) { static_cast<void>(one); }
+  for (const auto& one : sw::evaluate_repeatedly(model, "run", again, {}, user::other_hook{})) { static_cast<void>(one); }
 }
 
 void feed_a_queue() {
-  sw::data::fifo_queue<guest::point> queue({.capacity = 10});
-  static_cast<void>(sw::enqueue_from(queue, std::vector<guest::point>(3)));
-  guest::tape tape;
+  sw::data::fifo_queue<user::point> queue({.capacity = 10});
+  static_cast<void>(sw::enqueue_from(queue, std::vector<user::point>(3)));
+  user::tape tape;
   static_cast<void>(sw::enqueue_from(queue, tape));
-  auto shuffled = sw::data::shuffled_batches(std::vector<guest::point>(8), {.batch_size = 2, .seed = 1});
+  auto shuffled = sw::data::shuffled_batches(std::vector<user::point>(8), {.batch_size = 2, .seed = 1});
   static_cast<void>(shuffled.peek());
-  auto own = sw::data::shuffled_batches(guest::examples{}, {.batch_size = 2, .seed = 1});
+  auto own = sw::data::shuffled_batches(user::examples{}, {.batch_size = 2, .seed = 1});
   static_cast<void>(own.peek());
 }
 
 template<class Model>
-asio::awaitable<void> await_all_of(Model& model, guest::tape& tape) {
+asio::awaitable<void> await_all_of(Model& model, user::tape& tape) {
   auto session = sw::monitored_training_session(sw::defer_start, model, sw::training_options<Model>{.checkpoint_dir = "run"},
-                                                guest::awaited_hook{}, guest::other_hook{});
+                                                user::awaited_hook{}, user::other_hook{});
   co_await session.async_start();
   for (;;) {
     const auto step = co_await session.async_next(tape);
     if (!step) { break; }
   }
-  static_cast<void>(co_await session.async_run(guest::point{}));
-  static_cast<void>(co_await session.async_run(sw::fetch(guest::loss_of{}), guest::point{}));
+  static_cast<void>(co_await session.async_run(user::point{}));
+  static_cast<void>(co_await session.async_run(sw::fetch(user::loss_of{}), user::point{}));
   static_cast<void>(co_await session.async_snapshot());
   static_cast<void>(co_await session.async_checkpoint_now());
   co_await session.async_close();
 }
 
-[[maybe_unused]] asio::awaitable<void> take_guests(guest::model& model, guest::awaited_model& awaited, guest::machine& machine) {
-  std::vector<guest::point> batches(3);
-  guest::tape tape;
+[[maybe_unused]] asio::awaitable<void> take_users(user::model& model, user::awaited_model& awaited, user::machine& machine) {
+  std::vector<user::point> batches(3);
+  user::tape tape;
   take_hooks(model, batches, tape);
   take_a_raw_session(machine, batches);
   evaluate(model, batches);

@@ -25,43 +25,43 @@ namespace stepwell::coro {
 namespace detail {
 namespace asio = boost::asio;
 
-class bell_state;
+class async_event_state;
 
 /// The registry of the pending waits of one execution context. The waits that are pending when the context is destroyed are destroyed with
 /// it, like all other pending operations. Setting their events later has no effect on them.
-class waiting_room {
+class waiter_registry {
 public:
-  void enter(const std::shared_ptr<bell_state>& bell) {
+  void enter(const std::shared_ptr<async_event_state>& async_event) {
     const std::lock_guard lock(mutex_);
-    bells_.emplace(bell.get(), bell);
+    events_.emplace(async_event.get(), async_event);
   }
-  void leave(const bell_state* bell) {
-    std::shared_ptr<bell_state> last;  // destroyed after the lock is released
+  void leave(const async_event_state* async_event) {
+    std::shared_ptr<async_event_state> last;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
-    if (const auto found = bells_.find(bell); found != bells_.end()) {
+    if (const auto found = events_.find(async_event); found != events_.end()) {
       last = std::move(found->second);
-      bells_.erase(found);
+      events_.erase(found);
     }
   }
   inline void close();
 
 private:
   std::mutex mutex_;
-  std::unordered_map<const bell_state*, std::shared_ptr<bell_state>> bells_;
+  std::unordered_map<const async_event_state*, std::shared_ptr<async_event_state>> events_;
 };
 
 /// The Asio service that owns the registry of an execution context. The context calls `shutdown` before it destroys its own objects.
-class waiting_room_service final : public asio::execution_context::service {
+class waiter_registry_service final : public asio::execution_context::service {
 public:
   inline static asio::execution_context::id id;
 
-  explicit waiting_room_service(asio::execution_context& owner) : service(owner) {}
-  [[nodiscard]] const std::shared_ptr<waiting_room>& room() const noexcept { return room_; }
+  explicit waiter_registry_service(asio::execution_context& owner) : service(owner) {}
+  [[nodiscard]] const std::shared_ptr<waiter_registry>& room() const noexcept { return room_; }
 
 private:
   void shutdown() override { room_->close(); }
 
-  std::shared_ptr<waiting_room> room_ = std::make_shared<waiting_room>();
+  std::shared_ptr<waiter_registry> room_ = std::make_shared<waiter_registry>();
 };
 
 /// One pending wait.
@@ -92,12 +92,12 @@ private:
   Handler handler_;
 };
 
-/// The state of an event, shared by all copies of a `bell`.
-class bell_state : public std::enable_shared_from_this<bell_state> {
+/// The state of an event, shared by all copies of a `async_event`.
+class async_event_state : public std::enable_shared_from_this<async_event_state> {
 public:
-  void ring() noexcept { wake({}, true); }
+  void set() noexcept { wake({}, true); }
   void cancel() noexcept { wake(asio::error::operation_aborted, false); }
-  void leave_behind() {
+  void detach_waiter() {
     std::unique_ptr<waiter> last;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     last = std::move(waiter_);
@@ -117,37 +117,38 @@ public:
         if (const auto self = kept.lock()) { on_cancel(*self); }
       });
     }
-    bool is_rung = false;
+    bool is_set = false;
     {
       const std::lock_guard lock(mutex_);
       room_ = room;
-      is_rung = std::exchange(is_rung_, false);
-      if (is_rung) {
+      is_set = std::exchange(is_set_, false);
+      if (is_set) {
         made->go_on({});
       } else {
         waiter_ = std::move(made);
       }
     }
-    if (is_rung && room) { room->leave(this); }
+    if (is_set && room) { room->leave(this); }
   }
 
 private:
   template<class Executor>
-  static std::shared_ptr<waiting_room> room_of(const Executor& executor) {
+  static std::shared_ptr<waiter_registry> room_of(const Executor& executor) {
     if constexpr (asio::can_query_v<Executor, asio::execution::context_as_t<asio::execution_context&>>) {
-      return asio::use_service<waiting_room_service>(asio::query(executor, asio::execution::context_as<asio::execution_context&>)).room();
+      return asio::use_service<waiter_registry_service>(asio::query(executor, asio::execution::context_as<asio::execution_context&>))
+          .room();
     } else {
       return nullptr;
     }
   }
 
-  void wake(boost::system::error_code how, bool stays_rung) noexcept {
+  void wake(boost::system::error_code how, bool stays_set) noexcept {
     const auto self = shared_from_this();  // the woken handler may release the last other reference at once
-    std::shared_ptr<waiting_room> room;
+    std::shared_ptr<waiter_registry> room;
     {
       const std::lock_guard lock(mutex_);
       if (!waiter_) {
-        is_rung_ = is_rung_ || stays_rung;
+        is_set_ = is_set_ || stays_set;
         return;
       }
       // Destroyed before the lock is released: the lock delays the destruction of the context until then.
@@ -160,53 +161,55 @@ private:
 
   std::mutex mutex_;
   std::unique_ptr<waiter> waiter_;
-  std::shared_ptr<waiting_room> room_;
-  bool is_rung_ = false;
+  std::shared_ptr<waiter_registry> room_;
+  bool is_set_ = false;
 };
 
-inline void waiting_room::close() {
-  std::unordered_map<const bell_state*, std::shared_ptr<bell_state>> all;
+inline void waiter_registry::close() {
+  std::unordered_map<const async_event_state*, std::shared_ptr<async_event_state>> all;
   {
     const std::lock_guard lock(mutex_);
-    all.swap(bells_);
+    all.swap(events_);
   }
-  for (const auto& [address, bell] : all) { bell->leave_behind(); }
+  for (const auto& [address, async_event] : all) { async_event->detach_waiter(); }
 }
 
 }  // namespace detail
 
-/// An event with automatic reset. `ring` sets it and completes the pending wait. Without a pending wait the event stays set, and the next
+/// An event with automatic reset. `set` sets it and completes the pending wait. Without a pending wait the event stays set, and the next
 /// wait completes at once.
 ///
 /// The event may be set while the execution context of the wait is being destroyed, and later. It then wakes no coroutine. (A timer that
 /// is cancelled to wake a coroutine does not allow this.)
-/// @threads `ring`: any thread. `async_wait`: one wait at a time. All copies share one event.
-class bell {
+/// @threads `set`: any thread. `async_wait`: one wait at a time. All copies share one event.
+class async_event {
 public:
   /// Sets the event.
-  void ring() const noexcept { state_->ring(); }
+  void set() const noexcept { state_->set(); }
 
   /// Waits until the event is set. Accepts any completion token for the signature `void(error_code)`.
   /// @cancel All kinds: completes with `operation_aborted`.
   template<class Token>
   auto async_wait(Token&& token) const {
-    return async_wait(std::forward<Token>(token), [](detail::bell_state& bell) { bell.cancel(); });
+    return async_wait(std::forward<Token>(token), [](detail::async_event_state& async_event) { async_event.cancel(); });
   }
   /// Like `async_wait`, but a cancellation calls `on_cancel` and does not end the wait.
   template<class Token, class OnCancel>
   auto async_wait_on(Token&& token, OnCancel on_cancel) const {
-    return async_wait(std::forward<Token>(token), [on_cancel](detail::bell_state&) { on_cancel(); });
+    return async_wait(std::forward<Token>(token), [on_cancel](detail::async_event_state&) { on_cancel(); });
   }
 
 private:
   template<class Token, class OnCancel>
   auto async_wait(Token&& token, OnCancel on_cancel) const {
     return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
-        [](auto handler, std::shared_ptr<detail::bell_state> state, OnCancel act) { state->wait(std::move(handler), std::move(act)); },
+        [](auto handler, std::shared_ptr<detail::async_event_state> state, OnCancel act) {
+          state->wait(std::move(handler), std::move(act));
+        },
         token, state_, std::move(on_cancel));
   }
 
-  std::shared_ptr<detail::bell_state> state_ = std::make_shared<detail::bell_state>();
+  std::shared_ptr<detail::async_event_state> state_ = std::make_shared<detail::async_event_state>();
 };
 
 }  // namespace stepwell::coro

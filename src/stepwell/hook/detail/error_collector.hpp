@@ -8,7 +8,7 @@
 namespace stepwell::detail {
 
 /// Remembers the first of several failures and logs the others.
-class first_failure {
+class error_collector {
 public:
   template<class Action>
   void attempt(Action&& action) noexcept {

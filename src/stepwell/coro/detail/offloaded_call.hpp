@@ -5,7 +5,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/coro/detail/bell.hpp"
+#include "stepwell/coro/detail/async_event.hpp"
 
 #include <condition_variable>
 #include <exception>
@@ -16,9 +16,9 @@
 namespace stepwell::coro {
 
 /// The state of one offloaded call, shared by the waiting coroutine and the thread that runs the call.
-class errand {
+class offloaded_call {
 public:
-  explicit errand(void (*call)(void*), void* on) noexcept : call_(call), on_(on) {}
+  explicit offloaded_call(void (*call)(void*), void* on) noexcept : call_(call), on_(on) {}
 
   /// Runs the function on the calling thread. Stores its exception. Does nothing if the call was cancelled.
   void run() noexcept {
@@ -41,22 +41,22 @@ public:
       if (stage_ != stage::waits) { return; }
       stage_ = stage::called_off;
     }
-    bell_.ring();
+    event_.set();
   }
 
   /// Cancels the call if it has not begun, or else blocks until the function has returned. Then wakes the waiting coroutine.
   /// The function does not run after the return.
-  void settle() noexcept {
+  void cancel_or_wait() noexcept {
     {
       std::unique_lock lock(mutex_);
       if (stage_ == stage::waits) { stage_ = stage::called_off; }
       system_clock()->wait_until(lock, changed_, clock::time_point::max(), [this] { return stage_ != stage::runs; });
     }
-    bell_.ring();
+    event_.set();
   }
 
   /// Returns the event that is set when the call has ended or was cancelled.
-  [[nodiscard]] const bell& done() const noexcept { return bell_; }
+  [[nodiscard]] const async_event& done() const noexcept { return event_; }
   /// Returns true if the function has returned, or if `give_up` has ended the call.
   [[nodiscard]] bool has_run() noexcept {
     const std::lock_guard lock(mutex_);
@@ -82,7 +82,7 @@ private:
       stage_ = stage::has_run;
       changed_.notify_all();
     }
-    bell_.ring();
+    event_.set();
   }
 
   void (*const call_)(void*);
@@ -91,29 +91,29 @@ private:
   std::condition_variable changed_;
   stage stage_ = stage::waits;
   std::exception_ptr failure_;
-  bell bell_;
+  async_event event_;
 };
 
 /// The function object for the other thread. It runs the offloaded call. If it is destroyed without being called, it calls `give_up`.
-class errand_ticket {
+class offloaded_call_ticket {
 public:
-  explicit errand_ticket(std::shared_ptr<errand> given) noexcept : errand_(std::move(given)) {}
-  errand_ticket(errand_ticket&&) = default;
-  errand_ticket& operator=(errand_ticket&&) = delete;
-  ~errand_ticket() {
-    if (errand_) { errand_->give_up(); }
+  explicit offloaded_call_ticket(std::shared_ptr<offloaded_call> given) noexcept : offloaded_(std::move(given)) {}
+  offloaded_call_ticket(offloaded_call_ticket&&) = default;
+  offloaded_call_ticket& operator=(offloaded_call_ticket&&) = delete;
+  ~offloaded_call_ticket() {
+    if (offloaded_) { offloaded_->give_up(); }
   }
 
-  void operator()() noexcept { std::exchange(errand_, nullptr)->run(); }
+  void operator()() noexcept { std::exchange(offloaded_, nullptr)->run(); }
 
 private:
-  std::shared_ptr<errand> errand_;
+  std::shared_ptr<offloaded_call> offloaded_;
 };
 
 /// Creates an offloaded call of `function`. @lifetime `function` must live until the call has ended or was cancelled.
 template<class Function>
-[[nodiscard]] std::shared_ptr<errand> make_errand(Function& function) {
-  return std::make_shared<errand>([](void* on) { (*static_cast<Function*>(on))(); }, std::addressof(function));
+[[nodiscard]] std::shared_ptr<offloaded_call> make_offloaded_call(Function& function) {
+  return std::make_shared<offloaded_call>([](void* on) { (*static_cast<Function*>(on))(); }, std::addressof(function));
 }
 
 }  // namespace stepwell::coro
