@@ -92,7 +92,7 @@ private:
 /// @threads  May move to another thread at each `co_await`. Runs on one thread at a time.
 template<class T>
 class [[nodiscard]] task {
-  static_assert(!std::is_reference_v<T>, "stepwell: a task gives an object; wrap a reference in std::ref or a pointer");
+  static_assert(!std::is_reference_v<T>, "stepwell: a task cannot return a reference; return a std::reference_wrapper or a pointer");
 
 public:
   using promise_type = detail::task_promise<T>;
