@@ -32,7 +32,7 @@ TEST_CASE("a directory another process trains in is refused, naming that process
     CAPTURE(text);
     CHECK(text.find("process " + std::to_string(other.id()) + " ") != std::string::npos);
     CHECK(text.find(directory.path()) != std::string::npos);
-    CHECK(text.find("stop that one first") != std::string::npos);
+    CHECK(text.find("stop that process first") != std::string::npos);
   }
   const bool is_killed = GENERATE(false, true);
   const int how = other.end(is_killed ? SIGKILL : 0);

@@ -87,7 +87,7 @@ TEST_CASE("when the newest is damaged, training goes on from the one before and 
     sw::test::log_capture log;
     adding_model model{.sum = 77};
     CHECK(sw::test::finish_on_sound_files(model, directory.path(), 6, 2) == 2);
-    CHECK(log.contains(sw::log_level::warning, "model.ckpt-4 is damaged and passed over"));
+    CHECK(log.contains(sw::log_level::warning, "model.ckpt-4 is damaged and skipped"));
     CHECK(same(model, sw::test::model_after(6)));
     const auto newest = sw::test::newest_in(directory.path());
     CHECK(newest.step == 6);

@@ -40,7 +40,7 @@ void check_clear(const std::string& text, const std::string& place, const std::s
   CAPTURE(text);
   CHECK(text.find(place) != std::string::npos);
   CHECK(text.find(advice) != std::string::npos);
-  CHECK(text.find("those before it are as they were") != std::string::npos);
+  CHECK(text.find("earlier checkpoints are unchanged") != std::string::npos);
 }
 
 bool has_temporary_files(const std::string& directory) { return sw::test::names_in(directory).find(".tmp-") != std::string::npos; }
@@ -96,7 +96,7 @@ TEST_CASE("a disk full at any operation of a save is told at the next boundary, 
       CHECK(session.global_step() == 3);  // the step itself is complete
       if (!text.empty()) {
         ++failed_saves;
-        check_clear(text, rig.directory / "model.ckpt-2", "make room on the disk");
+        check_clear(text, rig.directory / "model.ckpt-2", "free some space on the disk");
       }
       const auto found = newest_in(rig.directory.path());
       CHECK((found.step == 2 || (found.step == 0 && !text.empty())));
@@ -123,8 +123,9 @@ TEST_CASE("a disk that stays full: told at the boundary and again by close; the 
         {.kind = operation::write, .path_contains = "model.ckpt", .errno_value = ENOSPC, .bytes_written = 7, .from_then_on = true});
     run_until(session, 2);
     wait_for_saves(session);
-    check_clear(text_of<sw::resource_exhausted_error>([&] { session.run(std::int64_t{3}); }), rig.directory / "model.ckpt-2", "make room");
-    check_clear(text_of<sw::resource_exhausted_error>([&] { session.close(); }), rig.directory / "model.ckpt-3", "make room");
+    check_clear(text_of<sw::resource_exhausted_error>([&] { session.run(std::int64_t{3}); }), rig.directory / "model.ckpt-2",
+                "free some space");
+    check_clear(text_of<sw::resource_exhausted_error>([&] { session.close(); }), rig.directory / "model.ckpt-3", "free some space");
     CHECK(session.stop_reason().cause == sw::stop_cause::error);
   }
   CHECK(rig.steps() == "0");
@@ -139,7 +140,7 @@ TEST_CASE("a disk full at the last save only is told by close", "[fault][session
   wait_for_saves(session);
   run_until(session, 1);
   rig.files->inject({.kind = operation::sync, .path_contains = ".index", .errno_value = ENOSPC});
-  check_clear(text_of<sw::resource_exhausted_error>([&] { session.close(); }), rig.directory / "model.ckpt-1", "make room");
+  check_clear(text_of<sw::resource_exhausted_error>([&] { session.close(); }), rig.directory / "model.ckpt-1", "free some space");
   session.close();  // a second close does nothing
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("HOOK-CKPT-15 under warn a full disk is logged, training goes on, and 
   rig.files->inject({.kind = operation::write, .path_contains = "model.ckpt-2", .errno_value = ENOSPC, .from_then_on = true});
   run_until(session, 3);
   wait_for_saves(session);
-  CHECK(log.contains(sw::log_level::warning, "make room on the disk"));
+  CHECK(log.contains(sw::log_level::warning, "free some space on the disk"));
   run_until(session, 5);
   session.close();
   CHECK(rig.steps() == "0 4 5");
@@ -198,7 +199,7 @@ TEST_CASE("under retry a passing failure is tried again when its time has come; 
 }
 
 TEST_CASE("a read-only directory is refused at construction, saying what to do", "[fault][session]") {
-  const auto [errno_value, advice] = GENERATE(table<int, std::string>({{EACCES, "check the rights"}, {EROFS, "read-only"}}));
+  const auto [errno_value, advice] = GENERATE(table<int, std::string>({{EACCES, "check the permissions"}, {EROFS, "read-only"}}));
   session_rig rig;
   const auto kind = GENERATE(operation::lock, operation::create_directories);
   rig.files->inject({.kind = kind, .errno_value = errno_value, .from_then_on = true});
@@ -218,7 +219,7 @@ TEST_CASE("a directory that becomes read-only is told at the next boundary", "[f
   run_until(session, 2);
   wait_for_saves(session);
   check_clear(text_of<sw::permission_denied_error>([&] { session.run(std::int64_t{3}); }), rig.directory / "model.ckpt-2",
-              errno_value == EACCES ? "check the rights" : "read-only");
+              errno_value == EACCES ? "check the permissions" : "read-only");
   CHECK_THROWS_AS(session.close(), sw::permission_denied_error);
   CHECK(rig.steps() == "0");
 }
@@ -237,7 +238,7 @@ TEST_CASE("a directory that may really not be written: the same errors", "[fault
     const unwritable holding(rig.directory.path());
     run_until(session, 2);
     wait_for_saves(session);
-    check_clear(text_of<sw::permission_denied_error>([&] { session.run(std::int64_t{3}); }), rig.directory.path(), "check the rights");
+    check_clear(text_of<sw::permission_denied_error>([&] { session.run(std::int64_t{3}); }), rig.directory.path(), "check the permissions");
   }
   session.close();
   CHECK(rig.steps() == "0 3");
@@ -258,7 +259,7 @@ TEST_CASE("a directory removed under way is told at the next boundary; made agai
     const auto text = text_of<sw::not_found_error>([&] { session.run(std::int64_t{3}); });
     CAPTURE(text);
     CHECK(text.find(inside) != std::string::npos);
-    CHECK(text.find("its directory is gone") != std::string::npos);
+    CHECK(text.find("the directory was removed") != std::string::npos);
     CHECK_THROWS_AS(session.close(), sw::not_found_error);
   }
   CHECK_FALSE(fs::exists(inside));
@@ -290,7 +291,7 @@ TEST_CASE("an event file that cannot be written is told once, at the next bounda
   });
   CAPTURE(text);
   CHECK(text.find("tfevents") != std::string::npos);
-  CHECK(text.find("make room") != std::string::npos);
+  CHECK(text.find("free some space") != std::string::npos);
   run_until(session, 6);
   session.close();  // no failure is thrown twice; later events were dropped with a warning
   CHECK(log.contains(sw::log_level::warning, "after a failed write"));

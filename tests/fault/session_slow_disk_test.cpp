@@ -166,7 +166,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck save, and nei
     const once_waiting mover(rig.clock, [&] { rig.clock->advance(31s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
-  CHECK(log.contains(sw::log_level::error, "left to itself"));
+  CHECK(log.contains(sw::log_level::error, "still being written in the background"));
   CHECK_THROWS_AS(rig.start(), sw::failed_precondition_error);  // the directory is still locked
   rig.gate->open();
   rig.settle();

@@ -31,7 +31,8 @@ device_elements::~device_elements() = default;
 
 tensor_view tensor_adapter<tensor>::view(const tensor& value) {
   if (size_of(value.dtype()) == 0) {
-    throw invalid_argument_error("a tensor of " + std::string(to_string(value.dtype())) + " has no elements of a fixed size");
+    throw invalid_argument_error("a tensor of " + std::string(to_string(value.dtype())) +
+                                 " cannot be viewed: its elements have no fixed size");
   }
   return value.view();
 }

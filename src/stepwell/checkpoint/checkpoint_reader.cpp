@@ -133,7 +133,7 @@ struct checkpoint_reader::core {
 
   void check_strings(const checkpoint_entry& entry, const detail::stored_place& where, std::span<std::byte> scratch) const {
     const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
-    if (count > static_cast<std::uint64_t>(where.size)) { refuse(where, entry.name, "it is shorter than its number of strings"); }
+    if (count > static_cast<std::uint64_t>(where.size)) { refuse(where, entry.name, "it has fewer bytes than strings"); }
     format::string_checker checker(static_cast<std::uint64_t>(where.size), count);
     const auto on_bytes = [&](std::span<const std::byte> bytes) { return checker.feed(bytes); };
     const auto on_zeros = [&](std::uint64_t zeros) { return checker.feed_zeros(zeros); };
@@ -202,7 +202,7 @@ struct checkpoint_reader::core {
 
   void check_readable(const checkpoint_entry& entry) const {
     if (entry.dtype == dtype::string ? entry.is_partitioned : size_of(entry.dtype) == 0) {
-      throw unimplemented_error(fmt::format("tensor \"{}\" is of a kind that is not read: data type number {}{}", entry.name,
+      throw unimplemented_error(fmt::format("tensor \"{}\" is of an unsupported kind: data type number {}{}", entry.name,
                                             static_cast<std::int32_t>(entry.dtype), entry.is_partitioned ? " in slices" : ""),
                                 prefix);
     }
@@ -279,7 +279,7 @@ void checkpoint_reader::verify(std::string_view name) const {
   const auto& entry = core_->entry_named(name);
   if (!has_known_checksum(entry.dtype)) {
     throw unimplemented_error(
-        fmt::format("tensor \"{}\" was not checked: how the checksum of a {} is made is not known here", name, to_string(entry.dtype)),
+        fmt::format("tensor \"{}\" was not checked: the checksum algorithm for {} is unknown", name, to_string(entry.dtype)),
         core_->prefix);
   }
   const auto size = static_cast<std::size_t>(std::clamp<std::uint64_t>(entry.size_bytes, 1, block_size));

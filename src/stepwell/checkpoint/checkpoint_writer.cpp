@@ -53,7 +53,7 @@ private:
 
 checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files, std::int32_t shards)
     : prefix_(std::move(prefix)), files_(files ? std::move(files) : io::posix_file_system()) {
-  if (shards < 1 || shards > max_shards) { throw invalid_argument_error("a checkpoint has 1 to 99999 shards", prefix_); }
+  if (shards < 1 || shards > max_shards) { throw invalid_argument_error("a checkpoint must have 1 to 99999 shards", prefix_); }
   for (std::int32_t shard = 0; shard < shards; ++shard) {
     data_.push_back(value_or_throw(io::atomic_file::create(*files_, format::data_name(prefix_, shard, shards))));
   }
@@ -88,13 +88,15 @@ format::bundle_entry checkpoint_writer::write(const std::string& name, std::span
 
 void checkpoint_writer::insert(std::string key, format::bundle_entry entry) {
   if (!entries_.emplace(std::move(key), std::move(entry)).second) {
-    throw invalid_argument_error("two tensors of a checkpoint have one name", prefix_);
+    throw invalid_argument_error("two tensors of the checkpoint have the same name", prefix_);
   }
 }
 
 void checkpoint_writer::add(const std::string& name, const tensor_view& view) {
   check(name, view);
-  if (name.empty() || format::is_slice_key(name)) { throw invalid_argument_error("a tensor needs a proper name", prefix_); }
+  if (name.empty() || format::is_slice_key(name)) {
+    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix_);
+  }
   insert(name, write(name, view.bytes, view.dtype, view.shape));
 }
 
@@ -102,7 +104,9 @@ void checkpoint_writer::add_strings(const std::string& name, const tensor_shape&
   if (static_cast<std::size_t>(element_count(shape)) != elements.size()) {
     throw invalid_argument_error(fmt::format("tensor \"{}\" of {} has {} strings", name, to_string(shape), elements.size()));
   }
-  if (name.empty() || format::is_slice_key(name)) { throw invalid_argument_error("a tensor needs a proper name", prefix_); }
+  if (name.empty() || format::is_slice_key(name)) {
+    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix_);
+  }
   const auto encoded = format::encode_strings(elements);
   auto entry = write(name, std::as_bytes(std::span(encoded.bytes)), dtype::string, shape);
   entry.crc32c = encoded.crc32c;
@@ -116,7 +120,9 @@ void checkpoint_writer::add_slice(const std::string& name, const tensor_shape& w
   const auto [at, is_new] = entries_.try_emplace(name);
   auto& entry = at->second;
   if (!is_new && (entry.slices.empty() || entry.dtype != part.dtype || entry.shape != whole)) {
-    throw invalid_argument_error(fmt::format("the slices of \"{}\" do not belong together", name), prefix_);
+    throw invalid_argument_error(
+        fmt::format("could not add a slice of \"{}\": its type or full shape differs, or the whole tensor was already added", name),
+        prefix_);
   }
   entry.dtype = part.dtype;
   entry.shape = whole;

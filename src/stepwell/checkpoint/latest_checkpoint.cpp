@@ -40,9 +40,9 @@ public:
   void add(const std::string& prefix, const error& failure) {
     is_short_of_memory_ = is_short_of_memory_ || detail::is_memory_shortage(failure.cause());
     if (++count_ > most_) { return; }
-    log_warning(fmt::format("checkpoint {} is damaged and passed over: {}", prefix, failure.what()));
+    log_warning(fmt::format("checkpoint {} is damaged and skipped: {}", prefix, failure.what()));
     text_.append("\n  ").append(prefix).append(": ").append(failure.what());
-    if (count_ == most_) { log_warning("further checkpoints that are damaged or missing are passed over without a message"); }
+    if (count_ == most_) { log_warning("further checkpoints that are damaged or missing are skipped without a message"); }
   }
 
   [[nodiscard]] std::string text() const { return count_ > most_ ? fmt::format("{}\n  and {} more", text_, count_ - most_) : text_; }
@@ -104,13 +104,13 @@ std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
   }
   if (claims.empty()) { return std::nullopt; }
   if (damages.is_short_of_memory()) {
-    throw resource_exhausted_error(fmt::format("none of the {} checkpoints here could be read; make more memory available, or move "
-                                               "away those that are damaged:{}",
+    throw resource_exhausted_error(fmt::format("none of the {} checkpoints in this directory could be read; make more memory available, or "
+                                               "move the damaged ones away:{}",
                                                claims.size(), damages.text()),
                                    directory);
   }
-  throw data_loss_error(fmt::format("none of the {} checkpoints here is whole; move them away to start anew, or bring back a "
-                                    "good one:{}",
+  throw data_loss_error(fmt::format("none of the {} checkpoints in this directory is intact; move them away to start from the "
+                                    "beginning, or copy an intact one into the directory:{}",
                                     claims.size(), damages.text()),
                         directory);
 }

@@ -38,7 +38,9 @@ public:
     used_.emplace(name);
     if (!theirs) {
       report_.missing.push_back(variable.name());
-      missing_.append("\n  ").append(variable.name()).append(name == variable.name() ? "" : fmt::format(" (there \"{}\")", name));
+      missing_.append("\n  ")
+          .append(variable.name())
+          .append(name == variable.name() ? "" : fmt::format(" (\"{}\" in the checkpoint)", name));
     } else if (theirs->dtype != variable.dtype() || *theirs->shape != variable.shape()) {
       mismatches_.append(fmt::format("\n  {}: checkpoint has {}, model has {}", variable.name(), describe(theirs->dtype, *theirs->shape),
                                      describe(variable.dtype(), variable.shape())));
@@ -53,7 +55,7 @@ public:
     const auto missing = is_missing ? "\nmissing from the checkpoint:" + missing_ : std::string();
     constexpr std::string_view what = "the model and the checkpoint differ; nothing was restored";
     if (!mismatches_.empty()) {
-      throw invalid_argument_error(fmt::format("{}.\nof another type or shape:{}{}", what, mismatches_, missing), std::string(place_));
+      throw invalid_argument_error(fmt::format("{}.\ndifferent type or shape:{}{}", what, mismatches_, missing), std::string(place_));
     }
     if (is_missing) {
       throw not_found_error(fmt::format("{}: most likely for a Variable name or other graph key that is missing from the checkpoint; "

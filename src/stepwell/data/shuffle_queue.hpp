@@ -64,9 +64,9 @@ public:
       : bounded_queue<T, detail::shuffle_store<T>>({options.capacity, options.name, std::move(options.time)},
                                                    {options.min_after_dequeue, options.seed}) {
     if (options.capacity <= options.min_after_dequeue) {
-      throw invalid_argument_error("the queue \"" + options.name + "\" keeps " + std::to_string(options.min_after_dequeue) +
-                                   " elements behind and holds only " + std::to_string(options.capacity) +
-                                   ": nothing could be taken out; make the capacity greater");
+      throw invalid_argument_error("the queue \"" + options.name + "\" has min_after_dequeue " + std::to_string(options.min_after_dequeue) +
+                                   " and capacity " + std::to_string(options.capacity) +
+                                   ": no element could be dequeued; increase the capacity");
     }
   }
 };

@@ -66,8 +66,8 @@ private:
     if (size_ == 0) { throw invalid_argument_error("shuffled_batches: the dataset is empty; give it at least one example"); }
     if (options_.batch_size == 0) { throw invalid_argument_error("shuffled_batches: batch_size is 0; give it at least 1"); }
     if (options_.drop_remainder && options_.batch_size > size_) {
-      throw invalid_argument_error("shuffled_batches: a batch of " + std::to_string(options_.batch_size) + " out of " +
-                                   std::to_string(size_) + " examples never becomes whole; make batch_size smaller, " +
+      throw invalid_argument_error("shuffled_batches: batch_size is " + std::to_string(options_.batch_size) + ", but there are only " +
+                                   std::to_string(size_) + " examples, so no batch can be filled; reduce batch_size, " +
                                    "or do not drop the remainder");
     }
   }

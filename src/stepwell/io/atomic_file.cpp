@@ -100,7 +100,8 @@ result<void> atomic_file::finish() {
 result<void> atomic_file::rename_into_place() {
   if (stage_ == stage::failed) { return reason_; }
   if (stage_ != stage::finished) {
-    return status(errc::failed_precondition, "could not rename it into place: finish it first, and rename it once", final_path_);
+    return status(errc::failed_precondition, "could not rename the temporary file: call finish first, and rename it only once",
+                  final_path_);
   }
   if (auto renamed = files_->rename(temporary_path_, final_path_); !renamed) { return fail(std::move(renamed).error()); }
   stage_ = stage::gone;
@@ -117,7 +118,7 @@ void atomic_file::discard() noexcept {
   if (std::exchange(stage_, stage::gone) == stage::gone) { return; }
   content_.reset();
   if (const auto removed = files_->remove(temporary_path_); !removed) {
-    log_warning(removed.error().to_string() + "; it was written aside and is not needed");
+    log_warning(removed.error().to_string() + "; it is a temporary file and is no longer needed");
   }
 }
 

@@ -27,7 +27,7 @@ open_words words_of(open_mode mode) noexcept {
   switch (mode) {
     case open_mode::read: return {O_RDONLY, "could not open it for reading"};
     case open_mode::create_new: return {O_RDWR | O_CREAT | O_EXCL, "could not create it as a new file"};
-    case open_mode::overwrite: return {O_RDWR | O_CREAT, "could not open it for writing anew"};
+    case open_mode::overwrite: return {O_RDWR | O_CREAT, "could not open it for overwriting"};
     case open_mode::append: return {O_RDWR | O_CREAT, "could not open it for appending"};
   }
   return {O_RDONLY, "could not open it"};
@@ -55,7 +55,7 @@ public:
   }
 
   result<void> rename(const std::string& from, const std::string& to) override {
-    if (::rename(from.c_str(), to.c_str()) < 0) { return failure(errno, "could not rename " + from + " to this", to); }
+    if (::rename(from.c_str(), to.c_str()) < 0) { return failure(errno, "could not rename " + from + " to this path", to); }
     return {};
   }
 
@@ -72,7 +72,9 @@ public:
     ::close(descriptor);
     // Some file systems do not support the sync of a directory and return EINVAL. Their names are durable without it, or cannot be made
     // durable.
-    if (synced < 0 && reason != EINVAL) { return failure(reason, "could not sync this directory, a name in it may be lost", directory); }
+    if (synced < 0 && reason != EINVAL) {
+      return failure(reason, "could not sync this directory, a new or renamed file in it may be lost", directory);
+    }
     return {};
   }
 
@@ -109,7 +111,7 @@ public:
 
   result<file_info> stat(const std::string& path) override {
     struct ::stat about{};
-    if (::stat(path.c_str(), &about) < 0) { return failure(errno, "could not ask what is there", path); }
+    if (::stat(path.c_str(), &about) < 0) { return failure(errno, "could not get its type and size (stat)", path); }
     const auto since = std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec);
     return file_info{static_cast<std::uint64_t>(about.st_size),
                      clock::wall_time(std::chrono::duration_cast<clock::wall_time::duration>(since)), S_ISDIR(about.st_mode)};
@@ -117,7 +119,7 @@ public:
 
   result<std::string> canonical(const std::string& path) override {
     const std::unique_ptr<char, void (*)(void*)> found(::realpath(path.c_str(), nullptr), &std::free);
-    if (!found) { return failure(errno, "could not find out what this path leads to", path); }
+    if (!found) { return failure(errno, "could not resolve this path", path); }
     return std::string(found.get());
   }
 

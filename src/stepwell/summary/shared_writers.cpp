@@ -42,8 +42,8 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
     const auto is_served = [&](const auto& metric) { return std::ranges::find(served, metric) != served.end(); };
     if (!std::ranges::all_of(options.metrics, is_served)) {
       log_warning(
-          fmt::format("{}: a metric file was given for this directory when its event file was open already; it gets nothing. Give it to "
-                      "whoever opens that first, such as a hook that is made before the session",
+          fmt::format("{}: a metric file was given for this directory after its event file was opened; nothing is written to it. Give it "
+                      "to the first writer of the directory, such as a hook that is created before the session",
                       where.second));
     }
     return known;

@@ -94,7 +94,7 @@ void add_histogram_to(Core& core, std::string_view tag, std::span<const Number> 
   if (left_out > 0 && core.is_first("not finite", tag)) {
     log_warning(
         fmt::format("{} of the {} values of histogram {} at step {} are NaN or infinite and left out "
-                    "(said once for this tag)",
+                    "(logged once for each tag)",
                     left_out, values.size(), tag, step));
   }
   core.add_event({0, step, single(std::move(value)), ""});
@@ -130,7 +130,7 @@ void writer::add_image(std::string_view tag, const image_view& image, std::int64
 void writer::add_hparams(const format::hparam_map& settings, std::string_view group_name) {
   if (!core_->accepts()) { return; }
   if (!core_->is_first("hparams", "start")) {
-    return log_warning(fmt::format("the hyperparameters of {} stand in its event file already: these are dropped", directory()));
+    return log_warning(fmt::format("the hyperparameters of {} are already in its event file: the new ones are dropped", directory()));
   }
   format::hparams_start start{settings, "", "", std::string(group_name), core_->now_seconds()};
   add_summary(single(format::make_hparams_value(std::move(start))), 0);
@@ -139,7 +139,7 @@ void writer::add_hparams(const format::hparam_map& settings, std::string_view gr
 void writer::add_hparams_end(format::hparams_status how) {
   if (!core_->accepts()) { return; }
   if (!core_->is_first("hparams", "end")) {
-    return log_warning(fmt::format("how the run in {} ended stands in its event file already: this is dropped", directory()));
+    return log_warning(fmt::format("the final status of the run in {} is already in its event file: the new one is dropped", directory()));
   }
   add_summary(single(format::make_hparams_value(format::hparams_end{how, core_->now_seconds()})), 0);
 }
@@ -164,7 +164,7 @@ void writer::add_run_metadata(const run_metadata& observed, std::string_view tag
 void writer::add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step) {
   if (!core_->accepts()) { return; }
   if (!core_->is_first("run metadata", format::to_utf8(tag))) {
-    throw invalid_argument_error(fmt::format("run metadata of the tag {} were written before; choose another tag", tag), path());
+    throw invalid_argument_error(fmt::format("run metadata with the tag {} was already written; choose another tag", tag), path());
   }
   add_event({0, step, format::tagged_run_metadata{std::string(tag), std::move(run_metadata_bytes)}, ""});
 }

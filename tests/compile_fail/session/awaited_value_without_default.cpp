@@ -1,4 +1,4 @@
-// expect: what an async function gives must be default constructible
+// expect: the result type of an async function must be default constructible
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/base/variable.hpp>
 #include <stepwell/model/model_session.hpp>

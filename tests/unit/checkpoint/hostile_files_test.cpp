@@ -123,7 +123,7 @@ TEST_CASE("a checkpoint whose index would take many times its size in memory is 
   write_crafted(directory / "model.ckpt-2", entries, 1, {.block_size = 1 << 30, .restart_interval = 1 << 20});  // keys share their prefix
   const log_capture log;
   CHECK(newest(directory) == "model.ckpt-1");
-  CHECK(log.contains(sw::log_level::warning, "asks for more memory"));
+  CHECK(log.contains(sw::log_level::warning, "requires more memory"));
 }
 
 TEST_CASE("a pipe in the place of any file of a checkpoint is passed over at once", "[checkpoint][hostile]") {

@@ -76,7 +76,7 @@ TEST_CASE("CKPT-9 variables the checkpoint lacks are an error that lists them, a
   const auto message = message_of<sw::not_found_error>([&] { sw::restore(list, reader, {.names = {{"b", "their_b"}}}); });
   CHECK(contains(message, "the model and the checkpoint differ"));
   CHECK(contains(message, "\n  a"));
-  CHECK(contains(message, "b (there \"their_b\")"));
+  CHECK(contains(message, "b (\"their_b\" in the checkpoint)"));
   CHECK(contains(message, "/m:"));
   CHECK(w == std::vector<float>(4, 7));
 }

@@ -144,7 +144,7 @@ TEST_CASE("a save that cannot be tried again for lack of a thread fails at once"
   shop.files->inject({.kind = sw::test::operation::sync, .errno_value = EIO});
   saver.save(toy_snapshot(1));
   CHECK_THROWS_AS(saver.drain(), sw::data_loss_error);
-  CHECK(log.contains(sw::log_level::warning, "is not tried again"));
+  CHECK(log.contains(sw::log_level::warning, "is not retried"));
 }
 
 TEST_CASE("a saver that goes does not wait for the time of the next try, and logs what nobody was told", "[checkpoint][saver]") {
@@ -188,5 +188,5 @@ TEST_CASE("CKPT-3 a directory removed under way is a clear error", "[checkpoint]
   std::filesystem::remove_all(shop.directory / "run");
   CHECK_THROWS_AS(saver.save_and_wait(toy_snapshot(2)), sw::not_found_error);
   CHECK_THROWS_WITH(saver.save_and_wait(toy_snapshot(2)),
-                    ContainsSubstring("Parent directory of model.ckpt-2 doesn't exist, can't save") && ContainsSubstring("gone"));
+                    ContainsSubstring("Parent directory of model.ckpt-2 doesn't exist, can't save") && ContainsSubstring("was removed"));
 }

@@ -109,7 +109,7 @@ TEST_CASE("variables that the checkpoint lacks are an error unless that is allow
   pretrained rig;
   const sw::checkpoint_name_map map = {{"old/", "new/"}, {"tail", "top"}};
   const auto message = message_of<sw::not_found_error>([&] { init_from_checkpoint(rig.prefix, map).apply(rig.model.variables()); });
-  CHECK(message.find("top (there \"tail\")") != std::string::npos);
+  CHECK(message.find("top (\"tail\" in the checkpoint)") != std::string::npos);
   CHECK(rig.model.bias == 0);  // nothing was restored
   const auto report = init_from_checkpoint(rig.prefix, map, {.allow_missing = true}).apply(rig.model.variables());
   CHECK(report.missing == names{"top"});

@@ -96,7 +96,7 @@ TEST_CASE("a full shuffle queue blocks its producers, and a cancellation sends t
 TEST_CASE("a shuffle queue out of which nothing could come is refused", "[data][shuffle_queue]") {
   CHECK_THROWS_AS(data::shuffle_queue<int>({.capacity = 0}), sw::invalid_argument_error);
   CHECK_THROWS_WITH(data::shuffle_queue<int>({.capacity = 5, .min_after_dequeue = 5, .name = "mixed"}),
-                    ContainsSubstring("mixed") && ContainsSubstring("make the capacity greater"));
+                    ContainsSubstring("mixed") && ContainsSubstring("increase the capacity"));
 }
 
 TEST_CASE("many producers and consumers of a shuffle queue: nothing is lost or doubled", "[data][shuffle_queue]") {

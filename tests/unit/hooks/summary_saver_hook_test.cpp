@@ -305,7 +305,7 @@ TEST_CASE("HOOK-SUM hparams stand once in a file, whoever says them again", "[ho
   }
   CHECK(found == 1);
   CHECK(tagged_in(directory.path(), "_hparams_/session_end_info").size() == 1);
-  CHECK(log.contains(sw::log_level::warning, "stand in its event file already"));
+  CHECK(log.contains(sw::log_level::warning, "are already in its event file"));
 }
 
 TEST_CASE("HOOK-SUM-6 a writer of somebody else's is flushed at the end, not closed", "[hooks][summary_saver]") {

@@ -191,7 +191,7 @@ TEST_CASE("a flush gives up at its deadline, and a later one still succeeds", "[
   const auto outcome = flushed.get();
   REQUIRE_FALSE(outcome.ok());
   CHECK(outcome.error().code == sw::errc::deadline_exceeded);
-  CHECK(outcome.error().message.find("4 bytes are not yet safe") != std::string::npos);
+  CHECK(outcome.error().message.find("4 bytes are not yet on disk") != std::string::npos);
   on.disk.open_gate();
   CHECK(on.queue.flush().ok());
   CHECK(on.disk.text() == "slow");

@@ -137,7 +137,7 @@ TEST_CASE("a rename replaces, and a removed file is gone", "[io][file_system]") 
   REQUIRE_FALSE(gone.ok());
   CHECK(gone.error().to_string() == (directory / "b") +
                                         ": could not remove it: No such file or directory; check the "
-                                        "spelling, and that nobody removed the file or its directory (not_found)");
+                                        "spelling, and that neither the file nor its directory was removed (not_found)");
 }
 
 TEST_CASE("what is known of a file is its size and when it was changed", "[io][file_system]") {
@@ -170,7 +170,7 @@ TEST_CASE("a full disk is reported as such, with what was tried", "[io][file]") 
   REQUIRE_FALSE(written.ok());
   CHECK(written.error().code == sw::errc::resource_exhausted);
   CHECK(written.error().message.find("could not write 1 bytes at offset 0") == 0);
-  CHECK(written.error().message.find("make room") != std::string::npos);
+  CHECK(written.error().message.find("free some space") != std::string::npos);
 }
 
 TEST_CASE("a write the system takes only a part of goes on with the rest, until it is refused", "[io][file]") {

@@ -85,7 +85,7 @@ TEST_CASE("a message about a queue names the queue", "[session][messages]") {
   CHECK(message_of([&] { (void)numbers.dequeue(); }) ==
         "the queue \"numbers\" is closed and has insufficient elements (requested 1, current size 0)");
   CHECK(message_of([] { sw::data::shuffle_queue<int>({.capacity = 2, .min_after_dequeue = 2, .name = "numbers"}); }) ==
-        "the queue \"numbers\" keeps 2 elements behind and holds only 2: nothing could be taken out; make the capacity greater");
+        "the queue \"numbers\" has min_after_dequeue 2 and capacity 2: no element could be dequeued; increase the capacity");
 }
 
 TEST_CASE("a message about a queue runner names the queue", "[session][messages]") {

@@ -105,7 +105,7 @@ TEST_CASE("half a line that a kill left is cut off with a warning", "[summary][m
   { summary::csv_writer csv(with.path, with.options()); }
   CHECK(file_text(with.path) == kept);
   CHECK(log.contains(sw::log_level::warning,
-                     "half a line, " + std::to_string(left.size() - (left.size() < 20 ? 0 : kept.size())) + " bytes"));
+                     "incomplete last line of " + std::to_string(left.size() - (left.size() < 20 ? 0 : kept.size())) + " bytes"));
 }
 
 TEST_CASE("a file of something else is refused and not touched", "[summary][metrics]") {

@@ -56,10 +56,10 @@ TEST_CASE("a metric file that comes later than the shared writer is told to get 
   const auto first = writer::shared(directory.path(), options);
   CHECK(writer::shared(directory.path(), options) == first);
   CHECK(writer::shared(directory.path()) == first);
-  CHECK_FALSE(log.contains(sw::log_level::warning, "it gets nothing"));
+  CHECK_FALSE(log.contains(sw::log_level::warning, "nothing is written to it"));
   options.metrics.push_back(std::make_shared<summary::csv_writer>(directory.path() + "/late.csv"));
   CHECK(writer::shared(directory.path(), options) == first);
-  CHECK(log.contains(sw::log_level::warning, "it gets nothing"));
+  CHECK(log.contains(sw::log_level::warning, "nothing is written to it"));
 }
 
 TEST_CASE("EVT-12 threads that ask at the same time get one writer", "[summary][shared]") {

@@ -116,7 +116,7 @@ TEST_CASE("a checkpoint for later readers is unsupported, and not damaged", "[to
   CHECK(said.how == outcome::unsupported);
   CHECK(said.out.find("UNSUPPORTED  " + (shop.directory / "model.ckpt-2")) != std::string::npos);
   CHECK(said.out.find("DAMAGED") == std::string::npos);
-  CHECK(said.err.find("later reader") != std::string::npos);
+  CHECK(said.err.find("newer reader") != std::string::npos);
   CHECK(run_tool({"inspect", shop.directory / "model.ckpt-2"}).how == outcome::unsupported);
 }
 

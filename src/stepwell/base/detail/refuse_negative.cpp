@@ -10,7 +10,7 @@ namespace {
 
 template<class Number>
 [[noreturn]] void refuse(std::string_view option, Number value) {
-  throw invalid_argument_error(fmt::format("{} is {}; it cannot be negative, give a number from 0 on", option, value));
+  throw invalid_argument_error(fmt::format("{} is {}; it cannot be negative, give 0 or more", option, value));
 }
 
 }  // namespace

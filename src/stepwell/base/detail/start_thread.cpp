@@ -13,7 +13,7 @@ result<std::thread> start_thread(std::string_view name, std::function<void()> bo
   } catch (const std::system_error& refused) {
     return status(errc::resource_exhausted,
                   "could not start the thread \"" + std::string(name) + "\": " + refused.what() +
-                      "; end other threads, or raise the limit of processes (ulimit -u, or that of the container)");
+                      "; end other threads, or raise the process limit (ulimit -u, or the limit of the container)");
   }
 }
 

@@ -123,8 +123,8 @@ status checkpoint_directory::save_failure(const status& cause, const std::string
   return {cause.code,
           fmt::format(
               "could not save this checkpoint; {}: {}{}{}",
-              is_gone ? fmt::format("Parent directory of {} doesn't exist, can't save; its directory is gone, removed while in use", name)
-                      : "those before it are as they were",
+              is_gone ? fmt::format("Parent directory of {} doesn't exist, can't save; the directory was removed while it was in use", name)
+                      : "earlier checkpoints are unchanged",
               cause.place, cause.place.empty() ? "" : ": ", cause.message),
           path_of(name)};
 }
@@ -186,7 +186,7 @@ void checkpoint_directory::tidy() noexcept {
   try {
     retain();
   } catch (const std::exception& failure) {
-    log_warning(fmt::format("{}: could not tidy up old checkpoints, will try again after the next save: {}", path_, failure.what()));
+    log_warning(fmt::format("{}: could not remove old checkpoints, will retry after the next save: {}", path_, failure.what()));
   }
 }
 

@@ -56,8 +56,8 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
 void checkpoint_directory::check_is_in_place() const {
   if (!lock_ || lock_->is_at(io::join_path(path_, lock_name))) { return; }
   throw failed_precondition_error(
-      "the directory this saver has locked was moved or removed, and another stands in its place, "
-      "which is left alone; stop this run, or move its directory back",
+      "the directory that this saver locked was moved or removed, and another directory now has its path "
+      "and is not changed; stop this run, or move the original directory back",
       path_);
 }
 
@@ -83,8 +83,8 @@ void checkpoint_directory::check_clock() {
   const bool was_set_back = last_preserved_ > now;
   if (was_set_back && counts_hours) {
     log_warning(
-        fmt::format("{}: the clock is {:.0f} seconds behind the time at which keep_every_n_hours kept the last checkpoint for "
-                    "good; the checkpoints that are listed now stay for good, and the hours are counted from now on",
+        fmt::format("{}: the clock is {:.0f} seconds behind the time at which keep_every_n_hours kept the last checkpoint "
+                    "permanently; the checkpoints listed now are kept permanently, and the hours are counted from now on",
                     path_, last_preserved_ - now));
   }
   last_preserved_ = std::min(last_preserved_, now);
@@ -112,7 +112,7 @@ bool checkpoint_directory::is_whole(const std::string& prefix) const {
     return true;
   } catch (const error& failure) {
     if (!is_damage(failure)) { throw; }
-    log_warning(fmt::format("checkpoint {} is damaged; it is not listed, and stays: {}", prefix, failure.what()));
+    log_warning(fmt::format("checkpoint {} is damaged; it is not listed and not deleted: {}", prefix, failure.what()));
     return false;
   }
 }
@@ -133,7 +133,7 @@ std::optional<listed_checkpoint> checkpoint_directory::inspect(const std::string
     return std::nullopt;  // deleted in the meantime, by retention or by another process
   } catch (const error& failure) {
     if (!is_damage(failure)) { throw; }
-    log_warning(fmt::format("checkpoint {} is damaged; it does not count as kept, and stays: {}", prefix, failure.what()));
+    log_warning(fmt::format("checkpoint {} is damaged; it is not counted and not deleted: {}", prefix, failure.what()));
     return std::nullopt;
   }
 }
@@ -194,9 +194,9 @@ void checkpoint_directory::load_metrics() {
     } else {
       ++damaged;
     }
-    if (metrics_.size() > max_metrics) { throw data_loss_error("it has more metrics than a run reports; move it away", metrics_path()); }
+    if (metrics_.size() > max_metrics) { throw data_loss_error("the metrics file has too many metrics; move it away", metrics_path()); }
   }
-  if (damaged != 0) { log_warning(fmt::format("{}: {} lines are no step and number; they are passed over", metrics_path(), damaged)); }
+  if (damaged != 0) { log_warning(fmt::format("{}: {} lines are not a step and a number; they are ignored", metrics_path(), damaged)); }
   durable_metrics_ = metrics_;
 }
 
@@ -225,7 +225,7 @@ void checkpoint_directory::keep_metrics() noexcept {
   try {
     write_metrics();
   } catch (const std::exception& failure) {
-    log_warning(fmt::format("{}: could not keep the reported metrics: {}", path_, failure.what()));
+    log_warning(fmt::format("{}: could not save the reported metrics: {}", path_, failure.what()));
     const std::lock_guard lock(mutex_);
     metrics_changed_ = true;
   }

@@ -100,7 +100,7 @@ bool checkpoint_follower::is_whole(const std::string& prefix) {
   } catch (const error& failure) {
     if (!is_damage(failure)) { throw; }
     if (modified(*options_.file_system, format::index_name(prefix))) {  // not deleted in the meantime
-      log_warning(fmt::format("checkpoint {} is damaged and passed over: {}", prefix, failure.what()));
+      log_warning(fmt::format("checkpoint {} is damaged and skipped: {}", prefix, failure.what()));
     }
     damaged_.insert(std::move(files));
     return false;

@@ -89,7 +89,7 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, const
   for (const auto& name : leftovers) {
     if (remove_or_log(files, io::join_path(directory, name))) { swept.append(swept.empty() ? "" : ", ").append(name); }
   }
-  if (!swept.empty()) { log_warning(fmt::format("{}: removed what a killed save left behind: {}", directory, swept)); }
+  if (!swept.empty()) { log_warning(fmt::format("{}: removed incomplete files of a killed save: {}", directory, swept)); }
 }
 
 std::int32_t free_shard_count(const std::vector<std::string>& names, std::string_view prefix, std::int32_t wanted) {

@@ -31,10 +31,10 @@ std::shared_ptr<io::file_system> files_for(const saver_options& options) {
 
 void check_saver_options(const saver_options& options) {
   if (options.basename.empty() || options.basename.find('/') != std::string::npos) {
-    throw invalid_argument_error("a saver's basename is a file name without directories");
+    throw invalid_argument_error("the basename of a saver must be a file name without directories");
   }
   if (options.max_staged == 0 || options.shards < 1) {
-    throw invalid_argument_error("a saver needs room for at least one snapshot, and at least one shard");
+    throw invalid_argument_error("max_staged and shards of a saver must be at least 1");
   }
   detail::refuse_negative("max_to_keep", options.max_to_keep);
   detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
@@ -108,7 +108,7 @@ saved_checkpoint saver::core::save_and_wait(snapshot taken) {
 
 void saver::core::refuse_when_closed() const {
   const std::lock_guard lock(mutex_);
-  if (is_closing_) { throw failed_precondition_error("this saver is closed and saves nothing; make a new one", path_); }
+  if (is_closing_) { throw failed_precondition_error("could not save: this saver is closed; create a new one", path_); }
 }
 
 void saver::core::on_saved(std::function<void(const saved_checkpoint&)> callback) {
@@ -133,7 +133,9 @@ void saver::core::throw_if_failed() {
 void saver::core::report_metric(std::int64_t step, double value) {
   {
     const std::lock_guard lock(mutex_);
-    if (is_closing_) { throw failed_precondition_error("this saver is closed and keeps no metrics; report them before", path_); }
+    if (is_closing_) {
+      throw failed_precondition_error("could not report a metric: this saver is closed; report metrics before it is closed", path_);
+    }
     directory_.report_metric(step, value);
     has_metrics_ = true;
     has_new_metrics_ = true;
@@ -161,7 +163,7 @@ void saver::core::drain(std::optional<clock_type::time_point> deadline) {
     changed_.wait(lock, [this] { return is_idle(); });
   } else if (!time_->wait_until(lock, changed_, *deadline, [this] { return is_idle(); })) {
     is_late_ = !waits_to_retry_;  // a scheduled retry does not hang
-    throw deadline_exceeded_error("checkpoints are still being written; the disk is slow, or gone", path_);
+    throw deadline_exceeded_error("checkpoints are still being written; the disk is slow or no longer available", path_);
   }
   is_late_ = false;
   lock.unlock();
@@ -184,7 +186,7 @@ void saver::core::detach_waiter(std::unique_lock<std::mutex> lock) noexcept {
   lock.unlock();
   on_saved(nullptr);
   on_failure(nullptr);
-  log_error(path_ + ": a checkpoint is still being written and is left to itself; the directory stays locked until that ends");
+  log_error(path_ + ": a checkpoint is still being written in the background; the directory stays locked until the write ends");
 }
 
 std::optional<saved_checkpoint> saver::core::latest() const {
@@ -196,11 +198,11 @@ std::optional<saved_checkpoint> saver::core::latest() const {
 void saver::core::warn_of_unused_metrics() const noexcept {
   if (options_.keep_best && !has_metrics_ && latest()) {
     log_warning(
-        fmt::format("{}: keep_best is set for \"{}\", and no value of it was reported, so it keeps no checkpoint; call "
+        fmt::format("{}: keep_best is set for \"{}\", but no value was reported, so it keeps no checkpoint; call "
                     "report_metric(step, value) of the saver after each evaluation",
                     path_, options_.keep_best->metric));
   } else if (!options_.keep_best && has_metrics_) {
-    log_warning(path_ + ": values were reported by report_metric, and saver_options::keep_best is not set, so they keep no checkpoint");
+    log_warning(path_ + ": values were reported by report_metric, but saver_options::keep_best is not set, so the values have no effect");
   }
 }
 
@@ -229,7 +231,7 @@ void saver::core::detach() noexcept {
   on_failure(nullptr);
   if (retries) { post_current(); }
   if (is_over) { return release(); }
-  log_info(path_ + ": a checkpoint is still being written; the directory is released when that is done");
+  log_info(path_ + ": a checkpoint is still being written; the directory is released when the write ends");
 }
 
 void saver::core::hold_until_released(std::shared_ptr<void> hold) {

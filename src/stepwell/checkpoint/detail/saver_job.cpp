@@ -120,12 +120,12 @@ bool saver::core::try_again_later(const std::exception_ptr& failure) {
       if (is_due) { self->post_current(); }
     });
   } catch (const error& refused) {  // the alarm could not start a thread
-    log_warning(std::string("a checkpoint is not tried again: ") + refused.what());
+    log_warning(std::string("the save of a checkpoint is not retried: ") + refused.what());
     return false;
   }
   waits_to_retry_ = true;  // set after the alarm: its callback blocks on the mutex
   ++current_->tries;
-  log_warning(fmt::format("{}; try {} of {} in {:.1f} s", text_of(failure), current_->tries, policy.retries(),
+  log_warning(fmt::format("{}; retry {} of {} in {:.1f} s", text_of(failure), current_->tries, policy.retries(),
                           std::chrono::duration<double>(wait).count()));
   return true;
 }

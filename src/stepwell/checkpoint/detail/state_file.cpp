@@ -81,7 +81,7 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
   if (text) { *text = std::string(); }  // frees the text, which is as large as the parsed content
   if (!content) {
     log_warning("Invalid checkpoint state loaded from " + path + ": " + content.error().message +
-                "; going by the checkpoints that are on disk");
+                "; the checkpoints on disk are used instead");
     return std::nullopt;
   }
   state_file made{.content = std::move(*content), .prefixes = {}};
@@ -92,7 +92,7 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
 std::vector<std::string> names_in(io::file_system& files, const std::string& directory) {
   if (!value_or_throw(files.exists(directory))) { return {}; }
   if (!value_or_throw(files.stat(directory)).is_directory) {
-    throw invalid_argument_error("a directory of checkpoints is asked for, but this is a file", directory);
+    throw invalid_argument_error("this is a file, not a checkpoint directory; give the path of a directory", directory);
   }
   return value_or_throw(files.list(directory));
 }

@@ -33,8 +33,8 @@ std::string read_index_file(io::file_system& files, const std::string& prefix) {
   const auto v1 = files.exists(prefix);
   const bool is_v1 = v1 && *v1;
   fail(errc::not_found,
-       is_v1 ? "The passed save_path is not a valid checkpoint of version 2; a file of this very name may be one of version 1, "
-               "which is not read"
+       is_v1 ? "The passed save_path is not a valid checkpoint of version 2; the file with this name may be a checkpoint of version 1, "
+               "which is not supported"
              : "The passed save_path is not a valid checkpoint: it has no index; give the prefix, without \".index\" or "
                "\".data-...\"",
        prefix);
@@ -96,7 +96,7 @@ private:
   [[noreturn]] void damaged(std::string_view why) const { fail(errc::data_loss, fmt::format("the index is damaged: {}", why), place_); }
 
   void charge(std::uint64_t bytes) {
-    if (bytes > memory_) { damaged("it asks for more memory than any index of its size needs"); }
+    if (bytes > memory_) { damaged("it requires more memory than an index of its size can need"); }
     memory_ -= bytes;
   }
 
@@ -137,7 +137,7 @@ private:
       fail(errc::unimplemented, fmt::format("tensor \"{}\" is stored in more than 8192 slices", entry.name), place_);
     }
     const bool is_covered = covers_once(slices, entry.shape, comparisons_);
-    if (comparisons_ == 0) { fail(errc::unimplemented, "its tensors are in more slices than can be compared", place_); }
+    if (comparisons_ == 0) { fail(errc::unimplemented, "its tensors have too many slices to compare", place_); }
     if (!is_covered) { refuse("its slices do not cover it exactly once"); }
     auto& gathered = made_.slices[position];
     gathered.reserve(slices.size());
@@ -146,7 +146,7 @@ private:
       if (found == parts_.end()) { refuse("one of its slices is missing"); }
       const auto& part = found->second;  // the size of a part that is itself partitioned is unchecked
       if (part.dtype != entry.dtype || part.shape != part_shape(slice, entry.shape) || !part.slices.empty()) {
-        refuse("one of its slices does not fit");
+        refuse("one of its slices has the wrong type or shape");
       }
       entry.size_bytes += static_cast<std::uint64_t>(part.size);
       gathered.push_back({std::move(slice), place_of(part)});
@@ -175,7 +175,8 @@ struct extent {
 void check_place(const extent& range, const std::vector<data_file>& data, const std::string& name, const std::string& place) {
   const auto shard = static_cast<std::size_t>(range.shard);
   if (shard >= data.size()) {
-    fail(errc::data_loss, fmt::format("tensor \"{}\" is said to be in shard {} of {}", name, shard, data.size()), place);
+    fail(errc::data_loss, fmt::format("tensor \"{}\" has the shard number {}, but the checkpoint has {} shards", name, shard, data.size()),
+         place);
   }
   if (range.end > data[shard].size) {
     fail(errc::data_loss,

@@ -66,8 +66,8 @@ auto initiate(Token&& token, const Kept& kept, Otherwise&& otherwise, Make make)
         token, kept, otherwise(), std::move(make));
   } else {
     static_assert(std::is_default_constructible_v<T>,
-                  "stepwell: with any completion token but use_awaitable, what an async function gives must be default constructible, "
-                  "for Asio makes one where there is an error");
+                  "stepwell: the result type of an async function must be default constructible for each completion token except "
+                  "use_awaitable, because Asio default-constructs a result if there is an error");
     return boost::asio::async_initiate<Token, void(std::exception_ptr, T)>(
         [](auto handler, Kept held, boost::asio::any_io_executor executor, Make begin) {
           const auto where = detail::executor_for(handler, executor);

@@ -31,7 +31,7 @@ public:
   }
   /// Ends a call that has not begun with an `unavailable_error`, because its executor has ended.
   void give_up() noexcept {
-    if (begin()) { finish(std::make_exception_ptr(unavailable_error("the executor that was to do this has ended"))); }
+    if (begin()) { finish(std::make_exception_ptr(unavailable_error("could not run the offloaded call: its executor has ended"))); }
   }
 
   /// Cancels the call if it has not begun, and wakes the waiting coroutine. Does nothing if the function has begun.

@@ -65,16 +65,18 @@ bool fits(const tensor_slice& slice, const tensor_shape& shape) {
 }
 
 result<void> check(const bundle_entry& entry) {
-  if (entry.shard_id < 0 || entry.offset < 0 || entry.size < 0) { return damaged("an entry has a negative place"); }
-  if (entry.offset > std::numeric_limits<std::int64_t>::max() - entry.size) { return damaged("an entry has no end"); }
+  if (entry.shard_id < 0 || entry.offset < 0 || entry.size < 0) { return damaged("an entry has a negative shard number, offset or size"); }
+  if (entry.offset > std::numeric_limits<std::int64_t>::max() - entry.size) {
+    return damaged("the offset and size of an entry are too large");
+  }
   const auto bytes = byte_count(entry.dtype, entry.shape);
-  if (!bytes) { return damaged("a shape has more elements than can be counted"); }
+  if (!bytes) { return damaged("the number of elements of a shape is too large"); }
   if (!entry.slices.empty()) {
     const bool all_fit = std::ranges::all_of(entry.slices, [&](const auto& slice) { return fits(slice, entry.shape); });
     return all_fit ? result<void>() : damaged("a slice lies outside its tensor");
   }
   if (size_of(entry.dtype) != 0 && entry.size != *bytes) {
-    return damaged(fmt::format("an entry of {} bytes has {} bytes of elements", entry.size, *bytes));
+    return damaged(fmt::format("an entry has {} bytes, but its type and shape need {}", entry.size, *bytes));
   }
   return {};
 }
@@ -115,11 +117,11 @@ result<bundle_header> decode_bundle_header(std::string_view bytes) {
                        .min_consumer = version.min_consumer(),
                        .bad_consumers = {version.bad_consumers().begin(), version.bad_consumers().end()}};
   if (message.endianness() != tf::BundleHeaderProto::BIG && message.endianness() != tf::BundleHeaderProto::LITTLE) {
-    return damaged("the header names an unknown byte order");
+    return damaged("the header has an unknown byte order");
   }
-  if (header.num_shards < 1 || header.producer < 0) { return damaged("the header makes no sense"); }
+  if (header.num_shards < 1 || header.producer < 0) { return damaged("the header has an invalid number of shards or an invalid version"); }
   if (header.min_consumer > our_version || std::ranges::find(header.bad_consumers, our_version) != header.bad_consumers.end()) {
-    return status(errc::unimplemented, "the checkpoint asks for a later reader than this one");
+    return status(errc::unimplemented, "the checkpoint requires a newer reader than this one");
   }
   return header;
 }

@@ -71,7 +71,7 @@ result<checkpoint_state> decode_checkpoint_state(std::string_view text) {
   parser.RecordErrorsTo(&complaint);
   pb::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (!parser.Parse(&stream, &message)) { return status(errc::data_loss, "the state file does not parse: " + complaint.text()); }
-  if (message.model_checkpoint_path().empty()) { return status(errc::data_loss, "the state file names no newest checkpoint"); }
+  if (message.model_checkpoint_path().empty()) { return status(errc::data_loss, "the state file has no model_checkpoint_path"); }
   if (is_too_long(message.model_checkpoint_path()) || std::ranges::any_of(message.all_model_checkpoint_paths(), is_too_long)) {
     return status(errc::data_loss, fmt::format("the state file has a path of more than {} bytes", max_path));
   }

@@ -45,11 +45,13 @@ result<block> expand(std::string_view stored, std::uint64_t offset, std::size_t 
   block made{.is_expanded = true};
   std::size_t size = 0;
   if (!snappy::GetUncompressedLength(stored.data(), stored.size(), &size) || size / snappy_max_ratio > stored.size()) {
-    return damaged("a compressed block claims an impossible size", offset);
+    return damaged("a compressed block has an impossible uncompressed size", offset);
   }
-  if (size > max_bytes) { return status(errc::resource_exhausted, "a table expands beyond the limit"); }
+  if (size > max_bytes) { return status(errc::resource_exhausted, "the table exceeds the memory limit"); }
   made.expanded.resize(size);
-  if (!snappy::RawUncompress(stored.data(), stored.size(), made.expanded.data())) { return damaged("a block does not decompress", offset); }
+  if (!snappy::RawUncompress(stored.data(), stored.size(), made.expanded.data())) {
+    return damaged("a block cannot be decompressed", offset);
+  }
   return made;
 }
 
@@ -67,7 +69,7 @@ result<block> read_block(std::string_view file, handle where, std::size_t max_by
   switch (covered.back()) {
     case 0: return block{.stored = stored};
     case 1: return expand(stored, where.offset, max_bytes);
-    default: return status(errc::unimplemented, "a block is compressed in an unknown way");
+    default: return status(errc::unimplemented, "a block has an unknown compression type");
   }
 }
 
@@ -78,7 +80,9 @@ public:
   static result<block_cursor> open(std::string_view contents, std::uint64_t offset) {
     if (contents.size() < 8) { return damaged("a block is too short", offset); }
     const std::uint64_t restarts = read_fixed<std::uint32_t>(contents.substr(contents.size() - 4));
-    if (restarts == 0 || restarts > contents.size() / 4 - 1) { return damaged("a block has no restarts", offset); }
+    if (restarts == 0 || restarts > contents.size() / 4 - 1) {
+      return damaged("a block has no restart points, or more than fit into it", offset);
+    }
     return block_cursor(contents.substr(0, contents.size() - 4 * (restarts + 1)), offset);
   }
 
@@ -89,7 +93,7 @@ public:
     const auto fresh = shared ? take_varint(rest_) : std::nullopt;
     const auto length = fresh ? take_varint(rest_) : std::nullopt;
     if (!length || *shared > key_.size() || *fresh > rest_.size() || *length > rest_.size() - *fresh) {
-      return damaged("an entry leaves its block", offset_);
+      return damaged("an entry extends beyond its block", offset_);
     }
     key_.resize(*shared);
     key_.append(rest_.substr(0, *fresh));
@@ -117,7 +121,7 @@ struct ordered_visitor {
   bool is_first = true;
 
   result<void> add(const std::string& key, std::string_view value, std::uint64_t offset) {
-    if (!std::exchange(is_first, false) && key <= last_key) { return damaged("keys do not ascend in the block", offset); }
+    if (!std::exchange(is_first, false) && key <= last_key) { return damaged("the keys of a block are not in ascending order", offset); }
     last_key = key;
     return visit(key, value);
   }
@@ -148,10 +152,12 @@ result<void> visit_blocks(std::string_view file, handle index, ordered_visitor& 
     if (!*more) { return {}; }
     auto value = cursor->value();
     const auto where = take_handle(value);
-    if (!where || !value.empty() || where->offset < expected) { return damaged("the index of blocks is wrong", index.offset); }
+    if (!where || !value.empty() || where->offset < expected) { return damaged("the index block is invalid", index.offset); }
     expected = where->offset + where->size;
     if (auto read = visit_data_block(file, *where, into); !read) { return read; }
-    if (!into.is_first && into.last_key > cursor->key()) { return damaged("a block holds keys past its index entry", where->offset); }
+    if (!into.is_first && into.last_key > cursor->key()) {
+      return damaged("a block has keys after its key in the index block", where->offset);
+    }
   }
 }
 
@@ -160,12 +166,12 @@ result<handle> read_footer(std::string_view file, std::size_t max_bytes) {
   if (file.size() < footer_size) { return damaged("the table is too short for a footer", file.size()); }
   auto footer = file.substr(file.size() - footer_size);
   if (read_fixed<std::uint64_t>(footer.substr(40)) != table_magic) {
-    return damaged("this is no table: the magic number is missing", file.size() - 8);
+    return damaged("this is not a table: the magic number is missing", file.size() - 8);
   }
   footer.remove_suffix(8);
   const auto metaindex = take_handle(footer);
   const auto index = metaindex ? take_handle(footer) : std::nullopt;
-  if (!index) { return damaged("the footer is wrong", file.size() - footer_size); }
+  if (!index) { return damaged("the footer is invalid", file.size() - footer_size); }
   auto meta = read_block(file, *metaindex, max_bytes);
   if (!meta) { return std::move(meta).error(); }
   return *index;
@@ -185,7 +191,7 @@ result<std::vector<table_entry>> read_table(std::string_view file, std::size_t m
   std::vector<table_entry> entries;
   const auto keep = [&](std::string_view key, std::string_view value) -> result<void> {
     const auto cost = key.size() + value.size() + sizeof(table_entry);
-    if (cost > budget) { return status(errc::resource_exhausted, "a table expands beyond the limit"); }
+    if (cost > budget) { return status(errc::resource_exhausted, "the table exceeds the memory limit"); }
     budget -= cost;
     entries.push_back({std::string(key), std::string(value)});
     return {};

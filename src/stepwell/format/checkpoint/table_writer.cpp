@@ -73,7 +73,7 @@ table_writer::table_writer(table_options options)
 
 result<void> table_writer::add(std::string_view key, std::string_view value) {
   if (!is_first_ && key <= last_key_) {
-    return status(errc::invalid_argument, "keys of a table must ascend, each only once", std::string(key));
+    return status(errc::invalid_argument, "the keys of a table must be unique and in ascending order", std::string(key));
   }
   if (key.size() + value.size() >= own_block_size) { flush_block(); }
   if (has_pending_) { add_index_entry(separator(last_key_, key)); }

@@ -20,7 +20,7 @@ bool matches(std::span<const std::byte> bytes, const std::byte* stored) noexcept
 }
 
 status cut_short(std::size_t have, std::uint64_t need) {
-  return {errc::truncated, fmt::format("record cut short: {} of {} bytes are there", have, need)};
+  return {errc::truncated, fmt::format("record is truncated: {} of {} bytes are present", have, need)};
 }
 
 status damaged(std::string_view part) { return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)}; }

@@ -23,7 +23,7 @@ struct buffer {
   explicit buffer(std::size_t bytes) : memory(allocate(bytes)), size(bytes) {}
 
   static std::unique_ptr<std::byte[]> allocate(std::size_t bytes) {
-    return stepwell::detail::with_memory("could not make a queue of " + std::to_string(bytes) + " bytes", {}, [bytes] {
+    return stepwell::detail::with_memory("could not create a queue of " + std::to_string(bytes) + " bytes", {}, [bytes] {
       if (!std::in_range<std::ptrdiff_t>(bytes)) { throw std::bad_alloc(); }
       return std::make_unique_for_overwrite<std::byte[]>(bytes);
     });
@@ -171,8 +171,8 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     try {
       action(reason);
     } catch (const std::exception& thrown) {
-      log_error(std::string("one who was told of a failed write has thrown: ") + thrown.what());
-    } catch (...) { log_error("one who was told of a failed write has thrown"); }
+      log_error(std::string("the failure callback of a byte queue has thrown an exception: ") + thrown.what());
+    } catch (...) { log_error("the failure callback of a byte queue has thrown an exception of an unknown type"); }
   }
 
   [[nodiscard]] bool has_room(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }
@@ -228,7 +228,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
 
   [[nodiscard]] status too_late(const std::string& what) const {
     return {errc::deadline_exceeded, "could not " + what + " in time: " + std::to_string(appended - synced) +
-                                         " bytes are not yet safe; the disk is slow or hangs, allow more time"};
+                                         " bytes are not yet on disk; the disk is slow or hangs, increase the time limit"};
   }
 };
 

@@ -10,22 +10,22 @@ namespace {
 /// Returns advice for the reader of the message, or an empty string if there is none.
 std::string_view advice(int errno_value) noexcept {
   switch (errno_value) {
-    case ENOSPC: return "make room on the disk";
-    case EDQUOT: return "make room within the disk quota, or raise it";
+    case ENOSPC: return "free some space on the disk";
+    case EDQUOT: return "free some space within the disk quota, or raise the quota";
     case EROFS: return "the file system is mounted read-only; choose another directory, or mount it writable";
     case EACCES:
-    case EPERM: return "check the rights and the owner of the file and of the directories above it";
-    case ENOENT: return "check the spelling, and that nobody removed the file or its directory";
+    case EPERM: return "check the permissions and the owner of the file and of its parent directories";
+    case ENOENT: return "check the spelling, and that neither the file nor its directory was removed";
     case ENOTDIR: return "a part of the path is a file, not a directory; check the path";
-    case EISDIR: return "this is a directory; name a file";
-    case EEXIST: return "choose another name, or remove what is there";
-    case ENOTEMPTY: return "remove what is in the directory first";
+    case EISDIR: return "this is a directory; give the path of a file";
+    case EEXIST: return "choose another name, or remove the existing file or directory";
+    case ENOTEMPTY: return "remove the contents of the directory first";
     case EMFILE:
     case ENFILE: return "close files, or raise the limit of open files (ulimit -n)";
-    case ELOOP: return "the symbolic links of this path lead in a circle; check them";
+    case ELOOP: return "the symbolic links of this path form a loop; check them";
     case ENAMETOOLONG: return "choose a shorter name";
-    case EIO: return "the device reports an error; look at the system log, and do not trust this file";
-    case EFBIG: return "the file would grow over a limit (ulimit -f, or the file system's own)";
+    case EIO: return "the device reports an error; check the system log, and do not trust this file";
+    case EFBIG: return "the file would exceed a size limit (ulimit -f, or the limit of the file system)";
     default: return {};
   }
 }

@@ -79,8 +79,8 @@ status held_by_other(posix_file& file) {
   const auto holder = beginning ? *beginning : std::string();
   const bool is_ours = holder.starts_with(fmt::format("process {} on host {} ", ::getpid(), this_host()));
   return {errc::failed_precondition,
-          fmt::format("could not lock it: it is held by {}{}; stop that one first, or choose another directory",
-                      holder.empty() ? "a process that has not yet written its name" : holder, is_ours ? " (this very process)" : ""),
+          fmt::format("could not lock it: it is locked by {}{}; stop that process first, or choose another directory",
+                      holder.empty() ? "a process that has not yet written its id" : holder, is_ours ? " (this process)" : ""),
           file.path()};
 }
 
@@ -98,7 +98,7 @@ result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path) {
   if (!before) { return before.error(); }
   if (!is_own_content(*before)) {
     return status(errc::failed_precondition,
-                  "could not lock it: this name is that of a lock file, but the file holds something else, which is left as it is; "
+                  "could not lock it: this file is not a lock file and was not changed; "
                   "move it away, or choose another directory",
                   path);
   }

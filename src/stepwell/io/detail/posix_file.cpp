@@ -21,13 +21,14 @@ status refused(std::string_view tried, std::string_view why, const std::string& 
   return {errc::invalid_argument, fmt::format("{}: {}", tried, why), path};
 }
 
-constexpr std::string_view is_special = "this is a pipe, a device or a socket, not a regular file; remove it, or name another file";
+constexpr std::string_view is_special =
+    "this is a pipe, a device or a socket, not a regular file; remove it, or give the path of another file";
 
 status open_failure(int errno_value, bool is_for_reading, std::string_view tried, const std::string& path) {
   if (errno_value == ENXIO || errno_value == ENODEV || errno_value == EOPNOTSUPP) { return refused(tried, is_special, path); }
   if (errno_value == ELOOP && !is_for_reading) {
-    return refused(tried, "this is a symbolic link, and nothing is written through links; remove the link, or name the file it points to",
-                   path);
+    return refused(
+        tried, "this is a symbolic link, and files are not written through links; remove the link, or give the path of its target", path);
   }
   return failure(errno_value, tried, path);
 }
@@ -97,7 +98,7 @@ result<void> posix_file::sync() {
   const std::lock_guard lock(sync_mutex_);
   if (sync_failure_) { return *sync_failure_; }
   if (retry_on_signal([&] { return ::fsync(descriptor_); }) < 0) {
-    sync_failure_ = failure(errno, "could not sync it to the disk (fsync), what was written may be lost", path());
+    sync_failure_ = failure(errno, "could not sync it to the disk (fsync), written data may be lost", path());
     return *sync_failure_;
   }
   return {};
@@ -117,7 +118,7 @@ void posix_file::bypass_cache() noexcept {
 
 result<std::uint64_t> posix_file::size() {
   struct ::stat about{};
-  if (::fstat(descriptor_, &about) < 0) { return failure(errno, "could not ask for its size", path()); }
+  if (::fstat(descriptor_, &about) < 0) { return failure(errno, "could not get its size", path()); }
   return static_cast<std::uint64_t>(about.st_size);
 }
 
@@ -133,7 +134,7 @@ result<void> posix_file::close() {
   const int descriptor = std::exchange(descriptor_, -1);
   // Linux closes the descriptor even if a signal interrupts the call, so the call must not be repeated.
   if (descriptor >= 0 && ::close(descriptor) < 0 && errno != EINTR) {
-    return failure(errno, "closing it reports that bytes written before were lost", path());
+    return failure(errno, "could not close it without an error, data written before may be lost", path());
   }
   return {};
 }

@@ -18,9 +18,10 @@ result<Bytes> read_whole(file_system& files, const std::string& path, std::uint6
   const auto size = source.size();
   if (!size) { return size.error(); }
   if (*size > max_bytes) {
-    return status(errc::invalid_argument,
-                  fmt::format("could not read it: it has {} bytes, at most {} are expected; is it the right file?", *size, max_bytes),
-                  path);
+    return status(
+        errc::invalid_argument,
+        fmt::format("could not read it: it has {} bytes, at most {} are expected; check that this is the right file", *size, max_bytes),
+        path);
   }
   Bytes bytes;
   try {

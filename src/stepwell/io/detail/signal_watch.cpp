@@ -66,7 +66,7 @@ public:
       made->thread_ = *std::move(thread);
       return made;
     } catch (const boost::system::system_error& refused) {  // thrown by Asio if it cannot create an epoll, an eventfd or a pipe
-      return failure(refused.code().value(), "could not open what is needed to watch signals", {});
+      return failure(refused.code().value(), "could not open the descriptors needed to watch signals", {});
     }
   }
   signal_hub(const signal_hub&) = delete;

@@ -52,7 +52,7 @@ std::int64_t next_second(std::span<const std::string> names, std::int64_t now) {
 void warn_if_not_last(std::span<const std::string> names, const std::string& ours) {
   for (const auto& name : names) {
     if (is_event_file(name) && name >= ours) {
-      log_warning(fmt::format("viewers will read {} after {} and may pass over the latter; move the former away", name, ours));
+      log_warning(fmt::format("viewers will read {} after {} and may ignore the second file; move the first one away", name, ours));
     }
   }
 }
@@ -77,7 +77,7 @@ public:
     if (!is_there) { return is_there.error(); }
     if (*is_there) { return {}; }
     return status(errc::not_found,
-                  "the event file was removed or renamed while it was written; what follows would be "
+                  "the event file was removed or renamed while it was written; later events would be "
                   "lost, start a new writer",
                   path_);
   }

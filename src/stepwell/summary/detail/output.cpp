@@ -36,8 +36,7 @@ output::output(std::unique_ptr<io::byte_sink> sink, output_options options)
 }
 
 void output::warn_dropped() const {
-  log_warning(
-      fmt::format("the {} is closed{}: what is added now is dropped", options_.name, queue_.has_failed() ? " after a failed write" : ""));
+  log_warning(fmt::format("the {} is closed{}: new data is dropped", options_.name, queue_.has_failed() ? " after a failed write" : ""));
 }
 
 void output::refused(const status& why) {

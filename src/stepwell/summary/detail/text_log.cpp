@@ -44,7 +44,7 @@ result<std::uint64_t> whole_lines(io::file& file, std::uint64_t size) {
   constexpr std::uint64_t longest_line = std::uint64_t{64} << 20;
   for (std::uint64_t end = size; end > 0;) {
     if (size - end > longest_line) {
-      return status(errc::data_loss, "the last 64 MiB of the file hold no end of a line; move it away, or choose another name",
+      return status(errc::data_loss, "the last 64 MiB of the file contain no end of a line; move it away, or choose another name",
                     file.path());
     }
     const auto begin = end - std::min(end, piece);
@@ -61,7 +61,8 @@ result<std::uint64_t> mended(io::file& file, std::uint64_t size) {
   auto whole = whole_lines(file, size);
   if (!whole || *whole == size) { return whole; }
   if (auto cut = file.truncate(*whole); !cut) { return std::move(cut).error(); }
-  log_warning(fmt::format("{}: half a line, {} bytes, at its end is cut off; whoever wrote it was killed", file.path(), size - *whole));
+  log_warning(
+      fmt::format("{}: removed an incomplete last line of {} bytes; the process that wrote it was killed", file.path(), size - *whole));
   return whole;
 }
 
@@ -80,7 +81,7 @@ result<text_log> open_text_log(io::file_system& files, const std::string& path, 
   if (!found) { return found.error(); }
   if (*found != beginning.substr(0, found->size())) {
     return status(errc::invalid_argument,
-                  fmt::format("a file is there that does not begin with \"{}\"; choose another name, or move it away",
+                  fmt::format("the existing file does not begin with \"{}\"; choose another name, or move the file away",
                               beginning.substr(0, beginning.find('\n'))),
                   path);
   }

@@ -24,7 +24,7 @@ std::string made_directory(io::file_system& files, const std::string& directory)
 
 new_event_file made_file(const std::string& directory, const writer_options& options) {
   if (options.filename_suffix.find('/') != std::string::npos) {
-    throw invalid_argument_error("the suffix of an event file's name must not hold a slash: " + options.filename_suffix);
+    throw invalid_argument_error("the suffix of an event file's name must not contain a slash: " + options.filename_suffix);
   }
   return value_or_throw(make_event_file(options.files, directory, options.time->wall_now(), options.filename_suffix));
 }
@@ -96,7 +96,7 @@ void writer::core::add_event(format::event happened) {
     drop_repeated_metadata(*values);
   }
   const auto bytes = stepwell::detail::with_memory("could not encode an event", file_.path, [&] { return format::encode_event(happened); });
-  if (bytes.empty()) { throw invalid_argument_error("the event is larger than a message can be (2 GiB)", file_.path); }
+  if (bytes.empty()) { throw invalid_argument_error("the event exceeds the maximum size of a protobuf message (2 GiB)", file_.path); }
   add_bytes(std::as_bytes(std::span(bytes)));
 }
 
@@ -110,7 +110,8 @@ void writer::core::add_bytes(std::span<const std::byte> event) {
   if (!accepts()) { return; }
   if (event.size() > format::default_record_limit) {
     throw invalid_argument_error(
-        fmt::format("an event of {} bytes is more than readers take ({})", event.size(), format::default_record_limit), file_.path);
+        fmt::format("an event of {} bytes exceeds the record limit of readers ({})", event.size(), format::default_record_limit),
+        file_.path);
   }
   const auto size = event.size() + format::record_overhead;
   output_.append(size, [&](std::byte* into) {

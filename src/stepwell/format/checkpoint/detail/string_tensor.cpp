@@ -48,14 +48,14 @@ encoded_strings encode_strings(std::span<const std::string> elements) {
 }
 
 result<decoded_strings> decode_strings(std::string_view bytes, std::uint64_t count) {
-  if (count > bytes.size()) { return damaged("a string tensor is shorter than its number of elements"); }
+  if (count > bytes.size()) { return damaged("a string tensor has fewer bytes than elements"); }
   if (bytes.empty()) { return decoded_strings{}; }
   std::vector<std::uint64_t> lengths(count);
   std::uint32_t crc = 0;
   std::uint64_t total = 0;
   for (auto& length : lengths) {
     const auto taken = take_varint(bytes);
-    if (!taken || total > bytes.size() || *taken > bytes.size() - total) { return damaged("a string of a tensor ends outside of it"); }
+    if (!taken || total > bytes.size() || *taken > bytes.size() - total) { return damaged("a string ends after the end of its tensor"); }
     length = *taken;
     total += length;
     crc = extend_length(crc, length);
@@ -78,7 +78,7 @@ result<decoded_strings> decode_strings(std::string_view bytes, std::uint64_t cou
 }
 
 result<void> string_checker::add_lengths(std::uint64_t length, std::uint64_t count) {
-  if (length > size_ - std::min(size_, total_)) { return damaged("a string of a tensor ends outside of it"); }
+  if (length > size_ - std::min(size_, total_)) { return damaged("a string ends after the end of its tensor"); }
   total_ += length * count;
   crc_ = length == 0 ? kernel::crc32c_zeros(4 * count, crc_) : extend_length(crc_, length);
   left_ -= count;

@@ -138,7 +138,7 @@ result<hparams_record> decode_hparams(std::span<const std::byte> bytes) {
           hparams_end{static_cast<hparams_status>(message.session_end_info().status()), message.session_end_info().end_time_secs()});
     case proto::HParamsPluginData::DATA_NOT_SET: break;
   }
-  return status(errc::data_loss, "an HParamsPluginData that holds nothing");
+  return status(errc::data_loss, "the HParamsPluginData is empty");
 }
 
 summary_value make_hparams_value(const hparams_record& record) {

@@ -82,7 +82,7 @@ result<std::string> deflated(std::span<const unsigned char> bytes, int level) {
   auto size = compressBound(static_cast<uLong>(bytes.size()));
   std::string packed(size, '\0');
   const int outcome = compress2(reinterpret_cast<Bytef*>(packed.data()), &size, bytes.data(), static_cast<uLong>(bytes.size()), level);
-  if (outcome != Z_OK) { return status(errc::resource_exhausted, fmt::format("zlib cannot pack: {}", zError(outcome))); }
+  if (outcome != Z_OK) { return status(errc::resource_exhausted, fmt::format("zlib could not compress the image: {}", zError(outcome))); }
   packed.resize(size);
   return packed;
 }
@@ -101,8 +101,9 @@ bool is_picture(std::size_t bytes, std::uint64_t width, std::uint64_t height, in
 
 result<std::string> encode_png(std::span<const std::byte> pixels, std::uint32_t width, std::uint32_t height, int channels, int level) {
   if (!is_picture(pixels.size(), width, height, channels) || level < 0 || level > 9) {
-    return status(errc::invalid_argument, fmt::format("{} bytes are no {} x {} picture of {} channels (1 to 4) at level {} (0 to 9)",
-                                                      pixels.size(), width, height, channels, level));
+    return status(errc::invalid_argument,
+                  fmt::format("{} bytes are not an image of {} x {} pixels with {} channels (1 to 4) for level {} (0 to 9)", pixels.size(),
+                              width, height, channels, level));
   }
   const auto pixel = static_cast<std::size_t>(channels);
   const pixel_row bytes(reinterpret_cast<const unsigned char*>(pixels.data()), pixels.size());

@@ -28,7 +28,7 @@ result<sized_shape> read_shape(const tensorflow::TensorShapeProto& message) {
   for (const auto& dim : message.dim()) {
     if (dim.size() < 0) { return damaged(fmt::format("tensor with a dimension of size {}", dim.size())); }
     if (dim.size() != 0 && read.count > std::numeric_limits<std::int64_t>::max() / 32 / dim.size()) {
-      return damaged("tensor with more elements than can be counted");
+      return damaged("tensor with too many elements");
     }
     read.shape.push_back(dim.size());
     read.count *= dim.size();
