@@ -149,7 +149,14 @@ inline cancelled_work cancel_after(asio::io_context& loop, int handlers, asio::a
   run_handlers(loop, handlers, end.is_done);
   end.had_ended = end.is_done;
   if (!end.is_done) { cancel.emit(kind); }
-  loop.run();
+  try {
+    loop.run();
+  } catch (const boost::system::system_error&) {
+    if (handlers != 0) { throw; }  // Boost 1.83 throws out of run() if a coroutine is cancelled before it has begun
+    end.failure = std::current_exception();
+    end.is_done = true;
+    loop.run();
+  }
   return end;
 }
 
