@@ -64,6 +64,26 @@ TEST_CASE("CREATOR-1 whatever has create_session creates sessions", "[session][c
   CHECK(lent.run() == 2);
 }
 
+TEST_CASE("CREATOR-1 a first creation that fails in a way that may pass is tried again, though there is no raw session yet",
+          "[session][creator]") {
+  struct failing_creator {
+    counting_model* model;
+    int* calls;
+    sw::model_session<counting_model> create_session() {
+      if (++*calls <= 2) { throw sw::unavailable_error("not yet"); }
+      return sw::model_session<counting_model>(*model);
+    }
+  };
+  const sw::test::log_capture log;
+  counting_model model;
+  int calls = 0;
+  sw::session_settings settings;
+  settings.retry.initial_backoff = {};
+  sw::monitored_session session(settings, failing_creator{&model, &calls});
+  CHECK(calls == 3);
+  CHECK(session.run() == 1);
+}
+
 TEST_CASE("CREATOR-1 which creator it is can be chosen at run time", "[session][creator]") {
   using any_creator = sw::any_session_creator<sw::model_session<counting_model>>;
   counting_model model;

@@ -221,7 +221,7 @@ TEST_CASE("a checkpoint of a later library is refused, and nothing is written in
     saver.save_and_wait(sw::snapshot::capture(pool.acquire(), all, step));
   }
   adding_model model;
-  CHECK_THROWS_WITH(sw::monitored_training_session(model, {.checkpoint_dir = directory.path()}), ContainsSubstring("layout 2"));
+  CHECK_THROWS_WITH(sw::monitored_training_session(model, {.checkpoint_dir = directory.path()}), ContainsSubstring("layout version 2"));
   CHECK(model.sum == 0);
 }
 

@@ -259,7 +259,10 @@ void session_engine::answer_rollback() {
   if (asked->answer) { asked->answer(); }
 }
 
-std::int64_t session_engine::step_reached() const noexcept { return joins_others_ ? std::max(raw_step(), last_step_done_) : raw_step(); }
+std::int64_t session_engine::step_reached() const noexcept {
+  if (!has_raw()) { return 0; }  // the first creation has failed
+  return joins_others_ ? std::max(raw_step(), last_step_done_) : raw_step();
+}
 
 detail::loop_place session_engine::place_after_recovery(std::int64_t reached) const {
   const int attempt = recovery_.tries() + 1;
