@@ -108,8 +108,8 @@ public:
   /// @errors The first failure of background work or of a save. A failure of background work does not prevent the save.
   void act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until);
 
-  /// Starts the flush of all works. Returns a function that blocks until the flush is done; empty if there is nothing to flush. @see
-  /// `boundary_work::start_flush`
+  /// Starts the flush of all works. Returns a function that blocks until the flush is done; empty if there is nothing to flush.
+  /// @see `boundary_work::start_flush`
   [[nodiscard]] std::function<void()> start_flush() const;
 
   /// Drops the saves requested in a step that failed.

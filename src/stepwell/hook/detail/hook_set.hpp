@@ -109,7 +109,8 @@ public:
 
   static constexpr std::size_t size() noexcept { return sizeof...(Held); }
 
-  /// Returns true if a hook may request options of a run, and thus a trace. If not, no code for tracing is generated.
+  /// Returns true if a hook may request options of a run, and thus a trace. If not, only runs whose caller passes options contain code for
+  /// tracing.
   static consteval bool may_trace() {
     return []<std::size_t... I>(std::index_sequence<I...>) { return (hook_set::may_ask_for_options<I>() || ...); }(indices);
   }
