@@ -60,7 +60,7 @@ public:
   using result_type = Result;
   using step_type = step_result<Result>;
   using source_type = Source;
-  /// `*peek()` of the source, a reference.
+  /// The type of `*peek()` of the source, a reference.
   using batch_type = detail::batch_passed<Source>;
 
   template<class Session>
@@ -74,16 +74,17 @@ public:
     session_ = std::make_unique<held<Session>>(std::move(session));
   }
 
-  /// @errors For a singular session, failures that its threads reported. @threads Any.
+  /// Returns true if the loop should end. @errors For a singular session, failures that its threads reported. @threads Any.
   [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
-  /// @threads Any.
+  /// Requests the loop to end after the current step. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
-  /// @threads Any.
+  /// Returns the reason why the loop ended. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() const { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
 
-  /// @lifetime `source` must outlive the range; the range must not outlive the session.
+  /// Returns the steps over the batches of `source`.
+  /// @lifetime `source` must outlive the range. The session must outlive the range, too.
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
   /// Does one step with `batch`. Advances no source.
   Result run(batch_type batch) { return session_->run(batch); }

@@ -13,6 +13,7 @@ namespace stepwell {
 
 /// Options of an asynchronous session. A class with setters instead of an aggregate, so that it may be created inside an awaited
 /// expression:
+///
 ///     async_options().steps_on(pool.get_executor())
 class async_options {
 public:

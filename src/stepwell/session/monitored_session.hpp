@@ -133,8 +133,8 @@ public:
 
   /// Returns the steps over the batches of `source` as an input range of `step_type`. The range ends at a stop or at the end of the data.
   /// The source is advanced only after a completed step. A seekable source is first moved to its position in the restored checkpoint. A
-  /// source that is not seekable continues from its current position, and a warning is logged. A range that is not a source is wrapped into
-  /// one.
+  /// source that is not seekable continues from its current position; a warning is logged if the session continues an earlier run. A range
+  /// that is not a source is wrapped into one.
   /// @lifetime An lvalue source must outlive the range. The session must outlive the range, too.
   /// @cost One allocation for each call, none for each step.
   template<class Source>

@@ -38,7 +38,7 @@ public:
     return base::should_stop();
   }
 
-  /// @errors `failed_precondition_error` if the session is closed. @see contract SING-3
+  /// Returns the raw session. @errors `failed_precondition_error` if the session is closed. @see contract SING-3
   [[nodiscard]] Raw& raw_session() {
     if (this->is_closed()) { throw failed_precondition_error("raw_session() called on a closed session; it has no raw session"); }
     return base::raw_session();
