@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session of whatever model and hooks, so that a class can hold it and a function that is no template can run it.
+// A type-erased session: a class can store it, and a function that is not a template can run it, for any model and any hooks.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -24,7 +24,7 @@ namespace stepwell {
 
 namespace detail {
 
-/// How a step gets the batches of `Source`.
+/// Returns the type in which a step receives the batches of `Source`.
 template<class Source>
 auto batch_passed_by() {
   if constexpr (data::batch_source<Source>) {
@@ -49,24 +49,24 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
                              session.abandon(failure);
                            };
 
-/// Any session over batches of `Source` whose steps yield `Result`: `any_session<float, my_source>(std::move(session))`. It is
-/// a `training_session`, and works with `with`; what each member does is what the session inside does.
-/// @lifetime As the session inside. Can be moved, also during a loop over `steps`; the one moved from can only be destroyed or
-///           assigned to. A session that is replaced is left as by its destructor.
-/// @cost     A virtual call for each of its members; nothing in each step of a loop.
+/// A session of any type over batches of `Source` whose steps yield `Result`: `any_session<float, my_source>(std::move(session))`. It is a
+/// `training_session` and works with `with`. Each member function calls the same function of the wrapped session.
+/// @lifetime Like the wrapped session. It can be moved, also during a loop over `steps`. A moved-from object can only be destroyed or
+/// assigned to. An assignment destroys the previous session.
+/// @cost One virtual call for each member function, none for each step of a loop.
 template<class Result, class Source>
 class any_session {
 public:
   using result_type = Result;
   using step_type = step_result<Result>;
   using source_type = Source;
-  /// `*peek()` of the source, a reference.
+  /// The type of `*peek()` of the source, a reference.
   using batch_type = detail::batch_passed<Source>;
 
   template<class Session>
     requires(!std::same_as<Session, any_session> && erasable_session<Session, Result, Source>)
   explicit any_session(Session session) : any_session(std::make_unique<Session>(std::move(session))) {}
-  /// @errors `invalid_argument_error` for null.
+  /// @errors `invalid_argument_error` if `session` is null.
   template<class Session>
     requires erasable_session<Session, Result, Source>
   explicit any_session(std::unique_ptr<Session> session) {
@@ -74,20 +74,21 @@ public:
     session_ = std::make_unique<held<Session>>(std::move(session));
   }
 
-  /// @errors A singular session's: what a thread reported. @threads Any.
+  /// Returns true if the loop should end. @errors For a singular session, failures that its threads reported. @threads Any.
   [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
-  /// @threads Any.
+  /// Requests the loop to end after the current step. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
-  /// @threads Any.
+  /// Returns the reason why the loop ended. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() const { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
 
-  /// @lifetime `source` must outlive the range; the range must not outlive the session.
+  /// Returns the steps over the batches of `source`.
+  /// @lifetime `source` must outlive the range. The session must outlive the range, too.
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
-  /// One step with `batch`, which is no batch of a source: none is advanced.
+  /// Does one step with `batch`. Advances no source.
   Result run(batch_type batch) { return session_->run(batch); }
-  /// The same for a batch made on the spot, where a source's batches may be changed by the step.
+  /// Like `run(batch)`, for a temporary batch. Needed if the steps may modify the batches of a source.
   Result run(std::remove_cvref_t<batch_type>&& batch)
     requires(!std::is_const_v<std::remove_reference_t<batch_type>>)
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the parts of an awaited session run.
+// Options of an asynchronous session: the executors and threads on which its parts run.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,7 +11,9 @@
 
 namespace stepwell {
 
-/// A class with functions, not an aggregate: it may be made inside an awaited expression.
+/// Options of an asynchronous session. A class with setters instead of an aggregate, so that it may be created inside an awaited
+/// expression:
+///
 ///     async_options().steps_on(pool.get_executor())
 class async_options {
 public:
@@ -19,22 +21,22 @@ public:
 
   async_options() = default;
 
-  /// Steps, and the hooks around them, run on `executor`, one at a time, and the one that awaits stays responsive. Unless
-  /// said, they run on the executor of the one that awaits, and hold up what else it has to do.
-  /// @lifetime Its context must outlive the session, or fail to run what it is given.
+  /// Runs steps and the hooks around them on `executor`, one at a time, so that the executor of the caller stays responsive. By default
+  /// they run on the executor of the caller and block it meanwhile.
+  /// @lifetime The execution context of `executor` must outlive the session, or it must destroy posted functions that it does not run.
   async_options& steps_on(executor_type executor) {
     compute_ = std::move(executor);
     return *this;
   }
-  /// Operations whose completion handler has no executor of its own, plain callbacks and futures, run on `executor`. Unless
-  /// said, that is Asio's system executor, with threads of its own.
+  /// Runs operations whose completion handler has no executor (plain callbacks and futures) on `executor`. By default they run on Asio's
+  /// system executor, which has its own threads.
   async_options& runs_on(executor_type executor) {
     executor_ = std::move(executor);
     return *this;
   }
 
-  /// Whether making the session ready may wait for another session, as a worker waits for its chief: then it is done on a
-  /// thread of its own, else on one of a few that all sessions share. Unless said, creators of the user's may wait.
+  /// Declares whether the creation of the session may wait for another session, as a worker waits for its chief. If so, it runs on a thread
+  /// of its own, otherwise on one of a few threads that all sessions share. By default, a creation by a creator of the user may wait.
   async_options& creation_waits(bool may_wait) {
     creation_waits_ = may_wait;
     return *this;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A monitored session inside an asynchronous application: the same loop, awaited.
+// The asynchronous monitored session: the loop of `monitored_session` inside an application with a Boost.Asio event loop.
 #pragma once
 
 #include "stepwell/coro/detail/initiate.hpp"
@@ -28,9 +28,9 @@
 
 namespace stepwell {
 
-/// A `monitored_session` that is started, stepped and closed by awaiting: what happens in it, in which order, and what a
-/// recovery does is the same, call by call (contract MON). Each `async_` function is an Asio initiating function: the last
-/// argument is any completion token, signature `void(std::exception_ptr, T)`; without one it is `use_awaitable`.
+/// An asynchronous `monitored_session`. Its calls of hooks, model and source, their order, and the effect of a recovery are those of a
+/// `monitored_session`. Each `async_` function is an Asio initiating function: the last argument is any completion token with the signature
+/// `void(std::exception_ptr, T)`; the default is `use_awaitable`.
 ///
 ///     co_await session.async_start();
 ///     for (;;) {
@@ -39,39 +39,43 @@ namespace stepwell {
 ///     }
 ///     co_await session.async_close();
 ///
-/// Never `while (co_await ...)`: g++ 12 miscompiles it.
+/// Do not write `while (co_await ...)`: g++ 12 miscompiles it.
 ///
-/// **Where.** A step runs on the executor of the one who awaits, hooks and all, or where `async_options::steps_on` says.
-/// Everything that may wait, for a disk, a thread or another session, runs on a thread of the library's: restoring, hooks'
-/// `begin` and `after_create_session`, a due checkpoint's copy, recovering, `end` and closing. Meanwhile the one who awaits
-/// is suspended, so that hooks and model are used by one thread at a time. A session takes turns with others on its
-/// executor, of about 100 us or one step. At a master a step may wait for others, and so it is on a thread of the library's
-/// unless `steps_on` says where.
+/// **Execution.** A step and the hooks around it run on the executor of the caller, or on the executor given by `async_options::steps_on`.
+/// All work that may block on a disk, a thread or another session runs on a thread of the library: restoring, `begin` and
+/// `after_create_session` of the hooks, the copy for a due checkpoint, recovering, `end` of the hooks, and closing. Meanwhile the caller is
+/// suspended, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session posts to
+/// it about every 100 us, or after each step if a step takes longer, so that other work on that executor can run. At a master a step may
+/// block on other sessions. Therefore it runs on a thread of the library unless `steps_on` gives an executor.
 ///
-/// **Awaited hooks and models.** A hook's point other than `on_error` may return an `asio::awaitable` of what it would return
-/// otherwise, and a model's `step` one of its result. They are awaited in their place, on the executor of the one who awaits,
-/// each as a thread of execution of its own; plain hooks stay where they are. `bool wants(context) noexcept` of such a hook
-/// says whether it takes part in the coming run: if none does, a step costs what it costs without them. A cancellation
-/// reaches a `before_run` and a model's `step`; one that ends by it with `operation_aborted` leaves nothing done, and is no
-/// failure. The other points run to their end. A step that is awaited is refused at a master.
+/// **Awaitable hooks and models.** Every point of a hook except `on_error` may return an `asio::awaitable` of its usual return type, and so
+/// may the model's `step`. The session awaits them in the usual order, on the executor of the caller, each as a separate Asio thread of
+/// execution. Points of other hooks run where they would run otherwise. A hook with an awaitable `before_run` or `after_run` may declare
+/// `bool wants(context) noexcept`: if it returns false, the hook does not take part in the next run. If no such hook takes part, a step
+/// costs no more than without them. A cancellation is forwarded to `before_run` and to the model's `step`. If one of them then ends with
+/// `operation_aborted`, the step is not done, which is no failure. All other points run to their end. A step that is awaited fails at
+/// a master.
 ///
-/// **Cancellation**, terminal, partial and total alike, ends an operation with `operation_aborted`, a
-/// `boost::system::system_error`, where nothing is done yet; what is done is delivered. Each function says what that means.
-/// Without a slot of its own (`use_awaitable`) an operation hears what the coroutine's cancellation state lets through:
-/// Asio's default is terminal only.
+/// **Cancellation.** Terminal, partial and total cancellation have the same effect. An operation that has done nothing yet ends with a
+/// `boost::system::system_error` of `operation_aborted`. A completed step, save, snapshot or close is delivered. The `@cancel` line of each
+/// function gives the details. An operation without its own cancellation slot (`use_awaitable`) receives the cancellations that the state
+/// of the calling coroutine accepts; Asio's default is terminal cancellation only.
 ///
-/// **Leaving.** Destroyed without `async_close`, also by the end of its `io_context`, it *abandons*: no hook is ended, no
-/// last checkpoint made, no input or output waited for; who still awaits gets `operation_aborted`. It does wait for a piece
-/// of its work that is on another thread at that moment, since that uses model and hooks, and for the session's own threads,
-/// which are asked to stop. A hook or a model that is being awaited is not waited for: hooks and batch live until it has
-/// ended, and model and source must. What was being written is finished in the background; until then its directory is held,
-/// and `release_handle` tells when it no longer is. `async_abandon` and `async_with` leave after an error and wait for that.
+/// **Destruction.** A session that is destroyed without `async_close`, for example with its `io_context`, *abandons*: it calls `end` of no
+/// hook, makes no last checkpoint, and does not wait for pending I/O. A pending operation ends with `operation_aborted`. The destructor
+/// blocks until a piece of work that runs on another thread at that moment has ended, because that work uses the model and the hooks. It
+/// also requests the session's threads to stop, and joins them. It does not wait for a hook or a model that is being awaited: the session's
+/// shared state keeps the hooks and the batch alive until that coroutine has ended, and the caller must keep the model and the source alive
+/// until then. Pending writes are finished in the background. The directory stays locked until they are done; `release_handle` returns a
+/// handle that reports the end of this time. `async_abandon` and `async_with` leave a session after an error and wait until the directory
+/// is released.
 ///
-/// @lifetime Refers to the model, which must outlive it, and so must the executor of `steps_on`. A source must live as long
-///           as steps are taken from it, one on another thread at the session's end included. It must outlive what
-///           `use_awaitable` gets and whatever `async_steps` returns. Can be moved; the one moved from can only be destroyed.
-/// @threads  One thread, or strand, and one operation at a time (`failed_precondition_error` for a second), except
-///           `request_stop`, `should_stop` and `stop_reason`.
+/// @lifetime Refers to the model, which must outlive it. The execution context of `steps_on` must outlive it, too. A source must outlive
+/// all steps over it, including a step that runs on another thread when the session is destroyed. The session must outlive the awaitables
+/// of its functions and the objects that `async_steps` returns. It can be moved; a moved-from session can only be destroyed.
+/// @threads One thread or strand, and one operation at a time: a second operation fails with `failed_precondition_error`. `request_stop`,
+/// `should_stop` and `stop_reason` may be called on any thread.
+/// @see contract MON
 template<raw_session Raw, class... Held>
 class async_monitored_session {
   using core_type = session_impl<Raw, Held...>;
@@ -83,8 +87,8 @@ public:
   using result_type = typename Raw::result_type;
   using step_type = step_result<result_type>;
 
-  /// Takes the hooks; nothing begins before `async_start`.
-  /// @errors `invalid_argument_error` for settings that make no sense.
+  /// Stores the raw session and the hooks. `async_start` calls the hooks and makes the session ready.
+  /// @errors `invalid_argument_error` for invalid settings.
   template<class Given>
     requires std::is_constructible_v<Raw, Given&&>
   explicit async_monitored_session(async_options how, session_settings settings, Given&& raw, Held... hooks)
@@ -95,7 +99,7 @@ public:
   explicit async_monitored_session(session_settings settings, Given&& raw, Held... hooks)
       : async_monitored_session(async_options(), std::move(settings), std::forward<Given>(raw), std::move(hooks)...) {}
 
-  /// The same with the raw sessions that `creator` makes.
+  /// Like the first constructor, but `creator` creates the raw session at the start and at each recovery.
   template<session_creator Creator>
     requires std::is_same_v<created_by<Creator>, Raw>
   explicit async_monitored_session(async_options how, session_settings settings, Creator creator, Held... hooks)
@@ -108,49 +112,51 @@ public:
 
   async_monitored_session(async_monitored_session&&) noexcept = default;
   async_monitored_session& operator=(async_monitored_session&&) = delete;
-  /// Abandons what is not closed.
+  /// Abandons the session if it is not closed.
   ~async_monitored_session() {
     if (async_) { async_->abandon(); }
   }
 
-  /// Begins the hooks; then makes the raw session ready, restored from the newest whole checkpoint, or waits for the chief.
-  /// Failures that may pass are tried again as in a recovery. Nothing else can be awaited before, but a close.
-  /// @errors What hooks throw; what restoring throws; then the session is of no further use.
-  /// @cancel The session is not started and can be: hooks that have begun do not begin again, waiting is begun anew, and
-  ///         the wait between two tries goes on. A creation that succeeds in spite of it is a start.
+  /// Calls `begin` of the hooks. Then creates the raw session and restores it from the newest complete checkpoint, or waits for the chief.
+  /// Retries transient failures as in a recovery. Before the session is started, only `async_close` and `async_abandon` may be awaited.
+  /// @errors Exceptions of hooks and of the restore. The session cannot be used afterwards.
+  /// @cancel The session is not started, and `async_start` can be called again: hooks that have begun do not begin again, a wait for the
+  /// chief begins anew, and the wait between two attempts continues. If the creation succeeds despite the cancellation, the session is
+  /// started.
   template<class Token = token_type>
   auto async_start(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::start_awaited(self); });
   }
 
-  /// One step with the next batch of `source`, hooks around it; empty when the loop is over: after a stop, or at the end of
-  /// the data. A recovery is part of it, see `step_result`.
-  /// The source goes to where a restored checkpoint left it when it is first given, and its position is saved from then on.
+  /// Does one step with the next batch of `source`, including the calls of hooks and a recovery if necessary; see `step_result`. Returns an
+  /// empty value when the loop is over: after a stop, or at the end of the data. When `source` is passed for the first time, it is moved to
+  /// its position in the restored checkpoint if it is seekable. From then on its position is saved.
   /// @errors As in a loop over `monitored_session::steps`.
-  /// @cancel No batch is lost: a step happens as a whole and is delivered, or not at all. A recovery under way stays due, and
-  ///         goes on with the next operation, its waiting included.
-  /// @lifetime `source` must live until an empty step, `release(source)`, the close, or the end of the session.
-  /// @cost   With `use_awaitable`, no due checkpoint and no other executor for steps: one small frame, which Asio recycles.
+  /// @cancel No batch is lost: a step is done completely and delivered, or not done at all. A recovery stays pending: the next operation
+  /// continues it, including the rest of its wait.
+  /// @lifetime `source` must live until an empty value is returned, until `release(source)`, or until the session is closed or destroyed.
+  /// @cost With `use_awaitable`, no due checkpoint, and no separate executor for steps: one small coroutine frame, which Asio recycles.
   template<data::batch_source Source, class Token = token_type>
   auto async_next(Source& source, Token&& token = Token()) {
     return next(async_->sources().holder_of(*async_, source), std::forward<Token>(token));
   }
-  /// The same for a model that needs no data.
+  /// Like `async_next(source)`, for a model that needs no data.
   template<class Token = token_type>
     requires(!data::batch_source<Token>)
   auto async_next(Token&& token = Token()) {
     return next(async_->sources().holder_of(*async_, async_->nothing_given), std::forward<Token>(token));
   }
 
-  /// Lets go of a source before its end: its position is kept as it is now. Giving it to `async_steps` does that, too.
+  /// Unregisters a source before its end. Its current position is kept for later saves. Passing the source to `async_steps` also
+  /// unregisters it.
   template<data::batch_source Source>
   void release(Source& source) noexcept {
     async_->sources().release(source);
   }
 
-  /// The steps over `source`, one at a time: `auto steps = session.async_steps(batches);`, then `co_await steps.next()` until
-  /// that is empty. The registration of the source ends with the object.
-  /// @lifetime An lvalue source must outlive the object, which must not outlive the session.
+  /// Returns an object that does the steps over `source` one at a time: `auto steps = session.async_steps(batches);`, then `co_await
+  /// steps.next()` until that is empty. The object registers the source, and unregisters it when it is destroyed.
+  /// @lifetime An lvalue source must outlive the object. The session must outlive the object, too.
   template<class Source>
   [[nodiscard]] auto async_steps(Source&& source) & {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
@@ -161,16 +167,17 @@ public:
     }
   }
 
-  /// One step with `args`; the last of them may be a completion token. The arguments are those of `monitored_session::run`,
-  /// and so is what it gives: what the model's `step` returned, or a tuple of what was fetched.
-  /// Rvalues are kept in the frame; lvalues must live until it has ended.
+  /// Does one step with `args`; the last argument may be a completion token. The arguments and the result are those of
+  /// `monitored_session::run`: the result of the model's `step`, or a tuple of the fetched values. Rvalues are stored in the coroutine
+  /// frame.
   /// @errors As `monitored_session::run`.
   /// @cancel As `async_next`.
+  /// @lifetime Lvalues must live until the operation has ended.
   template<class... Args>
   auto async_run(Args&&... args) {
     return async_run_with<all_hooks>(std::forward<Args>(args)...);
   }
-  /// The same with the hooks that `Choice` chooses.
+  /// Like `async_run`, but only with the hooks that `Choice` selects.
   template<class Choice, class... Args>
   auto async_run_with(Args&&... args) {
     if constexpr (detail::ends_with_token<Raw, Args...>::value) {
@@ -180,87 +187,94 @@ public:
     }
   }
 
-  /// Has the hooks that save do so now, whatever their cadence, and waits until that is durable; the step that is saved.
-  /// @errors `failed_precondition_error` where no hook saves, or a guard found the state bad; why it could not be saved.
-  /// @cancel Heard only before it begins.
+  /// Requests all hooks that save to save now, regardless of their cadence, and waits until the checkpoint is durable. Returns the step
+  /// that is saved.
+  /// @errors `failed_precondition_error` before the start, after the close, while a recovery is pending, if no hook saves, or if a guard
+  /// rejected the state. Failures of the save.
+  /// @cancel Effective only before the save begins.
   template<class Token = token_type>
   auto async_checkpoint_now(Token&& token = Token()) {
     return whole<std::int64_t>(std::forward<Token>(token), [self = async_] { return detail::save_awaited(self); });
   }
 
-  /// An owned copy of all that a checkpoint would hold now: see `monitored_session::snapshot`. It is made on a thread of the
-  /// library's; the next step waits for it.
-  /// @errors As there, and `failed_precondition_error` before the start, and while a recovery is due.
-  /// @cancel Heard only before it begins.
+  /// Returns an owned copy of the state that a checkpoint would contain now; see `monitored_session::snapshot`. The copy is made on a
+  /// thread of the library. The next step waits for it.
+  /// @errors As `monitored_session::snapshot`; also `failed_precondition_error` before the start, and while a recovery is pending.
+  /// @cancel Effective only before the copy begins.
   template<class Token = token_type>
     requires(!std::is_same_v<std::remove_cvref_t<Token>, snapshot_pool>)
   auto async_snapshot(Token&& token = Token()) {
     return whole<snapshot>(std::forward<Token>(token), [self = async_] { return detail::snapshot_awaited(self, std::nullopt); });
   }
-  /// The same into a buffer of `pool`; the wait until one is free is awaited, too. Who holds all buffers of the pool himself
-  /// waits for himself: it needs one more than the snapshots that are held at a time.
-  /// @cancel Heard until the copy begins.
+  /// Like `async_snapshot()`, but copies into a buffer of `pool`. If no buffer is free, suspends until one is. Deadlocks if the caller
+  /// already holds every buffer: the pool needs one more buffer than the caller holds snapshots at a time.
+  /// @cancel Effective until the copy begins.
   template<class Token = token_type>
   auto async_snapshot(const snapshot_pool& pool, Token&& token = Token()) {
     return whole<snapshot>(std::forward<Token>(token), [self = async_, pool] { return detail::snapshot_awaited(self, pool); });
   }
 
-  /// Ends the hooks, makes the last checkpoint, waits for all I/O. The second time it does nothing (D-15).
-  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread; everything is closed all the same.
-  /// @cancel Heard only before it begins; then the session is as it was, and open. One that has begun runs to its end.
+  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already.
+  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. The session is closed nevertheless.
+  /// @cancel Effective only before the close begins: the session then stays open. A close that has begun runs to its end.
+  /// @see D-15
   template<class Token = token_type>
   auto async_close(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::close_awaited(self); });
   }
 
-  /// Leaves after an error: hooks get `on_error` unless they had it, none is ended, no checkpoint is made. Waits for all I/O
-  /// under way, at most for the session's `stop_grace_period`, and releases the directory. After a close it does nothing.
-  /// @errors None: what fails is logged.
-  /// @cancel Ignored: a cancellation may be the error.
+  /// Closes the session after an error. Calls `on_error` of the hooks unless they were notified of this error already. Does not call `end`
+  /// of the hooks and makes no checkpoint. Waits for all pending I/O, at most for `stop_grace_period` of the settings, and releases the
+  /// directory. Does nothing if the session is closed already.
+  /// @errors None: failures are logged.
+  /// @cancel Ignored, because the error may itself be a cancellation.
   template<class Token = token_type>
   auto async_abandon(std::exception_ptr failure = nullptr, Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token),
                        [self = async_, failure = std::move(failure)] { return detail::abandon_awaited(self, failure); });
   }
 
-  /// Returns what tells when this session has released its directory, also after its end.
+  /// Returns a handle that reports when this session has released its directory. It may be used after the end of the session.
   [[nodiscard]] session_release release_handle() const { return session_release(async_->release()); }
 
-  /// Whether this very exception came out of a hook, where the end of the data is a failure (D-18).
+  /// Returns true if exactly this exception object came out of a hook or of the session's own work, not out of the step. In a hook,
+  /// `out_of_range_error` is a failure, not the end of the data.
+  /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core().came_from_hook(failure); }
 
-  /// Whether the loop should end. @threads Any.
+  /// Returns true if the loop should end. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core().should_stop(); }
-  /// Asks the loop to end after the step under way. Once asked for, a stop is kept. @threads Any.
+  /// Requests the loop to end after the current step. The request cannot be withdrawn. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
     core().control().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
-  /// Why the loop ended, as far as it has. @threads Any.
+  /// Returns the reason why the loop ended; its cause is `none` if the loop has not ended. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
 
   [[nodiscard]] bool is_started() const noexcept { return async_->is_started(); }
   [[nodiscard]] bool is_closed() const noexcept { return core().is_closed(); }
   /// @errors As `raw_session`.
   [[nodiscard]] std::int64_t global_step() { return raw_session().global_step(); }
-  /// Runs made on it call no hook. @errors `failed_precondition_error` before the start, where a creator makes it.
+  /// Returns the raw session. Runs made on it directly call no hooks.
+  /// @errors `failed_precondition_error` if a creator creates the raw session and has not done so yet.
   [[nodiscard]] Raw& raw_session() {
     if (!core().has_raw()) { async_->throw_unless_started(); }
     return core().raw();
   }
-  /// The model of a model session. @errors As `raw_session`.
+  /// Returns the model of a model session. @errors As `raw_session`.
   [[nodiscard]] auto& model()
     requires requires(Raw& raw) { raw.model(); }
   {
     return raw_session().model();
   }
-  /// What the session has been through.
+  /// Returns the metrics of the session, such as the number of recoveries.
   [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
-  /// One of the hooks, by type; also before the start and after the close.
+  /// Returns the hook of type `Hook`. May be called before the start and after the close.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
     return core().hooks().template get<Hook>();
   }
-  /// The prefix of the checkpoint this session started from, if it did.
+  /// Returns the prefix of the checkpoint that was restored at the start or, later, in the last recovery. Empty if none was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().control().restored_from(); }
 
 private:
@@ -270,7 +284,7 @@ private:
 
   [[nodiscard]] core_type& core() const noexcept { return async_->core(); }
 
-  /// An operation that is awaited as a whole; `void` for one that gives nothing.
+  /// Starts an operation with result `T`, or without a result if `T` is `void`. Asio's own check for cancellation is switched off in it.
   template<class T, class Token, class Make>
   auto whole(Token&& token, Make make) {
     return coro::initiate<T>(
@@ -290,7 +304,8 @@ private:
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
         [self = async_.get(), one = run_type(std::move(given))]() mutable { return detail::run_of(self, std::move(one)); });
   }
-  /// A reference to an lvalue, or a value moved in: what was an rvalue is gone when the run begins.
+  /// The type in which a run stores an argument: a reference for an lvalue, otherwise a value, because an rvalue no longer exists when the
+  /// run begins.
   template<class Arg>
   using kept_as = std::conditional_t<std::is_lvalue_reference_v<Arg>, Arg, std::remove_reference_t<Arg>>;
   template<class Choice, std::size_t... I, class Given>

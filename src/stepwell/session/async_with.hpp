@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The with-block of an awaited session.
+// The with-block of an asynchronous session.
 #pragma once
 
 #include "stepwell/session/async_session.hpp"
@@ -18,17 +18,18 @@
 
 namespace stepwell {
 
-/// Awaits `body(session)`, then closes the session, as `with` does. An `out_of_range_error` or `stop_iteration` out of the body
-/// is the end of the loop, unless a hook threw it (D-18). After any other exception, a cancellation included, the session is
-/// abandoned, and the exception is rethrown once the directory is released. (A session whose start failed may hold it until its
-/// end.)
+/// Awaits `body(session)`, then closes the session, as `with` does. An `out_of_range_error` or `stop_iteration` thrown by the body is the
+/// end of the loop, unless a hook threw it. After any other exception, including a cancellation, the session is abandoned, and the
+/// exception is rethrown when the directory is released. (A session whose start failed may keep its directory locked until it is
+/// destroyed.)
 ///
-///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // named first: g++ 12
+///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, because of g++ 12
 ///     co_await async_with(session, train);
 ///
-/// @errors   What the body throws, but for the above; what `async_close` throws.
-/// @cancel   The body hears it. Closing and abandoning run to their end.
+/// @errors Exceptions of the body that do not end the loop normally, and those of `async_close`.
+/// @cancel Forwarded to the body. Closing and abandoning run to their end.
 /// @lifetime `session` and `body` must outlive the operation.
+/// @see D-18
 template<class Session, class Body>
 boost::asio::awaitable<void> async_with(Session& session, Body& body) {
   std::exception_ptr failure;
@@ -36,7 +37,7 @@ boost::asio::awaitable<void> async_with(Session& session, Body& body) {
     co_await body(session);
   } catch (...) { failure = std::current_exception(); }
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
-  co_await boost::asio::this_coro::throw_if_cancelled(false);  // it would lose the close
+  co_await boost::asio::this_coro::throw_if_cancelled(false);  // the check would throw before the close
   const bool is_error = failure && !detail::is_end_of_loop(session, failure);
   std::exception_ptr of_close;
   const auto here = co_await boost::asio::this_coro::executor;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A raw session with hooks around every run: restored at start, saved at boundaries, closed with care.
+// The monitored session: a raw session with hooks around each run. It is restored at the start, saved at boundaries, and recovered after
+// transient failures.
 #pragma once
 
 #include "stepwell/coro/generator.hpp"
@@ -24,12 +25,13 @@
 
 namespace stepwell {
 
-/// A training loop's companion (contract MON). Made of a raw session, or of a model, and hooks:
+/// A session for a training loop, made from a raw session or a model, and hooks:
 /// `monitored_session session(model, stop_at_step_hook{{.last_step = 100}});`
 ///
-/// @lifetime Refers to the model, which must outlive it. Can be moved; generators and writers survive the move, and the one
-///           moved from can only be destroyed.
-/// @threads  One thread at a time, except `request_stop`, `should_stop` and `stop_reason`.
+/// @lifetime Refers to the model, which must outlive it. It can be moved: generators and writers remain valid, and the moved-from session
+/// can only be destroyed.
+/// @threads One thread at a time. `request_stop`, `should_stop` and `stop_reason` may be called on any thread.
+/// @see contract MON
 template<raw_session Raw, class... Held>
 class monitored_session {
   using core_type = session_impl<Raw, Held...>;
@@ -42,9 +44,10 @@ public:
   using result_type = typename Raw::result_type;
   using step_type = step_result<result_type>;
 
-  /// Begins the hooks; then makes the raw session ready, restored from the newest whole checkpoint if `settings` find one,
-  /// and tells the hooks (MON-2). Failures that may pass are tried again as in a recovery.
-  /// @errors What hooks throw; what restoring throws; `invalid_argument_error` for clashing or reserved names.
+  /// Calls `begin` of the hooks. Then makes the raw session ready, restored from the newest complete checkpoint if `settings` find one, and
+  /// calls `after_create_session` of the hooks. Retries transient failures as in a recovery.
+  /// @errors Exceptions of hooks and of the restore; `invalid_argument_error` for duplicate or reserved names, and for invalid settings.
+  /// @see contract MON-2
   template<class Given>
     requires std::is_constructible_v<Raw, Given&&>
   explicit monitored_session(session_settings settings, Given&& raw, Held... hooks)
@@ -55,7 +58,8 @@ public:
   explicit monitored_session(Given&& raw, Held... hooks)
       : monitored_session(session_settings{}, std::forward<Given>(raw), std::move(hooks)...) {}
 
-  /// The same with the raw sessions that `creator` makes, first and at every recovery (MON-1).
+  /// Like the first constructor, but `creator` creates the raw session at the start and at each recovery.
+  /// @see contract MON-1
   template<session_creator Creator>
     requires std::is_same_v<created_by<Creator>, Raw>
   explicit monitored_session(session_settings settings, Creator creator, Held... hooks)
@@ -69,8 +73,9 @@ public:
   monitored_session(monitored_session&& other) noexcept : core_(std::move(other.core_)) {}
   monitored_session& operator=(monitored_session&&) = delete;
 
-  /// Reached without `close`: closes, and logs what there is to throw (D-17). Reached by an exception: leaves as after an
-  /// error, so no hook is ended (CLOSE-5); nothing is thrown.
+  /// Closes the session if `close` was not called, and logs failures instead of throwing them. If an exception is being propagated, leaves
+  /// the session as after an error: `end` of the hooks is not called.
+  /// @see contract CLOSE-5, D-17
   ~monitored_session() {
     if (!core_ || core_->is_closed()) { return; }
     if (std::uncaught_exceptions() > exceptions_at_birth_) {
@@ -80,20 +85,22 @@ public:
     detail::close_or_log(*core_);
   }
 
-  /// One step with `args`, hooks around it; what the model's `step` returned. After a recovery the whole call is repeated
-  /// with the same arguments (REC-2); arguments that a step can only use up are given once, and their failure is thrown.
-  /// @errors `failed_precondition_error` after a hook asked to stop (RUN-1) or the session closed; else whatever the
-  ///         step, a hook, or background I/O throws. After an error no later hook sees the run.
+  /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a recovery the whole call is
+  /// repeated with the same arguments. Arguments that a step can only consume are passed once: a failure of such a run is thrown and not
+  /// repeated.
   ///
-  /// Besides the arguments of the step, and in any place: `fetch(...)`, then the values are returned, copied, as a tuple:
-  /// `auto [loss] = session.run(fetch(&result::loss), batch);`; `feed(key, value)`; `run_options`; a `run_metadata` that is
-  /// filled.
+  /// Besides the arguments of the step, in any position: `fetch(...)`, which makes the call return copies of the fetched values as a tuple,
+  /// for example `auto [loss] = session.run(fetch(&result::loss), batch);`; `feed(key, value)`; `run_options`; and a `run_metadata`, which
+  /// is filled.
+  /// @errors `failed_precondition_error` if a hook has requested a stop or the session is closed; exceptions of the step, of hooks, and of
+  /// background I/O. If a hook throws, `before_run` or `after_run` of later hooks is not called for this run.
+  /// @see contract RUN-1, REC-2
   template<class... Args>
   auto run(Args&&... args) {
     return run_with<all_hooks>(std::forward<Args>(args)...);
   }
-  /// The same with the hooks that `Choice` chooses: `run_with<only<logging_hook>>(batch)`. The others neither see nor feed
-  /// this run.
+  /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<logging_hook>>(batch)`. `before_run` and `after_run` of the
+  /// other hooks are not called.
   template<class Choice, class... Args>
   auto run_with(Args&&... args) {
     return for_caller<Choice>(
@@ -101,9 +108,10 @@ public:
         [](auto&&... all) __attribute__((always_inline)) { return detail::run_call(std::forward<decltype(all)>(all)...); });
   }
 
-  /// Calls `step_fn(context)`, see `step_context`; what it returns. After a failure that may pass, in its own code too, all
-  /// of it is repeated once the session is made anew (STEP-6): side effects of runs without hooks happen again.
-  /// @errors What `step_fn` throws.
+  /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, including one of its own code, the
+  /// session is recovered and the whole function is called again. Side effects of its runs without hooks are then repeated.
+  /// @errors Exceptions of `step_fn`.
+  /// @see contract STEP-6
   template<class StepFn>
   auto run_step_fn(StepFn&& step_fn) {
     static_assert(std::is_invocable_v<StepFn&, step_context<monitored_session>&>,
@@ -123,11 +131,12 @@ public:
     if constexpr (!std::is_void_v<result>) { return std::move(*returned); }
   }
 
-  /// Steps over the batches of `source`, until a stop or the end of the data: an input range of `step_type`.
-  /// A source is advanced only after a whole step. One that can seek goes first to where a restored checkpoint left it;
-  /// one that cannot says so in the log and goes on from where it is. A range that is no source is wrapped into one.
-  /// @lifetime An lvalue source must outlive the range; the range must not outlive the session.
-  /// @cost     One allocation a call, none a step.
+  /// Returns the steps over the batches of `source` as an input range of `step_type`. The range ends at a stop or at the end of the data.
+  /// The source is advanced only after a completed step. A seekable source is first moved to its position in the restored checkpoint. A
+  /// source that is not seekable continues from its current position; a warning is logged if the session continues an earlier run. A range
+  /// that is not a source is wrapped into one.
+  /// @lifetime An lvalue source must outlive the range. The session must outlive the range, too.
+  /// @cost One allocation for each call, none for each step.
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
@@ -137,7 +146,7 @@ public:
       return detail::steps_over<step_type, wrapped>(*core_, data::source(std::forward<Source>(source)));
     }
   }
-  /// Steps of a model that needs no data.
+  /// Returns the steps of a model that needs no data.
   [[nodiscard]] generator<const step_type&> steps() & { return detail::steps_over<step_type, no_data>(*core_, no_data()); }
 
   template<class... Source>
@@ -145,63 +154,68 @@ public:
     static_assert(sizeof...(Source) > 1000, "stepwell: steps() on a temporary session; name the session, it must outlive its steps");
   }
 
-  /// Whether the loop should end. @threads Any.
+  /// Returns true if the loop should end. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core_->should_stop(); }
-  /// Asks the loop to end after the step under way. Once asked for, a stop is kept. @threads Any.
+  /// Requests the loop to end after the current step. The request cannot be withdrawn. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
     core_->control().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
-  /// Why the loop ended, as far as it has. @threads Any.
+  /// Returns the reason why the loop ended; its cause is `none` if the loop has not ended. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core_->why(); }
 
   [[nodiscard]] std::int64_t global_step() const noexcept { return core_->raw().global_step(); }
-  /// Runs made on it call no hook.
+  /// Returns the raw session. Runs made on it directly call no hooks.
   [[nodiscard]] Raw& raw_session() noexcept { return core_->raw(); }
-  /// The model of a model session.
+  /// Returns the model of a model session.
   [[nodiscard]] auto& model() noexcept
     requires requires(Raw& raw) { raw.model(); }
   {
     return core_->raw().model();
   }
-  /// What the session has been through.
+  /// Returns the metrics of the session, such as the number of recoveries.
   [[nodiscard]] session_metrics metrics() const { return core_->metrics(); }
-  /// One of the hooks, by type; also after `close`.
+  /// Returns the hook of type `Hook`. May be called after `close`.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
     return core_->hooks().template get<Hook>();
   }
-  /// The prefix of the checkpoint this session started from, if it did.
+  /// Returns the prefix of the checkpoint that was restored at the start or, later, in the last recovery. Empty if none was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->control().restored_from(); }
 
-  /// An owned copy of all that a checkpoint would hold now, between two steps: for predictions, for an evaluation beside the
-  /// training, to go back to. `restore(model, taken)` puts it into a model of the same variables.
-  /// @errors `failed_precondition_error` after the close, after a step that failed and until one has not, and where a guard
-  ///         found the state bad; `resource_exhausted_error` when there is no such memory.
-  /// @cost   One memcpy of the variables, and one piece of memory of their size, gone with the snapshot.
+  /// Returns an owned copy of the state that a checkpoint would contain now, between two steps. Use it for predictions, for an evaluation
+  /// during the training, or to return to this state later. `restore(model, taken)` writes it into a model with the same variables.
+  /// @errors `failed_precondition_error` after the close, after a failed step until a step succeeds, and if a guard rejected the state;
+  /// `resource_exhausted_error` if the memory cannot be allocated.
+  /// @cost One copy of the variables, and one block of memory of their size, freed with the snapshot.
   [[nodiscard]] stepwell::snapshot snapshot() { return core_->copy_state(std::nullopt); }
-  /// The same into a buffer of `pool`, which gets it back with the end of the snapshot; waits until one is free.
-  /// @cost One memcpy of the variables; their memory is that of the pool.
+  /// Like `snapshot()`, but copies into a buffer of `pool`. The buffer returns to the pool when the snapshot is destroyed. Blocks until a
+  /// buffer is free.
+  /// @cost One copy of the variables, into memory of the pool.
   [[nodiscard]] stepwell::snapshot snapshot(snapshot_pool pool) {
     core_->check_copy();
     return core_->copy_state(pool.acquire());
   }
 
-  /// Has the hooks that save do so now, whatever their cadence, and waits until that is durable. Returns the step that is saved.
-  /// @errors `failed_precondition_error` if no hook saves or a guard found the state bad; what prevented the save.
+  /// Requests all hooks that save to save now, regardless of their cadence, and blocks until the checkpoint is durable. Returns the step
+  /// that is saved.
+  /// @errors `failed_precondition_error` if no hook saves or if a guard rejected the state. Failures of the save.
   std::int64_t checkpoint_now() {
     detail::drive(*core_, core_->protocol().save_now());
     return core_->raw().global_step();
   }
 
-  /// Ends the hooks, makes the last checkpoint, waits for all I/O. The second time it does nothing (D-15).
-  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread; everything is closed all the same.
+  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already.
+  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. The session is closed nevertheless.
+  /// @see D-15
   void close() { detail::drive(*core_, core_->protocol().close()); }
 
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
 
-  /// Leaves as after the error `failure`: hooks hear of it, none is ended. For `with` and the like.
+  /// Closes the session after the error `failure`: calls `on_error` of the hooks unless they were notified of it already, does not call
+  /// `end`, and waits for pending I/O. Failures are logged. Used by `with` and similar functions.
   void abandon(std::exception_ptr failure) noexcept { core_->abandon(std::move(failure)); }
-  /// Whether this exception came out of a hook rather than out of the step (D-18).
+  /// Returns true if exactly this exception object came out of a hook or of the session's own work, not out of the step.
+  /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core_->came_from_hook(failure); }
 
 protected:

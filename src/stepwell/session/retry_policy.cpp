@@ -11,7 +11,7 @@
 
 namespace stepwell {
 namespace {
-constexpr std::uint64_t backoff_stream = 0x6261636b6f6666;  // apart from the streams of models and sources
+constexpr std::uint64_t backoff_stream = 0x6261636b6f6666;  // different from the streams of models and sources
 }  // namespace
 
 void check_retry_policy(const retry_policy& policy) {
@@ -29,7 +29,7 @@ void check_retry_policy(const retry_policy& policy) {
 }
 
 clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_t draw) {
-  constexpr double longest = 24.0 * 3600 * 365;  // what a clock surely counts
+  constexpr double longest = 24.0 * 3600 * 365;  // one year in seconds: any clock can represent it
   const double full =
       std::min({policy.initial_backoff.count() * std::pow(policy.multiplier, attempt - 1), policy.max_backoff.count(), longest});
   const double share = static_cast<double>(random_bits(policy.seed, backoff_stream, draw) >> 11) * 0x1.0p-53;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When an awaited session has released its directory: what can be awaited after the session itself is gone.
+// Notification that an asynchronous session has released its directory. It can be awaited after the session is destroyed.
 #pragma once
 
 #include "stepwell/coro/detail/async_event.hpp"
@@ -18,7 +18,8 @@ namespace stepwell {
 
 namespace detail {
 
-/// @threads Any, but for `wait`: one at a time.
+/// The state shared by a session and its release handles.
+/// @threads Any, except that only one `wait_for_release` may wait at a time.
 class release_state {
 public:
   void set_released() noexcept {
@@ -33,7 +34,7 @@ private:
   coro::async_event event_;
 };
 
-/// A handle without content. The release is set when its last copy is destroyed.
+/// Returns a handle without content. When its last copy is destroyed, `state` is marked as released.
 [[nodiscard]] inline std::shared_ptr<void> release_at_end(const std::shared_ptr<release_state>& state) {
   return std::shared_ptr<void>(state.get(), [state](void*) { state->set_released(); });
 }
@@ -43,17 +44,17 @@ inline boost::asio::awaitable<void> wait_for_release(std::shared_ptr<release_sta
     if (state->is_released()) { break; }
     co_await state->async_event().async_wait(boost::asio::use_awaitable);
   }
-  state->async_event().set();  // kept for the next wait
+  state->async_event().set();  // the next wait completes at once
 }
 
 }  // namespace detail
 
-/// Tells when an awaited session has released its directory. Obtained from `async_monitored_session::release_handle` while the
-/// session exists, and used after its end:
+/// A handle that reports when an asynchronous session has released its directory. Get it from `async_monitored_session::release_handle`
+/// while the session exists. It may be used after the session is destroyed:
 ///
 ///     auto handle = session.release_handle();
-///     ...                             // the session is destroyed without async_close: what it was writing goes on
-///     co_await handle.async_wait();   // the next session can take the directory
+///     ...                             // the session is destroyed without async_close; pending writes continue
+///     co_await handle.async_wait();   // the next session can lock the directory
 ///
 /// @threads `is_released`: any. `async_wait`: one at a time.
 class session_release {
@@ -62,9 +63,9 @@ public:
 
   [[nodiscard]] bool is_released() const noexcept { return state_->is_released(); }
 
-  /// Waits until the session is closed or gone, and the checkpoint that it was writing is written or has failed. Returns at
-  /// once if that is so. Takes any completion token, signature `void(std::exception_ptr)`.
-  /// @cancel Nothing but the wait is lost.
+  /// Waits until the session is closed or destroyed, and the checkpoint that it was writing is complete or has failed. Completes at once if
+  /// this is already the case. Takes any completion token, with the signature `void(std::exception_ptr)`.
+  /// @cancel Ends only the wait.
   template<class Token = boost::asio::use_awaitable_t<>>
   auto async_wait(Token&& token = Token()) const {
     return coro::initiate<void>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a monitored session needs to know besides its raw session and hooks.
+// Settings of a monitored session, apart from its raw session and hooks.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -19,30 +19,33 @@ namespace stepwell {
 
 class queue_runner;
 
-/// Everything has a default.
+/// Settings of a monitored session. Each member has a default.
 struct session_settings {
-  /// Where the session starts from, and where a recovery goes back to; empty, or nothing found: what the model held at
-  /// construction.
+  /// Returns the checkpoint that the start and each recovery restore. If the function is empty or finds none, they use the initial state:
+  /// the values that the model had at construction.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
-  /// How long `close`, and each recovery, waits for threads and for I/O, the last checkpoint included (contract CREATE-1).
+  /// Maximum time for which `close`, and each recovery, waits for threads and for I/O, including the last checkpoint.
+  /// @see contract CREATE-1
   stepwell::clock::duration stop_grace_period = std::chrono::seconds(120);
-  /// Recover from `aborted_error` and `unavailable_error`; without it they are the caller's (contract SING-1).
+  /// If true, the session recovers from `aborted_error` and `unavailable_error`. If false, these are thrown to the caller.
+  /// @see contract SING-1
   bool recover = true;
   retry_policy retry = {};
-  /// Without a checkpoint to start from: keep a copy of what the model held at construction, for a recovery to go back to.
+  /// If true and no checkpoint is found at the start, keeps a copy of the model's initial values, for recoveries.
   bool keep_initial_state = true;
-  /// What this session saves is what `find_checkpoint` finds: that copy is let go once there is a checkpoint.
+  /// True if `find_checkpoint` finds the checkpoints that this session saves. The copy of the initial state is then freed as soon as there
+  /// is a checkpoint.
   bool restores_what_it_saves = false;
   unseekable_policy on_unseekable = unseekable_policy::fail;
-  /// Started with the session and after each recovery, stopped and joined with it.
+  /// Queue runners, which are started with the session and after each recovery, and stopped and joined with it.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
-  /// A stop of the application's is a stop of the session's.
+  /// A stop token of the application. A stop requested there also stops the session.
   std::stop_token stop_token = {};
-  /// Signals that ask for a stop (see `io::signal_watch`); from construction until the session is closed.
+  /// Signals that request a stop (see `io::signal_watch`), from the construction of the session until it is closed.
   std::vector<int> stop_on = {};
-  /// How long after such a signal everything must be on the disk; nothing: there is no such time.
+  /// Time after such a signal within which all data must be durable. Requires `stop_on`. Empty: no limit.
   std::optional<stepwell::clock::duration> preemption_grace = std::nullopt;
-  /// Null: the machine's.
+  /// The clock of the session. Null: the clock of the machine.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
 

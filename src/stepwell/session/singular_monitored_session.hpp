@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A monitored session that never recovers: what may pass is its caller's to handle (contract SING).
+// A monitored session without recovery: transient failures are thrown to the caller.
+// @see contract SING
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -11,8 +12,9 @@
 
 namespace stepwell {
 
-/// All of `monitored_session`, but for these: `aborted_error` and `unavailable_error` reach the caller, and the session can
-/// be used afterwards (SING-2); `should_stop` throws what a thread reported (SING-4), and so do loops over `steps`.
+/// A `monitored_session` with these differences. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can be
+/// used afterwards. `should_stop` and loops over `steps` throw failures that the session's threads reported.
+/// @see contract SING-2, SING-4
 template<raw_session Raw, class... Held>
 class singular_monitored_session : public monitored_session<Raw, Held...> {
   using base = monitored_session<Raw, Held...>;
@@ -30,13 +32,13 @@ public:
 
   singular_monitored_session(singular_monitored_session&&) noexcept = default;
 
-  /// @errors What a thread reported.
+  /// Returns true if the loop should end. @errors Failures that the session's threads reported.
   [[nodiscard]] bool should_stop() const {
     this->throw_failure_of_threads();
     return base::should_stop();
   }
 
-  /// @errors `failed_precondition_error` once the session is closed (SING-3).
+  /// Returns the raw session. @errors `failed_precondition_error` if the session is closed. @see contract SING-3
   [[nodiscard]] Raw& raw_session() {
     if (this->is_closed()) { throw failed_precondition_error("raw_session() called on a closed session; it has no raw session"); }
     return base::raw_session();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step function holds: runs with hooks, runs without, and a way out (contract STEP).
+// The argument of a step function: access to runs with hooks, runs without hooks, and a stop of the step function.
+// @see contract STEP
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -9,6 +10,7 @@
 
 namespace stepwell {
 
+/// The argument of a step function.
 /// @lifetime Valid during the call of the step function.
 template<class Session>
 class step_context {
@@ -17,14 +19,14 @@ public:
   step_context(const step_context&) = delete;
   step_context& operator=(const step_context&) = delete;
 
-  /// The raw session, always the present one (D-11). Runs made on it call no hook (STEP-4).
+  /// Returns the current raw session. Runs made on it directly call no hooks. @see contract STEP-4, D-11
   [[nodiscard]] auto& session() const noexcept { return session_.raw_session(); }
-  /// As `run` of the monitored session, hooks and all; a recovery repeats the whole step function, not this call (STEP-7).
+  /// Like `run` of the monitored session. A recovery repeats the whole step function, not this call. @see contract STEP-7
   template<class... Args>
   auto run_with_hooks(Args&&... args) const {
     return session_.run_within_step(std::forward<Args>(args)...);
   }
-  /// Ends the step function. @errors `stop_iteration`, always: `with` takes it as a clean end (STEP-5).
+  /// Ends the step function. @errors Always throws `stop_iteration`, which `with` handles as a clean end. @see contract STEP-5
   [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
 
 private:

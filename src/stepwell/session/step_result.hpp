@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a loop over `steps` sees.
+// The result of one step in a loop over `steps`.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace stepwell {
 
-/// One step that is done, hooks and all.
+/// The result of a completed step; all its hooks have been called.
 template<class Result>
 struct step_result {
-  Result value;                                                 ///< What the model's `step` returned.
-  std::int64_t global_step = 0;                                 ///< Steps done, this one included.
-  int attempt = 1;                                              ///< Above one after a recovery.
-  std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< The step that was lost, if one was.
+  Result value;                                                 ///< The result of the model's `step`.
+  std::int64_t global_step = 0;                                 ///< Number of steps done, including this one.
+  int attempt = 1;                                              ///< Number of the attempt; above 1 in the first step after a recovery.
+  std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< After a recovery that lost steps: the last lost step.
 };
 
 }  // namespace stepwell

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a loop written once for every session may rely on.
+// The concept of a session, for loops that are written once for all kinds of sessions.
 #pragma once
 
 #include "stepwell/hook/stop.hpp"
@@ -16,13 +16,13 @@
 
 namespace stepwell {
 
-/// Any monitored, singular or erased session.
+/// A monitored, singular or type-erased session.
 ///
-/// * `should_stop()` may be asked at any time and from any thread; true after `close`.
-/// * `request_stop(why)` ends the loop after the step under way; from any thread.
-/// * `global_step()` counts the steps done, those of earlier runs included.
-/// * `close()` ends the hooks, makes the last checkpoint, throws what there is to throw; harmless when repeated.
-/// * `steps(source)` is an input range of steps, see `steps_from`.
+/// * `should_stop()` may be called at any time and on any thread. It returns true after `close`.
+/// * `request_stop(why)` requests the loop to end after the current step. It may be called on any thread.
+/// * `global_step()` returns the number of steps done, including those of earlier runs of the program.
+/// * `close()` calls `end` of the hooks, makes the last checkpoint, and throws the first failure. Further calls do nothing.
+/// * `steps(source)` returns an input range of steps; see `steps_from`.
 template<class Session>
 concept training_session = std::move_constructible<Session> && requires(Session& session, const Session& constant) {
   typename Session::result_type;

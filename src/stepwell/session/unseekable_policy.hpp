@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a session does with a source that is not seekable when it goes back to a checkpoint.
+// The policy of a session for a source that is not seekable when a checkpoint is restored.
 #pragma once
 
 namespace stepwell {

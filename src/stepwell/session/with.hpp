@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The with-block: runs a function over a session and leaves by the rules of contract CLOSE-4 and CLOSE-5.
+// The with-block: runs a function over a session, and closes or abandons the session afterwards.
+// @see contract CLOSE-4, CLOSE-5
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -12,7 +13,7 @@ namespace stepwell {
 
 namespace detail {
 
-/// Whether what a body threw is the end of its loop, and no error.
+/// Returns true if `failure`, thrown by a body, is the end of its loop and not an error.
 template<class Session>
 [[nodiscard]] bool is_end_of_loop(const Session& session, const std::exception_ptr& failure) {
   try {
@@ -24,10 +25,11 @@ template<class Session>
 
 }  // namespace detail
 
-/// Runs `body(session)`, then closes the session. An `out_of_range_error` or `stop_iteration` out of the body is the end
-/// of the loop, not an error: hooks are ended, everything closes, nothing is thrown - unless a hook threw it (D-18).
-/// Any other exception: hooks hear of it, none is ended, the session is closed, the exception goes on.
-/// @errors What the body throws, but for the above; what `close` throws.
+/// Runs `body(session)`, then closes the session. An `out_of_range_error` or `stop_iteration` thrown by the body is the end of the loop,
+/// not an error: `end` of the hooks is called, the session is closed, and nothing is thrown, unless a hook threw the exception. After any
+/// other exception, `on_error` of the hooks is called instead of `end`, the session is closed, and the exception is rethrown.
+/// @errors Exceptions of the body that do not end the loop normally, and those of `close`.
+/// @see contract CLOSE-4, CLOSE-5, D-18
 template<class Session, class Body>
 void with(Session& session, Body&& body) {
   try {

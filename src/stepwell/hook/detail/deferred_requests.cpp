@@ -147,7 +147,8 @@ std::uint64_t size_of(const variable_list& variables) {
 
 }  // namespace
 
-/// Whether a state that is due is saved. Not where the process ends before the save could.
+/// Returns true if the state should be saved. Returns false if the process would probably end before the save is durable. Logs the
+/// decision.
 bool deferred_requests::is_worth_saving(const boundary_state& state) {
   const auto end = end_of_process();
   if (!end) { return true; }

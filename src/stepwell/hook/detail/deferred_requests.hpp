@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What hooks may ask of a session, kept until the boundary: the part of a session that knows neither model nor hooks.
+// Requests of hooks to a session, deferred until the boundary. Independent of the types of model and hooks.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -24,17 +24,20 @@
 
 namespace stepwell {
 
-/// Says why there can be no further run (contract RUN-1). Out of line: it stands beside the hot path.
+/// Throws `failed_precondition_error` with the reason why there can be no further run. Not inlined, because its callers are on the fast
+/// path.
+/// @see contract RUN-1
 [[noreturn]] void throw_after_end(bool is_closed);
-/// The request of a hook as the failure of its run: recovery is the same path.
+/// Throws `aborted_error` for the rollback that a hook requested. The session handles it like a failure of the run, so that a rollback is a
+/// recovery.
 [[noreturn]] void throw_rollback(const rollback_request& asked);
 
-/// A failure as the reason for the end of a loop; null where C++ cannot tell which. `is_of_data`: it came out of the raw
-/// session or the source, where `out_of_range_error` is the end of the data.
+/// Converts a failure to the reason for the end of a loop. `failure` is null if C++ cannot identify the exception. `is_of_data`: the
+/// failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
 [[nodiscard]] stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexcept;
 
-/// Collects requests during a step and carries them out when the session says so.
-/// @threads The session's thread, but for `signals`, which is shared with everybody.
+/// The requests made during a step, and the works that execute them when the session processes the boundary.
+/// @threads The session's thread. The object returned by `signals` may be used on any thread.
 class deferred_requests {
 public:
   explicit deferred_requests(std::shared_ptr<clock> source);
@@ -45,77 +48,88 @@ public:
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return signals_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return clock_; }
 
-  /// The work is told of attention, draining and flushing from now on.
+  /// Registers `work`: from now on the session calls its functions for events, saves, draining and flushing. Does nothing if it is
+  /// registered.
   void add_work(std::shared_ptr<boundary_work> work);
-  /// The same for work that belongs to a thing several hooks may share: made once, and kept over recoveries.
+  /// Like add_work(), for work that belongs to an object that several hooks may share, identified by the address `thing`. `make` is called
+  /// once; the work is kept over recoveries.
   template<class Make>
   void add_work_for(const void* thing, Make&& make) {
     auto& kept = kept_work(thing);
     if (!kept) { kept = std::forward<Make>(make)(); }
     add_work(kept);
   }
-  /// True for the first who claims `thing`: what is to be done once a session, however many hooks share the thing.
+  /// Returns true for the first call with `thing` after each creation of the session. For actions that are done once, even if several hooks
+  /// share the object.
   [[nodiscard]] bool claim(const void* thing);
   void request_save(boundary_work& work);
-  /// The state is bad: it is not saved, neither at the boundary nor at `end`, until something restores it.
+  /// Marks the state as bad because of `why`. It is not saved, neither at the boundary nor at the close, until a restore calls
+  /// `accept_state`.
   void reject_state(std::string why);
   void accept_state() noexcept;
   [[nodiscard]] const std::optional<std::string>& rejected() const noexcept { return rejected_; }
 
-  /// Asks to go back to the newest checkpoint once all hooks of the step have run, and then for `answer`.
+  /// Requests a restore of the newest checkpoint, after all hooks of the step have run. `asked.answer` is called after the restore.
   void request_rollback(rollback_request asked);
   [[nodiscard]] bool rollback_asked() const noexcept { return rollback_.has_value(); }
   [[nodiscard]] const std::optional<rollback_request>& rollback() const noexcept { return rollback_; }
   void drop_rollback() noexcept;
 
-  /// What the session does from here to the end of the next boundary goes to `recorder`; null: to nobody.
+  /// Sets the recorder of the session's work until the end of the next boundary. Null: nothing is recorded.
   void trace_into(std::shared_ptr<trace_recorder> recorder) noexcept;
-  /// The recorder in force, or null.
+  /// Returns the current recorder, or null.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return trace_; }
-  /// Its position when it came into force.
+  /// Returns the position that the recorder had when it was set.
   [[nodiscard]] std::uint64_t trace_begin() const noexcept { return trace_begin_; }
-  /// No recorder is in force any more; the works are told. Does nothing where there was none.
+  /// Removes the recorder and notifies the works, if there is a recorder.
   void end_trace() noexcept;
 
-  /// Once the process is told to end, nothing is begun that would not be on the disk so much later.
+  /// Sets the time that the process has left after it was told to end, during which all data must become durable. A save that would take
+  /// longer is not begun.
   void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
-  /// When that is over, if the process was told to end and there is such a time.
+  /// Returns the time at which the process ends, according to `set_grace_of_process`. Empty if no end was announced, or if no grace is set.
   [[nodiscard]] std::optional<clock::time_point> end_of_process() const;
-  /// `until`, or that.
+  /// Returns `until` or `end_of_process()`: the earlier of the two.
   [[nodiscard]] deadline within_process(const deadline& until) const;
 
-  /// The prefix of the checkpoint this session was restored from, if it was.
+  /// Returns the prefix of the checkpoint that the current creation restored. Empty if it restored none.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
   void set_restored_from(std::optional<std::string> prefix);
-  /// The session is about to be made, for the first time or anew: hooks say again what they need. The works so far are
-  /// drained and flushed at a close all the same, until the session is made.
+  /// Begins a creation of the session, the first or a later one: hooks register their works again. Until `end_creation`, the previous works
+  /// are still drained and flushed, too. Drops claims and requested saves.
   void begin_creation();
   void end_creation() noexcept;
 
-  /// True when a boundary has something to do.
+  /// Returns true if the boundary has work to do.
   [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->is_notified(); }
 
-  /// Delivers what the background has to tell and carries out what was requested. `with_state(save)` calls `save` with the
-  /// state; it is called only if a save is due. A failure that is delivered here does not prevent the save.
+  /// Processes events of background work, then the requested saves. `with_state(save)` must call `save` with the state. It is called only
+  /// if a save is due.
+  /// @errors The first failure of background work or of a save. A failure of background work does not prevent the save.
   void act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until);
 
-  /// Starts the flush of all works. Returns a function that blocks until it is done, see `boundary_work::start_flush`.
+  /// Starts the flush of all works. Returns a function that blocks until the flush is done; empty if there is nothing to flush.
+  /// @see `boundary_work::start_flush`
   [[nodiscard]] std::function<void()> start_flush() const;
 
-  /// Forgets what was requested in a step that failed.
+  /// Drops the saves requested in a step that failed.
   void drop_requests() noexcept { saves_.clear(); }
 
-  /// Recovery: waits for what is under way, so that the newest checkpoint is the newest there will be (design D-2).
+  /// Blocks until the pending work is done, at most until `until`. A recovery calls this function first, so that no newer checkpoint
+  /// appears after it has chosen one.
+  /// @errors The first failure of the pending work.
+  /// @see D-2
   void drain(const deadline& until);
 
-  /// Closing: waits for all work, tells it how the session ended, then flushes it. Every work is drained and flushed; the first
-  /// failure is thrown. A session whose work cannot be drained has failed.
+  /// Waits for all works, writes how the session ended, then flushes all works. Called at the close. Every work is drained and flushed,
+  /// even if another one fails. If draining fails, the session has failed, regardless of `how`.
+  /// @errors The first failure.
   void drain_and_flush(const deadline& until, session_ending how);
-  /// Abandoning: all works finish in the background. What failed there so far is logged.
+  /// Detaches all works, which finish in the background. Called when the session is abandoned. Failures so far are logged.
   void detach() noexcept;
-  /// Every work keeps `hold` until what it has locked is released.
+  /// Makes every work keep `hold` until all files that it has locked are released.
   void hold_until_released(const std::shared_ptr<void>& hold) const;
-  /// Adds what the works have to tell.
+  /// Adds the metrics of all works, and the last preemption plan, to `all`.
   void report(session_metrics& all) const;
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;
 
@@ -131,12 +145,12 @@ private:
   std::shared_ptr<session_signals> signals_;
   std::vector<std::shared_ptr<boundary_work>> works_;
   std::map<const void*, std::shared_ptr<boundary_work>> kept_works_;
-  std::vector<std::shared_ptr<boundary_work>> former_works_;  // of the session before, while the next is not made
+  std::vector<std::shared_ptr<boundary_work>> former_works_;  // of the previous creation, until the next one has ended
   std::vector<boundary_work*> saves_;
   std::vector<const void*> claimed_;
   std::optional<std::string> rejected_;
   std::optional<clock::duration> grace_;
-  std::optional<preemption_plan> plan_;  // the last one
+  std::optional<preemption_plan> plan_;  // the most recent plan
   std::optional<rollback_request> rollback_;
   std::optional<std::string> restored_from_;
   std::shared_ptr<trace_recorder> trace_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: several things to do, all of them, whatever fails in between.
+// Errors of a sequence of actions that are all executed, even if some of them fail.
 #pragma once
 
 #include <exception>
 
 namespace stepwell::detail {
 
-/// Remembers the first of several failures and logs the others.
+/// The first of several failures. Later failures are logged.
 class error_collector {
 public:
   template<class Action>
@@ -20,7 +20,7 @@ public:
   void add(std::exception_ptr failure) noexcept;
 
   [[nodiscard]] const std::exception_ptr& get() const noexcept { return first_; }
-  /// Throws the first one, if there was one.
+  /// Throws the first failure, if there is one.
   void rethrow() const {
     if (first_) { std::rethrow_exception(first_); }
   }
@@ -29,10 +29,10 @@ private:
   std::exception_ptr first_;
 };
 
-/// Logs `failure`, of what was done `during` this.
+/// Logs `failure` as an error. `during` describes the activity that failed.
 void log_exception(const char* during, const std::exception_ptr& failure) noexcept;
 
-/// Does what must not throw where it is done: what it throws is logged.
+/// Calls `action`, and logs its exception instead of throwing it. `during` describes the activity.
 template<class Action>
 void log_failure(const char* during, Action&& action) noexcept {
   try {

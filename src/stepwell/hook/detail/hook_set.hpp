@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any number of hooks as one static set: sorted by phase at compile time, called without a branch where a hook lacks a
-// point. What is awaited is left to `awaited_hooks`.
+// A static set of hooks, sorted by phase at compile time. A point that a hook lacks generates no code. Awaitable points are called by
+// `awaited_hooks`.
 #pragma once
 
 #include "stepwell/hook/detail/error_collector.hpp"
@@ -24,8 +24,8 @@
 
 namespace stepwell {
 
-/// How a set gets at the hook inside what it was given: the hook itself, or what a wrapper refers to. Where there is an
-/// `is_active(held)`, the hook is called only if that says so.
+/// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
+/// declare `is_active(held)`: the hook is then called only while that returns true.
 template<class Held>
 struct hook_access {
   using hook_type = Held;
@@ -41,7 +41,7 @@ using hook_type_of = typename hook_access<Held>::hook_type;
 
 namespace detail {
 
-/// The order of hooks: by phase, as given within a phase.
+/// Returns the order of hooks: by phase, and within a phase in the order in which they were given.
 template<class... Held>
 constexpr auto order_by_phase() {
   std::array<std::size_t, sizeof...(Held)> order{};
@@ -67,7 +67,7 @@ concept conditional_hook = requires(const Held& held) {
 template<class Raw, class Held>
 concept awaited_in_runs = awaited_points<Raw, hook_type_of<Held>>::run;
 
-/// What a hook asks for that may not be active, or want this run.
+/// The request of a hook that may be inactive or not take part in the run; it is then empty.
 template<class Request>
 struct conditional_request {
   using pack_type = typename Request::pack_type;
@@ -109,23 +109,25 @@ public:
 
   static constexpr std::size_t size() noexcept { return sizeof...(Held); }
 
-  /// Whether some hook may ask for options, and so for a trace. Where none does, no code looks for a recorder.
+  /// Returns true if a hook may request options of a run, and thus a trace. If not, only runs whose caller passes options contain code for
+  /// tracing.
   static consteval bool may_trace() {
     return []<std::size_t... I>(std::index_sequence<I...>) { return (hook_set::may_ask_for_options<I>() || ...); }(indices);
   }
 
-  /// Whether any point of a hook is awaited, and so the set is for awaited sessions only.
+  /// Returns true if a point of a hook is awaitable. Such a set works in asynchronous sessions only.
   static consteval bool awaits() { return (detail::awaited_points<Raw, hook_type_of<Held>>::any || ...); }
-  /// Whether a run may have to be awaited for a hook's sake.
+  /// Returns true if a hook has an awaitable point that is called in runs.
   static consteval bool awaits_in_runs() { return (detail::awaited_in_runs<Raw, Held> || ...); }
-  /// Asks the hooks that are awaited in runs whether they want the coming one; whether any does. Without it none takes part.
+  /// Determines which hooks with awaitable points take part in the next run. Returns true if at least one does. Called before each run;
+  /// until the first call none of them takes part.
   bool ask_whether_to_await([[maybe_unused]] run_context<Raw>& context) noexcept {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (static_cast<int>(this->template note_wish<I>(context)) | ... | 0) != 0;  // all of them are asked
+      return (static_cast<int>(this->template note_wish<I>(context)) | ... | 0) != 0;  // no short circuit: all hooks are called
     }(indices);
   }
 
-  /// The first hook of type `Hook`, in the order of calls.
+  /// Returns the first hook of type `Hook`, in the order of calls.
   template<class Hook>
   [[nodiscard]] Hook& get() {
     constexpr std::size_t found = index_of<Hook>();
@@ -145,8 +147,8 @@ public:
     });
   }
 
-  /// Has each hook that can do so, by a `bool save_now(session&)`, ask for a save of the present state, unless it is saved;
-  /// whether there is one.
+  /// Calls `bool save_now(session&)` of all hooks that have it: a hook requests a save of the current state unless that is saved already.
+  /// Returns true if one of the calls returned true.
   bool save_now(session_handle<Raw>& session) {
     bool is_any = false;
     each([&]<std::size_t I>(hook_set& self) {
@@ -159,7 +161,7 @@ public:
     return is_any;
   }
 
-  /// Ends each hook, also after one whose `end` throws (D-20).
+  /// Calls `end` of all hooks, even if one of them throws. Adds exceptions to `failures`. @see D-20
   void end(session_handle<Raw>& session, detail::error_collector& failures) {
     each([&]<std::size_t I>(hook_set& self) {
       if constexpr (on<I>::has_end) {
@@ -176,8 +178,8 @@ public:
     });
   }
 
-  /// What each hook wants of the coming run: a tuple of requests, to be given back to `after_run`. `Traced`: calls are spans
-  /// of the recorder in force.
+  /// Calls `before_run` of the hooks. Returns their requests for the next run as a tuple, which has to be passed to `after_run`. `Traced`:
+  /// the calls are recorded as spans if there is a recorder.
   template<class Choice = all_hooks, bool Traced = false>
   [[gnu::always_inline]] constexpr auto before_run(run_context<Raw>& context) {
     return ask_each<Choice, Traced>(context, indices);
@@ -189,8 +191,8 @@ public:
     tell_each<Choice, Traced>(context, requests, raw, outcome, how, indices);
   }
 
-  /// The variables of all stateful hooks, named `stepwell/hook/NAME/...`.
-  /// @errors `invalid_argument_error` when two hooks share a name.
+  /// Returns the variables of all stateful hooks, named `stepwell/hook/NAME/...`.
+  /// @errors `invalid_argument_error` if two hooks have the same name.
   [[nodiscard]] variable_list state() {
     hook_states all;
     each([&]<std::size_t I>(hook_set& self) { all.add(self.template at<I>()); });
@@ -198,14 +200,14 @@ public:
   }
 
 private:
-  /// `given`: where each of `Held` stands, as they were given.
+  /// Moves the hooks into the set. `given`: the addresses of the hooks, in the order of `Held`.
   template<std::size_t... I>
   hook_set([[maybe_unused]] const std::array<void*, sizeof...(Held)>& given, std::index_sequence<I...>)
       : held_{{std::move(*static_cast<held_at<I>*>(given[order[I]]))}...} {
     (static_cast<void>(on<I>{}), ...);
   }
 
-  // No std::tuple: what it offers besides, each program that has a session would pay for when it is compiled.
+  // Not a std::tuple, whose other features would increase the compile time of every program with a session.
   template<std::size_t I>
   struct place {
     held_at<I> held;
@@ -241,7 +243,7 @@ private:
     }
   }
 
-  /// What hook `I` asks for in a run of the hooks that `Choice` chooses.
+  /// The kind of the request of hook `I`, in a run with the hooks that `Choice` selects.
   template<std::size_t I, class Choice>
   struct request_kind {
     using wanted = detail::request_of<hook_at<I>, Raw>;
@@ -253,11 +255,11 @@ private:
   template<std::size_t I, class Choice>
   using request_at = typename request_kind<I, Choice>::type;
 
-  // These stand on the way of every step. As lambdas they would not be inlined, and each hook would look for its context
+  // The following functions are called in every step. Lambdas in their place would not be inlined, and each hook would access its context
   // through four pointers.
   template<class Choice, bool Traced, std::size_t... I>
   [[gnu::always_inline]] constexpr auto ask_each(run_context<Raw>& context, std::index_sequence<I...>) {
-    return std::tuple<request_at<I, Choice>...>{this->template ask<I, Choice, Traced>(context)...};  // braces: in order
+    return std::tuple<request_at<I, Choice>...>{this->template ask<I, Choice, Traced>(context)...};  // braces: evaluated in order
   }
   template<std::size_t I, class Choice, bool Traced>
   [[gnu::always_inline]] constexpr request_at<I, Choice> ask(run_context<Raw>& context) {
@@ -322,7 +324,7 @@ private:
     using wanted = detail::request_of<hook_at<I>, Raw>;
     if constexpr (std::is_void_v<wanted>) {
       return false;
-    }  // refused elsewhere, with a better message
+    }  // rejected elsewhere, with a better message
     else {
       return wanted::has_options;
     }
@@ -346,7 +348,7 @@ private:
 
   places_of<std::index_sequence_for<Held...>> held_;
   [[no_unique_address]] std::conditional_t<(detail::awaited_in_runs<Raw, Held> || ...), wishes, no_wishes>
-      wanted_{};  // this run, by whom it is awaited
+      wanted_{};  // which awaitable hooks take part in this run
 };
 
 }  // namespace stepwell

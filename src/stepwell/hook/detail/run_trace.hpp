@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: a run on a timeline. Spans of the points of hooks, of the run and of the boundary, and the metadata of a run
-// whose options ask for a trace (contract RUN-8). Where nobody can ask, all of this is empty.
+// The trace of a run: spans of the calls of hooks, of the run and of its boundary, and the metadata of a run whose options request a trace.
+// If neither the caller nor a hook can request a trace, all of this is empty.
+// @see contract RUN-8
 #pragma once
 
 #include "stepwell/base/detail/type_name.hpp"
@@ -19,7 +20,7 @@
 
 namespace stepwell::detail {
 
-/// A part of a session's work: a span of `recorder`, and so is whatever opens one below, on this thread.
+/// A traced part of a session's work: a span of `recorder`. Spans that this thread opens meanwhile are recorded there, too.
 class traced_part {
 public:
   traced_part(const std::shared_ptr<trace_recorder>& recorder, std::string_view name) noexcept
@@ -39,7 +40,7 @@ using run_part = std::conditional_t<Traced, traced_part, untraced_part>;
 
 enum class hook_point { before_run, after_run, end };
 
-/// "hook my::hook before_run", made when the program is.
+/// The text "hook my::hook before_run", composed at compile time.
 template<class Hook, hook_point Point>
 inline constexpr auto text_of_call = [] {
   constexpr std::string_view points[] = {" before_run", " after_run", " end"};
@@ -56,8 +57,8 @@ template<class Hook, hook_point Point>
   return {text_of_call<Hook, Point>.data(), text_of_call<Hook, Point>.size()};
 }
 
-/// One run whose caller or hooks may ask for a trace. If options do and no hook brought a recorder, it makes one for the
-/// time of the run.
+/// The trace of one run whose caller or hooks may request it. If the options request a trace and no hook has set a recorder, creates a
+/// recorder for the duration of the run.
 class run_trace {
 public:
   explicit run_trace(deferred_requests& control) noexcept : control_(control) {}
@@ -67,28 +68,29 @@ public:
     if (own_ && control_.trace() == own_) [[unlikely]] { control_.trace_into(nullptr); }
   }
 
-  /// What the caller asks for is known before hooks are asked.
+  /// Starts a trace if the caller requests one. Called before `before_run` of the hooks.
   template<class Caller>
   void before_hooks(const Caller& caller) {
     if constexpr (Caller::has_options) {
       if (asks(*caller.options())) { make_own(); }
     }
   }
-  /// Now all is known. What hooks did before one brought a recorder goes there, too.
+  /// Starts a trace if the merged options request one. Called after `before_run` of the hooks. If a hook has set a recorder, the spans
+  /// recorded before are moved to it.
   template<class Order>
   void before_run(const Order& order) {
     if constexpr (Order::has_options) {
       if (asks(order.options())) [[unlikely]] { attach_recorder(); }
     }
   }
-  /// Hooks find in the metadata what was done so far.
+  /// Writes the spans recorded so far to the metadata. Called before `after_run` of the hooks, which can read them.
   template<class Order>
   void after_run(const Order& order) {
     if constexpr (Order::has_options) {
       if (wanted_) [[unlikely]] { tell(order.metadata()); }
     }
   }
-  /// The caller finds there what the hooks did after the run, too.
+  /// Appends the spans of `after_run` of the hooks to the metadata, for the caller.
   template<class Order>
   void after_hooks(const Order& order) {
     if constexpr (Order::has_options) {
@@ -107,8 +109,8 @@ private:
 
   deferred_requests& control_;
   std::shared_ptr<trace_recorder> own_;
-  std::shared_ptr<trace_recorder> wanted_;  // whose spans the metadata is to have; null: nobody asked
-  std::uint64_t told_ = 0;                  // from this position on it does not have them yet
+  std::shared_ptr<trace_recorder> wanted_;  // the recorder of the spans for the metadata; null: no trace is requested
+  std::uint64_t told_ = 0;                  // position of the first span that is not in the metadata yet
 };
 
 struct no_run_trace {

@@ -21,7 +21,7 @@
 
 namespace stepwell::detail {
 
-/// Calls the hooks of a session whose hooks are awaited. Returns false if `what` is not a call of hooks.
+/// Calls the hooks of a session with awaitable hooks. Returns false if `what` is not a call of hooks.
 template<class Async>
 asio::awaitable<bool> await_hooks(Async& self, piece what) {
   using core_type = typename Async::core_type;
@@ -53,7 +53,7 @@ execution_place place_of(Async& self, piece what) {
   }
 }
 
-/// For operations without a step.
+/// The attempt of an operation without a step.
 struct no_attempt {
   [[nodiscard]] static bool must_await() noexcept { return false; }
   [[nodiscard]] static asio::awaitable<void> take_awaited() { co_return; }
@@ -96,7 +96,7 @@ asio::awaitable<void> execute(Async& self, Attempt& attempt, action next, bool i
 }
 
 /// Executes all actions of `steps`, a script for `attempt`.
-/// @errors What the script throws; `operation_aborted` if it observed a cancellation.
+/// @errors Exceptions of the script; `operation_aborted` if the script observed a cancellation.
 template<class Async, class Attempt>
 asio::awaitable<void> async_drive(Async& self, script steps, Attempt& attempt) {
   self.set_script(std::move(steps));
@@ -145,7 +145,7 @@ asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
   co_return nothing();
 }
 
-/// Ends the session by `leave`, and releases what it has locked.
+/// Ends the session with `leave`, and releases all files that it has locked.
 template<class Async, class Leave>
 asio::awaitable<nothing> leave_awaited(Async& self, Leave& leave) {
   const bool is_started = self.is_started();
@@ -171,7 +171,7 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   co_return co_await detail::leave_awaited(*self, close);
 }
 
-/// A cancellation is ignored: it may be the error.
+/// Abandons the session. A cancellation is ignored, because it may be the error.
 template<class Async>
 asio::awaitable<nothing> abandon_awaited(std::shared_ptr<Async> self, std::exception_ptr why) {
   const typename Async::operation now(*self);
@@ -190,7 +190,7 @@ asio::awaitable<std::int64_t> save_awaited(std::shared_ptr<Async> self) {
   co_return self->core().raw().global_step();
 }
 
-/// The next step of `holder`. `outcome`: how far it came on the fast path.
+/// Completes the next step of `holder` with the session protocol. `outcome` is the result of the fast path.
 template<class Step, class Async, class Holder>
 asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, Holder& holder, std::optional<Step> step,
                                                   step_outcome outcome) {
@@ -208,8 +208,8 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   co_return std::move(step);
 }
 
-/// The next step of the source of `holder`: nearly always a step and nothing else, which needs no second coroutine. The frame is small,
-/// so that Asio recycles it.
+/// Does the next step over the source of `holder`. Usually the step has no boundary work and completes here, without a second coroutine.
+/// The frame is small, so that Asio recycles it.
 /// @lifetime `self` and `holder` must outlive it.
 template<class Step, class Async, class Holder>
 asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
@@ -227,7 +227,7 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
   co_return co_await std::move(rest);
 }
 
-/// A run, repeated after a recovery. `outcome`: how far it came on the fast path.
+/// Completes a run with the session protocol, and repeats it after a recovery. `outcome` is the result of the fast path.
 /// @lifetime `run` must outlive it.
 template<class Async, class Run>
 asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, step_outcome outcome) {
@@ -238,7 +238,7 @@ asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, step
   co_return nothing();
 }
 
-/// A run with the arguments that `run` holds; its value for the caller.
+/// Does a run with the arguments stored in `run`, and returns its value for the caller.
 /// @lifetime `self` must outlive it.
 template<class Async, class Run>
 auto run_of(Async* self, Run run) -> asio::awaitable<value_of_run<Run>> {

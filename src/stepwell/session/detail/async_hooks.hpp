@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hooks of a set, visited at one point in their order: those that are awaited one by one, the others as they come.
+// Calls of one point of all hooks in a set, in order. Awaitable calls are awaited one at a time; the calls between two of them are made
+// together.
 #pragma once
 
 #include "stepwell/hook/detail/error_collector.hpp"
@@ -18,15 +19,16 @@
 
 namespace stepwell::detail {
 
-/// What a visit does at one hook. `await` gives nothing valid where the hook is not to be visited this time.
+/// The calls of a visit for one hook: at most one of the two is set. `await` returns an invalid awaitable if the hook is not to be called
+/// this time.
 template<class Visit>
 struct hook_call {
   void (*call)(Visit&) = nullptr;
   boost::asio::awaitable<void> (*await)(Visit&) = nullptr;
 };
 
-/// Visits one hook after the other. What is to be called between two that are awaited goes to `call(function)` in one go, and
-/// what is awaited to `await(awaitable)`; both give something to be awaited.
+/// Calls the hooks in order. All plain calls between two awaitable calls are passed to `call(function)` as one function. Each awaitable
+/// call is passed to `await(awaitable)`. Both return an awaitable.
 template<class Visit, class Call, class Await>
 boost::asio::awaitable<void> visit_each(Visit& visit, Call& call, Await& await) {
   static constexpr auto all = Visit::calls();
@@ -46,7 +48,7 @@ boost::asio::awaitable<void> visit_each(Visit& visit, Call& call, Await& await) 
   }
 }
 
-/// The visits to the hooks of a `hook_set<Raw, Held...>`.
+/// The visits of the hooks of a `hook_set<Raw, Held...>`: one class for each hook point.
 template<class Raw, class... Held>
 class awaited_hooks {
   using awaitable = boost::asio::awaitable<void>;
@@ -82,7 +84,7 @@ class awaited_hooks {
     return std::array<hook_call<Visit>, sizeof...(Held)>{call_at<Visit, I>()...};
   }
 
-  /// What all visits have.
+  /// The base of all visits.
   class to_hooks {
   public:
     explicit to_hooks(set_type& hooks) noexcept : hooks_(&hooks) {}
@@ -98,7 +100,7 @@ class awaited_hooks {
     }
     set_type* hooks_;
   };
-  /// Those of a run: a hook whose points are awaited takes part if it wants to.
+  /// The base of visits in a run. A hook with awaitable points is called only if it takes part in the run.
   class in_run : public to_hooks {
   public:
     using to_hooks::to_hooks;
@@ -148,7 +150,7 @@ public:
     coordinator* threads_;
   };
 
-  /// `end`, of each hook also after one that throws (D-20).
+  /// `end`. A hook is called even if an earlier one threw. @see D-20
   class ending : public to_hooks {
   public:
     ending(set_type& hooks, session_handle<Raw>& session, error_collector& failures) noexcept
@@ -183,7 +185,7 @@ private:
   };
 
 public:
-  /// What the hooks that `Choice` chooses want of one run.
+  /// The requests of the hooks that `Choice` selects, for one run.
   template<class Choice>
   using requests = typename requests_of<Choice, indices>::type;
 
@@ -213,7 +215,7 @@ public:
         std::get<I>(all_).emplace(request_at<I, Choice>{detail::as_request(std::move(wanted))});
       }
     }
-    /// @pre All were visited. Those that did not want to be want nothing.
+    /// Returns the requests. The request is empty for a hook that does not take part in the run. @pre All hooks were visited.
     [[nodiscard]] requests<Choice> take() {
       return std::apply([](auto&... one) { return requests<Choice>(taken(one)...); }, all_);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The working parts of an asynchronous session, and how a piece of their work runs on another thread. All functions are made for
+// The implementation of an asynchronous session, and the execution of its work on other threads. All functions are written for
 // `use_awaitable`.
 #pragma once
 
@@ -33,7 +33,8 @@
 namespace stepwell::detail {
 namespace asio = boost::asio;
 
-/// @threads The session's, except the work that `run_on` runs.
+/// The shared state of an asynchronous session.
+/// @threads The session's thread, except for the functions that `run_on` runs.
 template<class Core>
 class async_impl : public std::enable_shared_from_this<async_impl<Core>> {
 public:
@@ -51,8 +52,8 @@ public:
   [[nodiscard]] bool is_started() const noexcept { return core_->state().was_ready(); }
   [[nodiscard]] source_registrations<async_impl>& sources() noexcept { return sources_; }
 
-  /// The one operation in flight, as long as this lives.
-  /// @errors `failed_precondition_error` for a second one.
+  /// A guard that marks an operation as the one in flight during its lifetime.
+  /// @errors `failed_precondition_error` if another operation is in flight.
   class operation {
   public:
     explicit operation(async_impl& self) : self_(self) {
@@ -93,15 +94,15 @@ public:
     if (is_abandoned()) { throw_aborted(); }
   }
 
-  /// At a master steps may wait for others, so they do not run on an event loop.
+  /// Returns the place where steps run. At a master, steps may block on other sessions, so they do not run on an event loop.
   [[nodiscard]] execution_place place_of_steps() {
     if (how_.has_compute()) { return execution_place::compute; }
     return stepwell::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
   }
 
-  /// Calls `function` in `where` and completes when it has returned. A cancellation only interrupts waits for other sessions. If the
-  /// frame is destroyed meanwhile, its destructor waits for `function`.
-  /// @errors What `function` throws.
+  /// Calls `function` in `where` and completes when it has returned. A cancellation only interrupts waits for other sessions. If the frame
+  /// is destroyed meanwhile, its destructor cancels the call, or blocks until `function` has returned if it has begun.
+  /// @errors Exceptions of `function`.
   template<class Function>
   asio::awaitable<void> run_on(execution_place where, Function& function) {
     if (where == execution_place::here) {
@@ -117,8 +118,8 @@ public:
     offloaded_call->rethrow();
   }
 
-  /// Awaits a user's coroutine on the executor of the caller. If the session is abandoned meanwhile, its parts stay until the coroutine
-  /// has ended.
+  /// Awaits a user's coroutine on the executor of the caller. If the session is abandoned meanwhile, its parts are destroyed only after the
+  /// coroutine has ended.
   asio::awaitable<void> await_user(asio::awaitable<void> theirs, cancellation_mode mode) {
     const scoped_flag now(is_in_user_code_);
     std::exception_ptr failure;
@@ -142,7 +143,7 @@ public:
     co_await detail::visit_each(hooks, call, await);
   }
 
-  /// Waits until `when`, or until a stop is requested. @cancel Only the wait ends.
+  /// Waits until `when`, or until a stop is requested. @cancel Ends only the wait.
   asio::awaitable<void> wait_until(clock::time_point when) {
     const coro::async_event woken;
     const set_on_abandon now(*this, woken);
@@ -150,7 +151,7 @@ public:
     co_await coro::async_sleep_until(core_->control().time(), when, woken);
     throw_if_abandoned();
   }
-  /// Waits until `woken` is rung. @cancel Only the wait ends.
+  /// Waits until `woken` is set. @cancel Ends only the wait.
   asio::awaitable<void> wait_for(const coro::async_event& woken) {
     const set_on_abandon now(*this, woken);
     co_await woken.async_wait(asio::use_awaitable);
@@ -170,7 +171,8 @@ public:
   void set_script(script steps) { script_.emplace(std::move(steps)); }
   [[nodiscard]] script& current_script() noexcept { return *script_; }
 
-  /// Abandons the session: a suspended operation completes with `operation_aborted`. Waits for the piece that runs on another thread.
+  /// Abandons the session: a suspended operation completes with `operation_aborted`. Blocks until work that runs on another thread has
+  /// ended.
   void abandon() noexcept {
     if (is_abandoned()) { return; }
     is_abandoned_ = true;
@@ -178,17 +180,17 @@ public:
     core_->control().signals()->interrupt();
     if (running_) { running_->cancel_or_wait(); }
     if (event_ != nullptr) { event_->set(); }
-    core_->positions().leave_sources();  // they may be gone: a source need not outlive the session
+    core_->positions().leave_sources();  // sources may be destroyed: they need not outlive the session
     begin_release();
     script_.reset();
     core_->shut_down();
     if (!is_in_user_code_) { dispose(); }
   }
 
-  /// Tells when everything that this session has locked is released.
+  /// Returns the state that reports when all files that this session has locked are released.
   [[nodiscard]] const std::shared_ptr<release_state>& release() const noexcept { return release_; }
-  /// The session is about to be left. The release is reported once its services have released what they locked, and `end_release` was
-  /// called or the session's parts are destroyed.
+  /// Begins the release of the session. It is reported when all works of the session have released the files that they locked, and either
+  /// `end_release` was called or the session's parts are destroyed.
   void begin_release() noexcept {
     log_failure("while abandoning a session", [this] { core_->control().hold_until_released(unreleased_); });
   }
@@ -198,7 +200,8 @@ public:
   no_data nothing_given;
 
 private:
-  /// While an offloaded call is in flight: abandoning waits for it, and so does the frame's destructor.
+  /// A guard for an offloaded call in flight. Its destructor, and abandoning the session, cancel the call, or block until it has returned
+  /// if it has begun.
   class in_flight {
   public:
     in_flight(async_impl& self, std::shared_ptr<coro::offloaded_call> offloaded_call) noexcept
@@ -261,7 +264,7 @@ private:
   bool is_abandoned_ = false;
   bool is_in_user_code_ = false;
   time_slice slice_;
-  std::optional<Core> core_;  // none once abandoned, when no operation is left
+  std::optional<Core> core_;  // empty after the session was abandoned and its last operation has ended
   std::optional<script> script_;
   std::shared_ptr<coro::offloaded_call> running_;
   const coro::async_event* event_ = nullptr;

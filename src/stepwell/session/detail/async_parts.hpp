@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small parts of an asynchronous session: cancellation, time slices, and the places where pieces of work run.
+// Small parts of an asynchronous session: cancellation, time slices, and the execution places of its work.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -42,7 +42,8 @@ inline asio::awaitable<void> throw_if_cancelled() {
   if (state.cancelled() != asio::cancellation_type::none) { throw_aborted(); }
 }
 
-/// The steps that run in one go, so that others on the event loop run about every 100 us. The clock is read once a slice.
+/// A number of steps that run without a yield, chosen so that other work on the event loop can run about every 100 us. The clock is read
+/// once for each slice.
 class time_slice {
 public:
   /// Returns true if the slice is used up; else consumes one step of it.
@@ -63,8 +64,8 @@ private:
   clock::time_point begun_{};
 };
 
-/// Interrupts waiting for other sessions. A class with a constructor: g++ 12 destroys a lambda that is made inside an awaited expression
-/// twice.
+/// A function object that interrupts waits for other sessions. It is a class with a constructor because g++ 12 destroys a lambda that is
+/// created inside an awaited expression twice.
 class interrupts {
 public:
   explicit interrupts(std::shared_ptr<session_signals> signals) noexcept : signals_(std::move(signals)) {}
@@ -74,7 +75,7 @@ private:
   std::shared_ptr<session_signals> signals_;
 };
 
-/// Where a piece of work runs.
+/// The place where a piece of work runs.
 enum class execution_place {
   here,        ///< On the executor of the caller.
   pool,        ///< On a shared thread: work that may wait for a disk.
@@ -82,10 +83,10 @@ enum class execution_place {
   compute,     ///< On the executor for steps.
 };
 
-/// Whether a cancellation reaches the awaited coroutine of a user.
+/// Declares whether a cancellation is forwarded to the awaited coroutine of a user.
 enum class cancellation_mode { deferred, forwarded };
 
-/// Awaits a user's coroutine as a thread of execution of its own, with the cancellation state of any such.
+/// Awaits a user's coroutine as a separate Asio thread of execution, with all kinds of cancellation enabled.
 inline asio::awaitable<void> on_its_own(asio::awaitable<void> theirs) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   co_await std::move(theirs);
@@ -94,8 +95,9 @@ inline asio::awaitable<void> on_its_own(asio::awaitable<void> theirs) {
 /// The value of an operation without a result.
 struct nothing {};
 
-/// Awaits `make()` with Asio's own check before each `co_await` switched off: it would lose what is done already.
-/// `T`: the result of `make()`, or void.
+/// Awaits `make()`. Asio's own check for cancellation before each `co_await` is switched off meanwhile, because it would discard completed
+/// work.
+/// `T` is the result of `make()`, or void.
 template<class T, class Make>
 asio::awaitable<T> defer_cancellation(Make make) {
   using value_type = std::conditional_t<std::is_void_v<T>, nothing, T>;

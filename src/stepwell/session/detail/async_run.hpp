@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of an asynchronous session: its arguments, kept in its frame, and its value.
+// One run of an asynchronous session: its stored arguments and its value.
 #pragma once
 
 #include "stepwell/hook/run_request.hpp"
@@ -18,7 +18,8 @@
 
 namespace stepwell::detail {
 
-/// `Args` as in `std::tuple<Args...>(std::forward<Args>(args)...)`: values, or references where the caller gave an lvalue.
+/// A run with stored arguments. `Args` as in `std::tuple<Args...>(std::forward<Args>(args)...)`: values, or references if the caller passed
+/// lvalues.
 template<class Choice, class Core, class... Args>
 class async_run {
   using step_places = places_for_step<Args...>;
@@ -54,7 +55,7 @@ public:
     taken_.emplace(run_in(core, attempt, step_places()));
     return step_outcome::done;
   }
-  /// `once`, awaited. Returns nothing if it was cancelled before the step was done.
+  /// Like `once`, but awaited. Returns an empty value if it was cancelled before the step was done.
   template<class Async>
   asio::awaitable<std::optional<step_outcome>> once_awaited(Async& self, int attempt) {
     taken_.reset();
@@ -71,9 +72,9 @@ public:
     taken_.emplace(std::move(*taken));
     co_return step_outcome::done;
   }
-  /// True if the step is awaited for the model's sake.
+  /// True if the model's step is awaited.
   static constexpr bool is_awaited = is_awaited_in(step_places());
-  /// @pre `once` or `once_awaited` has succeeded.
+  /// Returns the value of the run for its caller. @pre `once` or `once_awaited` has succeeded.
   auto value() { return result_for_caller<raw_type, caller_type>(std::move(*taken_)); }
 
 private:
@@ -97,7 +98,7 @@ private:
 template<class Run>
 using value_of_run = decltype(std::declval<Run&>().value());
 
-/// Takes the run inline, without its boundary, unless it has to be awaited.
+/// Does the run inline, without its boundary, unless it has to be awaited.
 template<class Async, class Run>
 [[gnu::noinline]] step_outcome take_run(Async& self, Run& run, int attempt) {
   return detail::classify_run<Run::repeats>(self.core(), [&] { return run.once(self.core(), attempt); });
@@ -112,7 +113,7 @@ template<class Async, class Run>
   }
 }
 
-/// A run as an attempt of the asynchronous driver. @see async_loop_attempt
+/// A run as an attempt for the asynchronous driver. @see async_loop_attempt
 template<class Async, class Run>
 class async_run_attempt final : public step_attempt {
 public:
@@ -141,7 +142,7 @@ private:
   Run& run_;
 };
 
-/// True if the last of the arguments of an asynchronous run is a completion token: one that the step does not take.
+/// True if the last argument of an asynchronous run is a completion token, that is, if the step does not take it.
 template<class Raw, class... Args>
 class ends_with_token {
   using last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;

@@ -15,7 +15,7 @@
 
 namespace stepwell::detail {
 
-/// Returns a buffer of `pool` as soon as one is free.
+/// Waits until a buffer of `pool` is free, and returns it.
 template<class Async>
 asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool pool) {
   for (;;) {
@@ -26,6 +26,7 @@ asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool
   }
 }
 
+/// Takes a snapshot, into a buffer of `pool` if it is given.
 /// @errors Those of `session_engine::copy_state`.
 template<class Async>
 asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::optional<snapshot_pool> pool) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sources that an awaited session takes steps from, and its leases on them.
+// The sources from which an asynchronous session takes batches, and their registrations.
 #pragma once
 
 #include "stepwell/session/detail/run_step.hpp"
@@ -15,7 +15,7 @@
 
 namespace stepwell::detail {
 
-/// The registration of a source, from its first step on.
+/// The registration of a source with a session. It begins with the first step over the source.
 class source_registration_base {
 public:
   virtual ~source_registration_base() = default;
@@ -24,15 +24,16 @@ public:
 template<class Async, class Source>
 class source_registration;
 
-/// One address for each type.
+/// A variable whose address identifies the type `Source`.
 template<class Source>
 inline constexpr char kind_of_source{};
 
-/// All holders of one session, and those among them that it made itself, for sources that are given call by call.
+/// All source registrations of one session. Owns the registrations of sources that are passed to each call separately
+/// (`async_next(source)`).
 template<class Async>
 class source_registrations {
 public:
-  /// The holder for `source`, found by its address.
+  /// Returns the registration for `source`, which is identified by its address and type. Creates it if there is none.
   template<class Source>
   source_registration<Async, Source>& holder_of(Async& self, Source& source) {
     for (const auto& given : given_) {
@@ -68,6 +69,7 @@ private:
   std::vector<given_source> given_;  // destroyed first: they are in `all_`
 };
 
+/// The registration of a source of type `Source`.
 /// @lifetime `self` and `source` must outlive it.
 template<class Async, class Source>
 class source_registration final : public source_registration_base {
@@ -81,7 +83,8 @@ public:
   [[nodiscard]] bool is_held() const noexcept { return cursor_.has_value(); }
   [[nodiscard]] auto& cursor() noexcept { return *cursor_; }
 
-  /// Before the first step, and after the end. @errors Those of `source_cursor`.
+  /// Registers the source, before the first step or again after its end. Does nothing if it is registered. @errors Those of
+  /// `source_cursor`.
   void take() {
     auto& core = self_.core();
     if (cursor_) { return; }

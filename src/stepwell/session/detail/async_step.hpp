@@ -59,7 +59,7 @@ asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outco
   }
 }
 
-/// `run_step`, awaited. Returns nothing if it was cancelled before the step was done.
+/// Like `run_step`, but awaited. Returns an empty value if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
 template<class Async, class Caller, class... Args>
 auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... args)
@@ -111,7 +111,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::rethrow_exception(failure);
 }
 
-/// `take_step`, awaited. Returns nothing if it was cancelled before the step was done.
+/// Like `take_step`, but awaited. Returns an empty value if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
 template<class Async, class Cursor, class Step>
 asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Cursor& cursor, const loop_place& place,
@@ -135,8 +135,8 @@ asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Curs
   co_return step_outcome::done;
 }
 
-/// Awaits `step`, an awaitable of an optional outcome. Sets `outcome` as `classify` says.
-/// @errors `cancelled` if there is no outcome.
+/// Awaits `step`, an awaitable of an optional outcome, and sets `outcome` to the result of `classify`.
+/// @errors `cancelled` if the optional is empty.
 template<class Async, class Step, class Classify>
 asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& outcome, Classify& classify) {
   std::optional<step_outcome> end;
@@ -153,7 +153,7 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
   outcome = classify(report);
 }
 
-/// Returns true if steps over the source of `Holder` are awaited for the model's sake.
+/// Returns true if the model's steps over the source of `Holder` are awaited.
 template<class Async, class Holder>
 constexpr bool awaits_steps() {
   using raw_type = typename Async::core_type::raw_type;
@@ -165,7 +165,7 @@ constexpr bool awaits_steps() {
   }
 }
 
-/// Takes the next step inline, without its boundary, unless it has to be awaited.
+/// Does the next step inline, without its boundary, unless it has to be awaited.
 template<class Step, class Async, class Holder>
 [[gnu::noinline]] step_outcome take_next(Async& self, Holder& holder, const loop_place& place, std::optional<Step>& step) {
   return detail::classify(self.core(), [&] { return detail::take_step(self.core(), holder.cursor(), place, step); });
@@ -180,9 +180,9 @@ template<class Step, class Async, class Holder>
   }
 }
 
-/// A step of an asynchronous loop, into `step`. Besides what an attempt has: `must_await()` returns true if the model or a hook has the coming
-/// step awaited, and hooks decide anew at each call; `take_awaited()` is `take`, awaited, and throws `cancelled` if it was cancelled before
-/// the step was done.
+/// A step of an asynchronous loop, stored in `step`. In addition to `step_attempt`: `must_await()` returns true if the model or a hook
+/// requires that the next step is awaited; hooks decide anew at each call. `take_awaited()` is the awaited form of `take`, and throws
+/// `cancelled` if it was cancelled before the step was done.
 template<class Step, class Async, class Holder>
 class async_loop_attempt final : public step_attempt {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps over one source as an object that is asked for one after the other.
+// The steps over one source as an object: each call of `next` does one step.
 #pragma once
 
 #include "stepwell/coro/detail/initiate.hpp"
@@ -16,7 +16,7 @@
 
 namespace stepwell::detail {
 
-/// What `async_steps` returns. `Source` is a reference where the caller gave an lvalue.
+/// The result of `async_steps`. `Source` is a reference type if the caller passed an lvalue.
 template<class Step, class Async, class Source>
 class async_step_sequence {
 public:
@@ -27,8 +27,8 @@ public:
   async_step_sequence(const async_step_sequence&) = delete;
   async_step_sequence& operator=(const async_step_sequence&) = delete;
 
-  /// The next step, empty when the loop is over; see `async_monitored_session::async_next`.
-  /// @lifetime The object must live until it has ended.
+  /// Does the next step. Returns an empty value when the loop is over; see `async_monitored_session::async_next`.
+  /// @lifetime The object must live until the operation has ended.
   template<class Token = boost::asio::use_awaitable_t<>>
   auto next(Token&& token = Token()) {
     return coro::initiate<std::optional<Step>>(

@@ -14,7 +14,7 @@ void execute(session_engine& engine, const action& next) {
     case action::kind::work: return engine.call(next.what, next.attempt);
     case action::kind::wait: static_cast<void>(engine.control().signals()->wait_for_stop(*engine.control().time(), next.until)); return;
     case action::kind::yield:
-    case action::kind::observe: return;  // nothing to yield to, and nothing to cancel
+    case action::kind::observe: return;  // a blocking session has nothing to do here
   }
 }
 

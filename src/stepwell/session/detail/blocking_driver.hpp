@@ -19,7 +19,7 @@
 
 namespace stepwell::detail {
 
-/// Executes all actions of `steps`. @errors What the script throws.
+/// Executes all actions of `steps`. @errors Exceptions of the script.
 void drive(session_engine& engine, script steps);
 /// Closes the session. Failures are logged.
 void close_or_log(session_engine& engine) noexcept;
@@ -44,7 +44,7 @@ public:
   std::optional<value_type> value;
 
 private:
-  /// An argument that a run consumes is given away, others are lent.
+  /// Returns an argument for the run: as an lvalue if the run may be repeated, otherwise as an rvalue, which the run can consume.
   template<class Arg>
   static decltype(auto) given(Arg& arg) noexcept {
     if constexpr (Repeats) {
@@ -59,7 +59,7 @@ private:
   std::tuple<Args&...> args_;
 };
 
-/// A run that is not over after one step on the fast path: `taken` is its value if only the boundary is left.
+/// Completes a run that the fast path did not complete. `taken` is its value if only the boundary is left.
 template<bool Repeats, class Core, class Caller, class Value, class... Args>
 [[gnu::noinline, gnu::cold]] Value finish_run(Core& core, const Caller& caller, step_outcome outcome, std::optional<Value>& taken,
                                               Args&... args) {
@@ -70,7 +70,7 @@ template<bool Repeats, class Core, class Caller, class Value, class... Args>
   return std::move(*attempt.value);
 }
 
-/// One whole call of `run`, repeated with the same arguments after a recovery if they can be given again. @see contract REC-2
+/// Executes one call of `run`. After a recovery it is repeated with the same arguments if they can be passed again. @see contract REC-2
 template<class Core, class Caller, class... Args>
 [[gnu::always_inline]] inline auto run_call(Core& core, const Caller& caller, Args&&... args) {
   constexpr bool repeats = is_repeatable<typename Core::raw_type, std::remove_reference_t<Args>...>();
@@ -98,7 +98,7 @@ template<class Core, class Caller, class... Args>
   return detail::finish_run<repeats>(core, caller, outcome, taken, args...);
 }
 
-/// A run inside a step function: failures are the step function's, and repeat all of it.
+/// Executes a run inside a step function. Its failures are failures of the step function: a recovery repeats the whole function.
 template<class Core, class Caller, class... Args>
 auto run_within_step(Core& core, const Caller& caller, Args&&... args) {
   auto value = detail::run_step(core, 1, caller, std::forward<Args>(args)...);
@@ -128,7 +128,7 @@ private:
   Call& call_;
 };
 
-/// The steps of a loop over a source. `Source` is a reference type where the caller keeps the source.
+/// The steps of a loop over a source. `Source` is a reference type if the caller owns the source.
 template<class Step, class Core, class Source>
 class loop_attempt final : public step_attempt {
   using source_type = std::remove_reference_t<Source>;
@@ -163,7 +163,7 @@ private:
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
 
-/// The loop over a source, as a range.
+/// Returns the steps of a loop over a source, as a range.
 template<class Step, class Source, class Core>
 generator<const Step&> steps_over(Core& core, Source source) {
   loop_attempt<Step, Core, Source> loop(core, static_cast<Source&&>(source));

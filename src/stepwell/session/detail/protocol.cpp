@@ -41,7 +41,7 @@ script protocol::begin() {
   state_.to(begun);
 }
 
-/// Creates the session, for the first time or anew. Afterwards it is `ready`, or `failed_midway` with a transient failure.
+/// Creates the session, for the first time or again. Afterwards it is `ready`, or `failed_midway` after a transient failure.
 script protocol::create() {
   const auto before = state_.phase();
   std::exception_ptr failure;
@@ -71,7 +71,8 @@ script protocol::create() {
 
 // ---- recovery
 
-/// Leaves the session that failed and creates it anew, with backoff, as often as the policy allows. Cancelled, it continues where it was.
+/// Leaves the failed session and creates it again, with backoff, as often as the policy allows. If it is cancelled, the next call continues
+/// where it stopped.
 script protocol::recover() {
   if (!is_recovering()) { reached_ = host_.step_reached(); }
   for (;;) {
@@ -125,7 +126,7 @@ script protocol::step(step_attempt& attempt) {
   host_.check_threads();
 }
 
-/// One step, unless it is done, and its boundary.
+/// Does one step, unless it is done already, and processes its boundary.
 script protocol::attempt_once(step_attempt& attempt) {
   if (attempt.outcome == step_outcome::not_taken) { co_await work(piece::step, attempt); }
   if (attempt.outcome != step_outcome::done || !host_.is_boundary_due()) { co_return; }
@@ -154,7 +155,7 @@ script protocol::save_now() {
   const auto before = state_.phase();
   state_.to(saving);
   phase_on_exit done(state_, before);
-  co_await work(piece::drain);  // makes room
+  co_await work(piece::drain);  // so that the new save can be accepted
   co_await work(piece::request_save);
   if (host_.is_boundary_due()) { co_await work(piece::boundary); }
   co_await work(piece::drain);

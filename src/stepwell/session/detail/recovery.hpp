@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What follows a failure: try again, when, and when no more (contract REC, D-2, D-12).
+// The decision after a failure: whether to recover, when, and when to give up.
+// @see contract REC, D-2, D-12
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -13,28 +14,31 @@
 
 namespace stepwell {
 
-/// Counts the recoveries of one session and says how each goes. Knows neither model nor hooks.
-/// @threads The session's, but for `is_overcome`.
+/// The counts of the recoveries of one session, and the schedule of its attempts. Independent of the types of model and hooks.
+/// @threads The session's thread, except `is_overcome`.
 class recovery {
 public:
-  /// @errors `invalid_argument_error` for a policy that makes no sense.
+  /// @errors `invalid_argument_error` for an invalid policy.
   recovery(bool is_on, const retry_policy& policy, deferred_requests& control, coordinator& threads);
 
-  /// Whether a recovery may overcome the failure of a thread. @threads Any.
+  /// Returns true if recovery is on and `failure` is transient. @threads Any.
   [[nodiscard]] bool is_overcome(const std::exception_ptr& failure) const noexcept { return is_on_ && is_recoverable(failure); }
-  /// The failure to act on when a run failed with `failure`: that of a thread, where it is the one that can be overcome
-  /// (contract WRAP-5).
+  /// Returns the failure that decides about a run that failed with `failure`: the failure of a thread if that one is transient and
+  /// `failure` is not, otherwise `failure`.
+  /// @see contract WRAP-5
   [[nodiscard]] std::exception_ptr root_of(const std::exception_ptr& failure) const;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
 
-  /// One more try after `failure`; when it is due. `last_step_done` is by this session: only a step beyond all it had done at
-  /// the failure before is progress, for those up to there are done again after each recovery.
-  /// @errors `failure` itself, when there have been `max_attempts` without progress, or while a stop is asked for.
+  /// Plans one more attempt after `failure`, and returns the time at which it is due. `last_step_done` is the last step done by this
+  /// session. Only a step beyond all steps done before the previous failure is progress, because earlier steps are repeated after each
+  /// recovery.
+  /// @errors `failure` itself, after `max_attempts` attempts without progress, or after the first attempt without progress if a stop is
+  /// requested.
   clock::time_point next(const std::exception_ptr& failure, std::int64_t last_step_done);
 
-  /// Tries without progress between them.
+  /// Returns the number of attempts without progress between them.
   [[nodiscard]] int tries() const noexcept { return tries_; }
-  /// Of the whole session.
+  /// Returns the number of recoveries of the whole session.
   [[nodiscard]] std::int64_t total() const noexcept { return total_; }
 
 private:
@@ -43,7 +47,7 @@ private:
   deferred_requests& control_;
   coordinator& threads_;
   int tries_ = 0;
-  std::int64_t furthest_ = -1;  // step done when it failed last
+  std::int64_t furthest_ = -1;  // the highest step done at a failure so far
   std::int64_t total_ = 0;
 };
 

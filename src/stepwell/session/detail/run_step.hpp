@@ -21,7 +21,8 @@
 
 namespace stepwell::detail {
 
-/// Returns what a raw session needs held while it runs and its values are read: the result of its `enter(order)`.
+/// Returns the result of `raw.enter(order)`, which has to be held while the raw session runs and its values are read. Returns 0 if there is
+/// no `enter`.
 template<class Raw, class Order>
 [[nodiscard, gnu::always_inline]] inline auto enter(Raw& raw, const Order& order) {
   if constexpr (requires { raw.enter(order); }) {
@@ -30,7 +31,7 @@ template<class Raw, class Order>
     return 0;
   }
 }
-/// Delivers the feeds of `order` to the raw session, until the end of the run. A raw session whose `run` reads them needs nothing here.
+/// Passes the feeds of `order` to the raw session, for the duration of the run. Does nothing for a raw session whose `run` reads the feeds.
 template<class Raw, class Order>
 auto feed_into(Raw& raw, const Order& order) {
   if constexpr (!Order::has_feeds) {
@@ -44,7 +45,7 @@ auto feed_into(Raw& raw, const Order& order) {
     return 0;
   }
 }
-/// Returns what the caller of a run gets: the outcome, or copies of the fetched values.
+/// Returns the outcome of a run, or copies of the values that its caller fetched.
 template<class Raw, class Outcome, class Caller>
 [[gnu::always_inline]] inline auto extract_result(const Caller& caller, const Raw& raw, Outcome& outcome) {
   using pack_type = typename Caller::pack_type;
@@ -61,7 +62,8 @@ template<class Raw, class Caller>
 using extracted =
     decltype(extract_result(std::declval<const Caller&>(), std::declval<const Raw&>(), std::declval<typename Raw::outcome_type&>()));
 
-/// Returns what the caller of a run gets of what `run_step` returned: the fetched values, as a tuple, else the result.
+/// Converts the result of `run_step` to the result for the caller: the fetched values as a tuple if there are any, otherwise the result of
+/// the step.
 template<class Raw, class Caller, class Extracted>
 [[gnu::always_inline]] inline auto result_for_caller(Extracted&& value) {
   if constexpr (std::is_void_v<typename Caller::pack_type>) {
@@ -81,8 +83,9 @@ constexpr bool is_repeatable() {
   }
 }
 
-/// One run: hooks before, the raw session, hooks after. The boundary is the caller's, after the source has advanced.
-/// @errors What hooks and the raw session throw; hooks were notified.
+/// Executes one run: `before_run` of the hooks, the raw session, `after_run` of the hooks. The caller processes the boundary, after it has
+/// advanced the source.
+/// @errors Exceptions of hooks and of the raw session. The hooks have been notified of them.
 template<class Core, class Caller, class... Args>
 [[gnu::always_inline]] inline auto run_step(Core& core, int attempt, const Caller& caller, Args&&... args) {
   auto& raw = core.raw();
@@ -95,7 +98,7 @@ template<class Core, class Caller, class... Args>
     const auto order = core.template prepare<traced>(context, caller);
     trace.before_run(order);
     stage = step_stage::run;
-    [[maybe_unused]] const auto scope = detail::enter(raw, order);  // values are references: until hooks have seen them
+    [[maybe_unused]] const auto scope = detail::enter(raw, order);  // held until hooks have read the values, which are references
     [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
     auto outcome = [&] {
       [[maybe_unused]] const run_part<traced> part(context.trace(), "run");
@@ -106,14 +109,14 @@ template<class Core, class Caller, class... Args>
     trace.after_run(order);
     core.template finish<traced>(context, order, outcome);
     trace.after_hooks(order);
-    return detail::extract_result(caller, raw, outcome);  // while the model is ours, and holds what was fed
+    return detail::extract_result(caller, raw, outcome);  // while `scope` and `fed` are alive
   } catch (...) {
     core.on_failure(stage, std::current_exception(), attempt);
     throw;
   }
 }
 
-/// Calls `action` as part of `stage`. @errors What it throws; hooks were notified.
+/// Calls `action` as part of `stage`. @errors Exceptions of `action`. The hooks have been notified of them.
 template<class Core, class Action>
 [[gnu::always_inline]] inline auto guarded(Core& core, step_stage stage, Action&& action) {
   try {
@@ -125,13 +128,13 @@ template<class Core, class Action>
 }
 
 /// Calls `step` and classifies its failure.
-/// @errors Failures that are neither the end of the data nor to be recovered from.
+/// @errors Failures that are not the end of the data and cannot be recovered from.
 template<class Core, class Step>
 [[gnu::always_inline]] inline step_outcome classify(Core& core, Step&& step) {
   try {
     return step();
   } catch (const out_of_range_error&) {
-    if (core.can_recover()) { return step_outcome::to_recover; }  // the failure of a thread is at its root
+    if (core.can_recover()) { return step_outcome::to_recover; }  // a failure of a thread is the cause
     if (!core.is_of_data()) { throw; }
     core.forget_failure();
   } catch (...) {
@@ -140,7 +143,8 @@ template<class Core, class Step>
   }
   return step_outcome::out_of_data;
 }
-/// `classify` for a run, which has no end of data. A failure of a run that is not repeated is thrown, the one at its root.
+/// Like `classify`, for a run, which has no end of data. If the run is not repeated, throws its failure, or the failure of a thread that
+/// caused it.
 /// @see contract WRAP-5
 template<bool Repeats, class Core, class Step>
 [[gnu::always_inline]] inline step_outcome classify_run(Core& core, Step&& step) {
@@ -153,7 +157,7 @@ template<bool Repeats, class Core, class Step>
   return step_outcome::to_recover;
 }
 
-/// Returns the batch of the next step of a loop; null at the end of the data.
+/// Returns the batch for the next step of a loop; null at the end of the data.
 template<class Core, class Cursor>
 [[gnu::always_inline]] inline auto batch_of_step(Core& core, Cursor& cursor) {
   if (cursor.is_ahead()) [[unlikely]] {
@@ -161,15 +165,15 @@ template<class Core, class Cursor>
   }
   return detail::guarded(core, step_stage::source, [&] { return cursor.peek(); });
 }
-/// Stores a step of a loop that is done, and advances the source.
+/// Stores a completed step of a loop, and advances the source.
 template<class Step, class Core, class Cursor, class Outcome>
 [[gnu::always_inline]] inline void keep_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step,
                                              Outcome& outcome) {
-  step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in its place: no copy
+  step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in place, without a copy
   detail::guarded(core, step_stage::boundary, [&] { cursor.advance(step->global_step); });
 }
 
-/// Takes one step of a loop with the next batch, without its boundary. Stores it in `step` if it is done.
+/// Does one step of a loop with the next batch, without its boundary. Stores the step in `step` if it is done.
 template<class Step, class Core, class Cursor>
 [[gnu::always_inline]] inline step_outcome take_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step) {
   const auto* batch = detail::batch_of_step(core, cursor);

@@ -8,7 +8,7 @@ namespace stepwell::detail {
 
 namespace {
 
-/// Stands before each frame: `operator delete` is given no arguments of the coroutine.
+/// The header before each frame, because `operator delete` does not receive the arguments of the coroutine.
 struct alignas(std::max_align_t) frame_header {
   frame_arena* arena;
 };

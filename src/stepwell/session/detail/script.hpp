@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A script: a coroutine that says, one action at a time, what is to be done next, and learns how it went. A driver executes the
-// actions. @see docs/design/session-protocol.md
+// A script: a coroutine that yields actions one at a time and receives the result of each. A driver executes the actions.
+// @see docs/design/session-protocol.md
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -23,20 +23,20 @@ enum class piece : std::uint8_t {
   begin_hooks,      ///< Calls `begin` of the hooks.
   make_raw,         ///< Makes and restores the raw session, and starts its threads.
   notify_created,   ///< Calls `after_create_session` of the hooks.
-  finish_creation,  ///< Processes what hooks requested when they were notified.
+  finish_creation,  ///< Processes the requests that hooks made when they were notified.
   creation_failed,  ///< Reports a failed creation. Throws it unless it is transient.
   leave_failed,     ///< Joins threads and drains saves after a failure. Plans the next attempt.
   attach_source,    ///< Registers the source of a loop, and seeks it.
-  step,             ///< One run.
+  step,             ///< Does one run.
   boundary,         ///< Processes requests after a step.
   drain,            ///< Waits for saves in flight.
-  request_save,     ///< Has the hooks that save request a save.
+  request_save,     ///< Calls `save_now` of the hooks that save.
   end_hooks,        ///< Calls `end` of the hooks.
-  finish_close,     ///< The last save, threads and I/O.
+  finish_close,     ///< Makes the last save, joins threads, and waits for I/O.
   shut_down,        ///< Stops threads without calling hooks. Pending I/O continues.
 };
 
-/// What a script wants done next.
+/// The next action of a script.
 struct action {
   enum class kind : std::uint8_t {
     work,     ///< Call `what`.
@@ -50,10 +50,12 @@ struct action {
   step_attempt* attempt = nullptr;  ///< For `attach_source` and `step`.
 };
 
-/// Thrown into a script by its driver where cancellation is observed. No error: the session's phase is unchanged.
+/// The exception that a driver throws into a script when it observes a cancellation. It is not an error: the phase of the session is
+/// unchanged.
 struct cancelled {};
 
-/// Memory for the frames of the scripts of one session. Frames nest, so that a stack of fixed size does; what does not fit is on the heap.
+/// Memory for the coroutine frames of the scripts of one session. Frames are nested, so a stack of fixed size suffices. A frame that does
+/// not fit is allocated on the heap.
 /// @threads One at a time.
 class frame_arena {
 public:
@@ -69,12 +71,12 @@ private:
   std::size_t used_ = 0;
 };
 
-/// A coroutine that yields actions. It begins suspended. `co_await` an action, or another script, inside it.
+/// A coroutine that yields actions. It is created suspended. Inside it, `co_await` an action or another script.
 ///
 ///     script s = protocol.start();
 ///     while (s.resume(failure)) { failure = execute(s.pending()); }
 ///
-/// @lifetime The first parameter of the coroutine, or its object, provides `frames()` and must outlive the script.
+/// @lifetime The object of the coroutine, or its first parameter, provides `frames()` and must outlive the script.
 class script {
 public:
   class promise_type;
@@ -86,10 +88,10 @@ public:
     if (handle_) { handle_.destroy(); }
   }
 
-  /// Runs the script up to its next action; `result` is the failure of the last one, or null. Returns false at the end.
-  /// @errors What the script throws; then it has ended.
+  /// Runs the script up to its next action. `result` is the exception of the previous action, or null. Returns false at the end.
+  /// @errors Exceptions of the script, which has then ended.
   bool resume(std::exception_ptr result = nullptr);
-  /// @pre `resume` has returned true.
+  /// Returns the action to execute. @pre `resume` has returned true.
   [[nodiscard]] const action& pending() const noexcept;
 
 private:
@@ -98,7 +100,7 @@ private:
 };
 
 class script::promise_type {
-  /// Of a script and the scripts that it awaits.
+  /// State shared by a script and the scripts that it awaits.
   struct stack {
     std::coroutine_handle<> top;
     action pending;

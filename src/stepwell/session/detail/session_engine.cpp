@@ -109,7 +109,7 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   }
   control_.end_trace();
   control_.signals()->note_failure(reason_of(failure, is_of_data()));
-  if (has_raw()) { notify_failure(failure, attempt); }  // else there never was a session
+  if (has_raw()) { notify_failure(failure, attempt); }  // otherwise no session was created
 }
 
 void session_engine::forget_failure() noexcept {
@@ -180,14 +180,15 @@ void session_engine::log_or_throw(function_ref<void()> action) const {
   }
 }
 
-/// Returns why threads ended the loop; no reason if a recovery follows instead.
+/// Returns the reason why threads ended the loop; the cause `none` if a recovery follows instead.
 stop_reason session_engine::stop_of_threads() const {
   const auto failure = threads_.failure();
   if (!failure) { return {stop_cause::requested, "a thread of the session asked to stop"}; }
   return recovery_.is_overcome(failure) ? stop_reason{} : reason_of(failure, false);
 }
 
-/// A thread requested a stop. After a failure that a recovery may overcome, the next run recovers instead.
+/// Returns true if the stop requested by a thread ends the loop. After a failure that a recovery may overcome, returns false and requests a
+/// recovery before the next run.
 bool session_engine::stopped_by_threads() const noexcept {
   if (threads_joined_) { return false; }
   if (!recovery_.is_overcome(threads_.failure())) { return true; }
@@ -195,12 +196,13 @@ bool session_engine::stopped_by_threads() const noexcept {
   return false;
 }
 
-/// Returns whether a thread failed as `stopped_by_threads` found. That may have been a thread of an earlier creation.
+/// Returns true if a thread has failed with a failure that a recovery may overcome, and notifies hooks of it. Withdraws the request to
+/// recover otherwise: it may have come from a thread of an earlier creation.
 bool session_engine::failed_by_thread() noexcept {
   auto failure = threads_.failure();
   const bool is_due = recovery_.is_overcome(failure);
   if (is_due) {
-    if (failure != failure_) { on_failure(step_stage::boundary, std::move(failure)); }  // once, however often it is asked
+    if (failure != failure_) { on_failure(step_stage::boundary, std::move(failure)); }  // hooks are notified once
   } else {
     control_.signals()->recovered();
   }
@@ -220,14 +222,14 @@ bool session_engine::is_recovery_due() {
 }
 
 void session_engine::leave_failed() {
-  control_.signals()->ask_to_recover();  // by the next operation, if this one fails
+  control_.signals()->ask_to_recover();  // the next operation recovers if this one fails
   control_.reject_state("recovery has not succeeded");
   skip_batch_ = false;
   join_and_drain();
   next_attempt_ = recovery_.next(failure_, last_step_done_);
 }
 
-/// Leaves the session that failed. Failures that a recovery may overcome are logged. @see contract REC-2
+/// Joins the threads and drains the saves of the failed session. Failures that a recovery may overcome are logged. @see contract REC-2
 void session_engine::join_and_drain() {
   if (threads_.should_stop() && !threads_.failure() && !threads_joined_) { control_.signals()->request_stop(stop_of_threads()); }  // D-12
   threads_.request_stop();
@@ -235,7 +237,7 @@ void session_engine::join_and_drain() {
   detail::error_collector failures;
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
   failures.attempt([&] { log_or_throw([&] { control_.drain(until); }); });
-  if (!is_given_) { close_raw(); }  // one that is given serves the next session, too
+  if (!is_given_) { close_raw(); }  // a raw session given by the caller is also used afterwards
   threads_joined_ = true;
   if (!failures.get()) { return; }
   on_failure(step_stage::boundary, failures.get());
@@ -346,7 +348,7 @@ void session_engine::keep_boundary() {
   act(deadline::never(*control_.time()));
 }
 
-/// With the boundary the trace ends.
+/// Processes a traced boundary, and ends the trace.
 void session_engine::keep_traced_boundary() {
   detail::error_collector failures;
   failures.attempt([&] {
@@ -354,7 +356,7 @@ void session_engine::keep_traced_boundary() {
     const detail::traced_part part(control_.trace(), "boundary");
     act(deadline::never(*control_.time()));
   });
-  control_.end_trace();  // nothing that follows is traced
+  control_.end_trace();  // later work is not traced
   failures.rethrow();
 }
 
@@ -452,9 +454,9 @@ void session_engine::shut_down() noexcept {
   close_raw();
 }
 
-/// Failures are logged. @see contract WRAP-7
+/// Closes the raw session. Failures are logged. @see contract WRAP-7
 void session_engine::close_raw() noexcept {
-  if (is_closed()) { end_signals_.reset(); }  // signals are the program's again
+  if (is_closed()) { end_signals_.reset(); }  // restores the program's handlers
   if (!has_raw()) { return; }
   detail::log_failure("while closing the raw session", [&] { close_made(); });
 }

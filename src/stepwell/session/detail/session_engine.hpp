@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a session that do not depend on the type of its raw session or of its hooks: the pieces of work of the session protocol,
-// and the answers to its questions.
+// The parts of a session that do not depend on the types of its raw session and hooks: the pieces of work of the session protocol, and the
+// queries that the protocol makes between them.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -32,9 +32,10 @@
 
 namespace stepwell {
 
-/// Where something failed.
+/// The stage of a run or session in which a failure occurred.
 enum class step_stage { creation, source, before_run, run, after_run, boundary };
 
+/// The work of a session, and its state.
 /// @threads The session's thread, except `should_stop`, `why` and `is_closed`.
 class session_engine : public detail::protocol_host {
 public:
@@ -56,20 +57,24 @@ public:
   [[nodiscard]] bool should_stop() const noexcept final {
     return state_.is_over() || control_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
   }
-  /// Returns why the loop ended: a stop, else a failure after which nobody went on, else the end of the last source.
+  /// Returns the reason why the loop ended: a stop; otherwise a failure after which the caller did not continue; otherwise the end of the
+  /// last source.
   [[nodiscard]] stop_reason why() const;
   /// Returns false before the first creation of a raw session that is not given by the caller.
   [[nodiscard]] virtual bool has_raw() const noexcept = 0;
   [[nodiscard]] bool can_recover() final;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept final { return failure_; }
   [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
-  /// Throws what a thread reported if the session does not recover. @see contract SING-4
+  /// Throws the failure that a thread reported, if the session does not recover. @see contract SING-4
   void check_threads() const final;
   [[nodiscard]] std::int64_t step_reached() const noexcept final;
   [[nodiscard]] detail::loop_place place_after_recovery(std::int64_t reached) const final;
   [[nodiscard]] bool ends_with_data() final;
-  /// @errors `failed_precondition_error` after a hook's stop and after the close. @see contract RUN-1
+  /// Checks that the session accepts runs.
+  /// @errors `failed_precondition_error` if a hook has requested a stop, or the session is closed.
+  /// @see contract RUN-1
   void throw_if_closed() const;
+  /// Checks that the state can be copied.
   /// @errors `failed_precondition_error` if the state is bad or inconsistent, or the session is closed.
   void check_copy() const;
   /// Returns true if exactly this exception came out of a hook or of the session's own work, not out of the raw session. @see D-18
@@ -78,7 +83,7 @@ public:
   }
   /// Returns true if the last failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
   [[nodiscard]] bool is_of_data() const noexcept { return failed_stage_ == step_stage::run || failed_stage_ == step_stage::source; }
-  /// The step at which the present raw session began.
+  /// Returns the step at which the current raw session began.
   [[nodiscard]] std::int64_t starts_at() const noexcept { return starts_at_; }
   [[nodiscard]] session_metrics metrics() const;
 
@@ -87,29 +92,31 @@ public:
   void note_end_of_source(bool ended) noexcept { source_ended_ = ended; }
   /// Notifies the hooks of a failure and drops the requests of the failed step.
   [[gnu::noinline, gnu::cold]] void on_failure(step_stage stage, std::exception_ptr failure, int attempt = 1) noexcept;
-  /// Clears the last failure: it was none, or the caller goes on after it.
+  /// Clears the last failure: either it was not a failure, or the caller continues after it.
   [[gnu::cold]] void forget_failure() noexcept;
 
   // ---- operations that are one piece of work
 
-  /// Copies all that a checkpoint would hold, into `memory`, or into memory of its own.
+  /// Copies the state that a checkpoint would contain, into `memory`, or into new memory if `memory` is empty.
   /// @errors Those of `check_copy` and `snapshot::capture`.
   snapshot copy_state(std::optional<snapshot_pool::buffer> memory);
-  /// Leaves after an error: hooks get `on_error` unless they had it, none gets `end`, and all I/O in flight finishes.
+  /// Closes the session after an error: calls `on_error` of the hooks unless they were notified already, does not call `end`, and waits
+  /// until all pending I/O has finished.
   /// @see contract CLOSE-5
   void abandon(std::exception_ptr failure) noexcept;
   /// Stops and joins the session's threads without calling hooks. Pending I/O continues.
   void shut_down() noexcept;
 
 protected:
-  /// `is_given`: the raw session is the caller's and serves all creations. `may_trace`: a hook may have a boundary traced.
+  /// Creates the engine. `is_given`: the caller provides the raw session, which is used for all creations. `may_trace`: a hook may request
+  /// a trace of a boundary.
   session_engine(session_settings settings, bool is_given, bool may_trace);
   ~session_engine();
 
-  /// The caller repeats `may_trace`, as a constant on the fast path.
+  /// Returns true if the boundary has work to do. The caller passes `may_trace` again, as a constant on the fast path.
   [[nodiscard]] bool is_boundary_due(bool may_trace) const noexcept { return (may_trace && control_.trace()) || control_.due(); }
   [[nodiscard]] bool must_recover();
-  /// Starts the time that closing may take.
+  /// Starts the time limit of a close.
   void begin_closing();
   /// Throws the rollback that a hook requested, as the failure of its run.
   [[noreturn, gnu::cold]] void roll_back();
@@ -119,7 +126,7 @@ protected:
   coordinator threads_;
   detail::session_state state_;
   std::exception_ptr failure_;
-  std::int64_t last_step_done_ = -1;  // by this session
+  std::int64_t last_step_done_ = -1;  // the last step done by this session
   struct close_progress {
     deadline until;
     detail::error_collector failures;
@@ -136,15 +143,15 @@ private:
     void operator()() const { threads->request_stop(); }
   };
 
-  // Of the raw session. @pre There is one, except for `make`.
+  // Functions of the raw session. @pre There is one, except for `make`.
   [[nodiscard]] virtual std::int64_t raw_step() const noexcept = 0;
   [[nodiscard]] virtual variable_list raw_variables() = 0;
-  /// Calls `action` while no other session steps or restores the same model.
+  /// Calls `action` while no other session runs a step on the same model or restores it.
   virtual void while_alone(function_ref<void()> action) = 0;
   virtual void make(session_creation& creation) = 0;
   virtual void close_made() = 0;
 
-  // Of the hooks. A driver that awaits hooks does not call `begin_hooks`, `notify_created` and `end_hooks`.
+  // Functions of the hooks. A driver that awaits hooks does not call `begin_hooks`, `notify_created` and `end_hooks`.
   [[nodiscard]] virtual variable_list hook_variables() = 0;
   virtual void begin_hooks() = 0;
   virtual void notify_created() = 0;
@@ -153,7 +160,7 @@ private:
   virtual bool request_save() = 0;
   virtual void end_hooks(detail::error_collector& failures) = 0;
 
-  // Of the protocol.
+  // Functions of the protocol.
   [[nodiscard]] bool is_recovery_due() final;
   [[nodiscard]] bool is_boundary_due() const noexcept final { return is_boundary_due(may_trace_); }
   [[nodiscard]] bool was_interrupted(const std::exception_ptr& failure) const noexcept final;
@@ -204,7 +211,7 @@ private:
   clock::time_point next_attempt_ = {};
   step_stage failed_stage_ = step_stage::run;
   bool skip_batch_ = false;
-  bool joins_others_ = false;  // others make the state ready: a recovery takes nothing back that this session drew from its sources
+  bool joins_others_ = false;  // another session makes the state ready; a recovery does not rewind the sources of this session
   std::int64_t starts_at_ = 0;
   std::int64_t creations_ = 0;
   std::int64_t rollbacks_ = 0;

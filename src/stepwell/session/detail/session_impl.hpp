@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The working parts of a session: its engine, with the raw session and the hooks that the engine works on.
+// The implementation of a session: its engine, with the raw session and the hooks on which the engine works.
 #pragma once
 
 #include "stepwell/base/function_ref.hpp"
@@ -20,7 +20,8 @@
 
 namespace stepwell {
 
-/// @lifetime At a fixed address as long as it lives.
+/// The engine of a session over `Raw` with the hooks `Held`.
+/// @lifetime It does not move: its address stays the same.
 template<raw_session Raw, class... Held>
 class session_impl final : public session_engine {
 public:
@@ -31,9 +32,9 @@ public:
       : session_engine(std::move(settings), raw.has_value(), may_trace()), maker_(std::move(maker)), raw_(std::move(raw)),
         hooks_(std::move(hooks)...) {}
 
-  /// Returns true if a hook of this session may have it traced.
+  /// Returns true if a hook of this session may request a trace.
   static consteval bool may_trace() { return hook_set<Raw, Held...>::may_trace(); }
-  /// Returns true if points of hooks are awaited, in general, or in runs. @see hook_set
+  /// Returns true if points of hooks are awaited; the second function, if such points are called in runs. @see hook_set
   static consteval bool awaits_hooks() { return hook_set<Raw, Held...>::awaits(); }
   static consteval bool awaits_hooks_in_runs() { return hook_set<Raw, Held...>::awaits_in_runs(); }
 
@@ -41,7 +42,7 @@ public:
   [[nodiscard]] bool has_raw() const noexcept override { return raw_.has_value(); }
   [[nodiscard]] auto& hooks() noexcept { return hooks_; }
 
-  /// Returns true if a hook has the coming run awaited.
+  /// Returns true if a hook requires that the next run is awaited.
   [[nodiscard]] bool must_await_hooks([[maybe_unused]] int attempt) {
     if constexpr (awaits_hooks_in_runs()) {
       run_context<Raw> context(*raw_, control_, attempt);
@@ -66,8 +67,9 @@ public:
     if (failure_) [[unlikely]] { forget_failure(); }
     state_.to_within_step(detail::session_phase::stepping);
   }
-  /// Calls `before_run` of the hooks and merges their requests with the caller's. @see contract RUN-3
-  /// @errors What hooks throw; `failed_precondition_error` if one key is fed twice. @see contract RUN-5
+  /// Calls `before_run` of the hooks, and merges their requests with those of the caller.
+  /// @errors Exceptions of hooks; `failed_precondition_error` if one key is fed twice.
+  /// @see contract RUN-3, RUN-5
   template<bool Traced, class Caller>
   auto prepare(run_context<Raw>& context, const Caller& caller) {
     begin_run();
@@ -81,20 +83,20 @@ public:
                                                                    {&order.options(), &order.metadata()});
     end_run(outcome.step_after);
   }
-  /// All hooks have seen the run. @errors `aborted_error` if one requested a rollback.
+  /// Ends a run after all hooks have been called. @errors `aborted_error` if a hook requested a rollback.
   [[gnu::always_inline]] void end_run(std::int64_t step_after) {
     last_step_done_ = step_after;
     if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
     state_.to_within_step(detail::session_phase::ready);
   }
 
-  /// The run was cancelled before its step was done: nothing has happened.
+  /// Ends a run that was cancelled before its step was done. No failure is reported.
   void cancel_run() noexcept {
     control_.drop_requests();
     state_.to_within_step(detail::session_phase::ready);
   }
 
-  /// The failures of closing, for a driver that awaits `end` of the hooks.
+  /// Begins closing, and returns the collector of its failures, for a driver that awaits `end` of the hooks.
   [[nodiscard]] detail::error_collector& failures_of_closing() {
     begin_closing();
     return closing_->failures;

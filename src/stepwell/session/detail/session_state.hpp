@@ -10,8 +10,8 @@
 
 namespace stepwell::detail {
 
-/// The states of a session, in the order in which a session that fails and recovers passes them. From `lost` on a loop ends; from
-/// `ending` on the session is closed for callers.
+/// The phases of a session, in the order in which a session that fails and recovers passes them. From `lost` on, a loop ends. From `ending`
+/// on, the session is closed for callers.
 enum class session_phase : std::uint8_t {
   created,        ///< Constructed. No hook has begun.
   begun,          ///< Hooks have begun. There is no raw session yet.
@@ -27,9 +27,9 @@ enum class session_phase : std::uint8_t {
   lost,           ///< Recovery has failed. A later run tries again.
   start_failed,   ///< The first creation has failed. The session is of no further use.
   ending,         ///< Closing: `end` of the hooks is called.
-  finishing,      ///< Closing: the last save, threads and I/O.
-  closed,         ///< Closed, with or without a failure.
-  abandoned,      ///< Left without `end` of the hooks.
+  finishing,      ///< Closing: the last save is made, threads are joined, and I/O is completed.
+  closed,         ///< The session was closed, with or without a failure.
+  abandoned,      ///< The session was left without calling `end` of the hooks.
 };
 
 [[nodiscard]] std::string_view name_of(session_phase phase) noexcept;
@@ -45,12 +45,13 @@ public:
 
   /// Goes to `next`. In a build with assertions a transition that is not allowed ends the program.
   void to(session_phase next) noexcept;
-  /// `to` for the steps themselves: `ready`, `failed` or `failed_midway` to `stepping`, and from there to `ready`. Inlined, without the check.
+  /// Like `to`, for the transitions within a step: from `ready`, `failed` or `failed_midway` to `stepping`, and from there to `ready`.
+  /// Inlined, without the check.
   void to_within_step(session_phase next) noexcept { phase_.store(next, std::memory_order_release); }
 
-  /// Returns true from the first time the session was ready.
+  /// Returns true if the session has been `ready` at least once.
   [[nodiscard]] bool was_ready() const noexcept { return was_ready_.load(std::memory_order_relaxed); }
-  /// Returns true if a loop ends: the session is lost, of no use, or closed.
+  /// Returns true if a loop must end: the session is lost, could not be started, or is closed.
   [[nodiscard]] bool is_over() const noexcept { return phase() >= session_phase::lost; }
   [[nodiscard]] bool is_closed() const noexcept { return phase() >= session_phase::ending; }
   [[nodiscard]] bool has_failed() const noexcept {
@@ -66,8 +67,8 @@ private:
   std::atomic<bool> was_ready_ = false;
 };
 
-/// Puts a session into another phase at the end of a scope that is left early: by an exception, or because the script that holds it
-/// is destroyed.
+/// A guard that puts a session into another phase when its scope is left early: by an exception, or because the script that contains the
+/// guard is destroyed.
 class phase_on_exit {
 public:
   phase_on_exit(session_state& state, session_phase phase) noexcept : state_(&state), phase_(phase) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source while a loop draws from it: put where a restored checkpoint left it, its position known to every save.
+// The cursor of a loop over a source: seeks the source to its restored position, and provides its position to each save.
 #pragma once
 
 #include "stepwell/creation/detail/source_positions.hpp"
@@ -15,26 +15,30 @@ namespace stepwell {
 
 namespace detail {
 
-/// Says so where a run goes on after an earlier one and the source `name`, which cannot seek, does not.
+/// Warns if the source `name`, which is not seekable, cannot continue where an earlier run or the restored checkpoint ended.
 void warn_of_unseekable(source_positions& positions, const std::string& name, std::int64_t global_step);
 
-/// The state went back, and the source does not.
+/// A restore to an earlier state that the source cannot follow.
 struct missed_rewind {
   const std::string& source;
   std::int64_t from;
   std::int64_t to;
-  bool can_seek;  ///< But nobody knows where to.
+  bool can_seek;  ///< True: the source is seekable, but its position at step `to` is unknown.
 };
-/// @errors `failed_precondition_error` that says "cannot rewind", unless the policy is to skip: then that is a warning.
+/// Reports `missed` according to `policy`.
+/// @errors `failed_precondition_error` ("cannot rewind") for `unseekable_policy::fail`. For `skip`, a warning is logged instead.
 void refuse_rewind(unseekable_policy policy, const missed_rewind& missed);
 
 }  // namespace detail
 
+/// A registered source, with the position at which a loop reads.
 /// @lifetime `positions` and `source` must outlive it.
 template<data::batch_source Source>
 class source_cursor {
 public:
-  /// @errors What seeking throws; `invalid_argument_error` when a source of that name is in use.
+  /// Registers the source, after seeking it to its restored position if there is one. A source that is not seekable stays where it is; see
+  /// `warn_of_unseekable`.
+  /// @errors Exceptions of `seek`; `invalid_argument_error` if a source of the same name is in use.
   source_cursor(source_positions& positions, Source& source, std::int64_t global_step)
       : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), rewinds_(positions.rewind_count()) {
     if constexpr (data::seekable_source<Source>) {
@@ -53,23 +57,23 @@ public:
     if (is_attached_) { positions_.detach(name_); }
   }
 
-  /// The batch at hand, those left out being passed over; null at the end.
+  /// Returns the current batch, after passing over batches to be skipped. Null at the end.
   auto* peek() {
     if (skips_) [[unlikely]] { pass_over_skipped(); }
     return source_.peek();
   }
-  /// After the step that makes `global_step`.
+  /// Advances the source, after the step that increased the global step to `global_step`.
   void advance(std::int64_t global_step) {
     source_.advance();
     stands_at_ = global_step;
   }
 
-  /// Whether the state went back since the source was last moved: in this loop, in one inside it, or in a single run.
+  /// Returns true if the state was restored since the source was last moved, by this loop, a nested loop, or a single run.
   [[nodiscard]] bool is_ahead() const noexcept { return rewinds_ != positions_.rewind_count(); }
 
-  /// The state is that of step `to`: the source goes there too.
-  /// @errors What seeking throws, then it can be tried again; `failed_precondition_error` that says "cannot rewind", unless
-  ///         the policy is to skip.
+  /// Moves the source to its restored position, after the state of step `to` was restored.
+  /// @errors Exceptions of `seek`: the call can then be repeated. `failed_precondition_error` ("cannot rewind") if the source cannot
+  /// follow, unless `policy` is to skip.
   void rewind(std::int64_t to, unseekable_policy policy) {
     const auto restored = positions_.restored(name_);
     if constexpr (data::seekable_source<Source>) {
@@ -79,11 +83,11 @@ public:
     rewinds_ = positions_.rewind_count();
     positions_.mark_positioned(name_);
     if (restored && data::seekable_source<Source>) { return; }
-    if (from == to) { return; }  // nothing is lost: the same batch again
+    if (from == to) { return; }  // no step was lost: the same batch is next
     detail::refuse_rewind(policy, {name_, from, to, data::seekable_source<Source>});
   }
 
-  /// Leaves out the batch at hand when it comes again; false where the source has no positions.
+  /// Marks the current batch to be skipped when it is reached again. Returns false if the source has no positions.
   bool skip_present() {
     if constexpr (data::seekable_source<Source>) {
       positions_.skip(name_, std::as_const(source_).position());
@@ -104,13 +108,13 @@ private:
   source_positions& positions_;
   Source& source_;
   std::string name_;
-  std::int64_t stands_at_;  // the step after which the batch at hand comes
-  std::uint64_t rewinds_;   // those it has followed
+  std::int64_t stands_at_;  // the step before the current batch
+  std::uint64_t rewinds_;   // number of the rewinds that this cursor has followed
   bool is_attached_ = false;
   bool skips_ = false;
 };
 
-/// Stands for the source of a model that needs no data: it never ends, and its batches are not passed on.
+/// The source of a model that needs no data. It is endless, and its batches are not passed to the model.
 struct no_data {
   struct batch {};
   [[nodiscard]] const batch* peek() const noexcept { return &only; }
@@ -129,7 +133,7 @@ public:
   void advance(std::int64_t /*global_step*/) noexcept {}
   [[nodiscard]] static constexpr bool is_ahead() noexcept { return false; }
   void rewind(std::int64_t /*to*/, unseekable_policy /*policy*/) noexcept {}
-  /// There is no batch to leave out.
+  /// Returns false: there is no batch to skip.
   [[nodiscard]] static constexpr bool skip_present() noexcept { return false; }
 
 private:

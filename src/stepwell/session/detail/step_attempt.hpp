@@ -8,10 +8,10 @@
 
 namespace stepwell::detail {
 
-/// How far a step came. `not_taken`: it has to be tried. `done`: up to its boundary.
+/// The progress of a step. `not_taken`: the step has to be attempted. `done`: the step is complete except for its boundary.
 enum class step_outcome : std::uint8_t { not_taken, done, out_of_data, to_recover };
 
-/// Where a loop stands: which attempt comes next, and the step that it was thrown back from.
+/// The position of a loop: the number of the next attempt, and the step that was reached before a recovery.
 struct loop_place {
   int attempt = 1;
   std::optional<std::int64_t> rolled_back_from = std::nullopt;
@@ -20,7 +20,7 @@ struct loop_place {
 /// A step of a loop (`is_loop`), or a single run, which may be attempted several times.
 class step_attempt {
 public:
-  /// `repeats`: it may be attempted again with the same arguments.
+  /// Creates an attempt. `repeats`: it may be attempted again with the same arguments.
   step_attempt(bool is_loop, bool repeats) noexcept : is_loop_(is_loop), repeats_(repeats) {}
   step_attempt(const step_attempt&) = delete;
   step_attempt& operator=(const step_attempt&) = delete;
@@ -28,13 +28,14 @@ public:
   [[nodiscard]] bool is_loop() const noexcept { return is_loop_; }
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
 
-  /// Registers the source; does nothing the second time. @errors What seeking it throws.
+  /// Registers the source. Does nothing if it is registered. @errors Exceptions of seeking the source.
   virtual void attach() {}
-  /// Takes one step, without its boundary, and sets `outcome`. @errors Failures that are neither the end of the data nor to be recovered from.
+  /// Does one step, without its boundary, and sets `outcome`.
+  /// @errors Failures that are not the end of the data and cannot be recovered from.
   virtual void take() = 0;
-  /// Leaves the present batch out when it comes again. Returns false if that is not possible.
+  /// Marks the current batch to be skipped when it is reached again. Returns false if that is not possible.
   virtual bool skip_batch() { return false; }
-  /// The loop is over: releases the source.
+  /// Releases the source, at the end of the loop.
   virtual void detach() noexcept {}
 
   loop_place place;
