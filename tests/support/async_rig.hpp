@@ -133,6 +133,19 @@ inline void run_handlers(asio::io_context& loop, int count, const bool& has_ende
   for (int i = 0; i < count && !has_ended; ++i) { loop.run_one(); }
 }
 
+/// Runs the loop after a cancellation, and returns false. Boost 1.83 throws out of run() if a coroutine is cancelled before it has begun, after
+/// no handler; then returns true, and no completion handler is called.
+inline bool run_cancelled(asio::io_context& loop, int handlers) {
+  try {
+    loop.run();
+    return false;
+  } catch (const boost::system::system_error&) {
+    if (handlers != 0) { throw; }
+  }
+  loop.run();
+  return true;
+}
+
 /// The end of cancelled work. `had_ended` is true if the work ended before the cancellation.
 struct cancelled_work {
   bool had_ended = false;
@@ -151,13 +164,9 @@ inline cancelled_work cancel_after(asio::io_context& loop, int handlers, asio::a
   run_handlers(loop, handlers, end.is_done);
   end.had_ended = end.is_done;
   if (!end.is_done) { cancel.emit(kind); }
-  try {
-    loop.run();
-  } catch (const boost::system::system_error&) {
-    if (handlers != 0) { throw; }  // Boost 1.83 throws out of run() if a coroutine is cancelled before it has begun
-    end.failure = std::current_exception();
+  if (run_cancelled(loop, handlers)) {
+    end.failure = std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted));
     end.is_done = true;
-    loop.run();
   }
   return end;
 }

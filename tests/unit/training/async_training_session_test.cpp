@@ -133,8 +133,8 @@ TEST_CASE("an awaited training session may be left after any number of handlers,
       has_ended = is_done;
       if (is_cancelled && !is_done) {
         cancel.emit(asio::cancellation_type::terminal);
-        loop.run();
-        CHECK(is_done);
+        const bool never_began = run_cancelled(loop, handlers);
+        CHECK((is_done || never_began));
       }
     }
     rig.model = adding_model();
