@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The asynchronous driver of the session protocol: executes its actions by awaiting them, and observes cancellation where the
-// protocol says so.
+// The asynchronous driver of the session protocol: awaits its actions, and observes cancellation where the protocol says so.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -52,12 +51,6 @@ execution_place place_of(Async& self, piece what) {
     default: return execution_place::pool;
   }
 }
-
-/// The attempt of an operation without a step.
-struct no_attempt {
-  [[nodiscard]] static bool must_await() noexcept { return false; }
-  [[nodiscard]] static asio::awaitable<void> take_awaited() { co_return; }
-};
 
 /// Executes an action that needs no coroutine. Returns false if it has to be awaited.
 template<class Async>

@@ -217,4 +217,10 @@ private:
   std::optional<Step>& step_;
 };
 
+/// The attempt of an operation without a step.
+struct no_attempt {
+  [[nodiscard]] static bool must_await() noexcept { return false; }
+  [[nodiscard]] static asio::awaitable<void> take_awaited() { co_return; }
+};
+
 }  // namespace stepwell::detail
