@@ -133,6 +133,14 @@ TEST_CASE("a few bytes cannot ask for more memory than a tensor may have", "[for
   CHECK_FALSE(refused(proto_of(sw::dtype::float32, {0, big, big})));
 }
 
+TEST_CASE("one long string cannot be repeated beyond the memory that a tensor may have", "[format][summary]") {
+  auto message = proto_of(sw::dtype::string, {1000});
+  message.add_string_val(std::string(100, 'x'));
+  CHECK_FALSE(refused(message));
+  message.add_string_val(std::string(10'000, 'x'));  // the last one is repeated
+  CHECK(refused(message));
+}
+
 TEST_CASE("a tensor we cannot hold is passed on as it is", "[format][summary]") {
   tensorflow::Summary message;
   auto& tensor = *message.add_value()->mutable_tensor();

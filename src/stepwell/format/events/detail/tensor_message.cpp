@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 namespace stepwell::format {
@@ -121,8 +122,9 @@ void read_strings(const tensorflow::TensorProto& message, tensor& made) {
 }
 
 result<void> check_amount(dtype type, std::int64_t count, const tensorflow::TensorProto& message) {
-  const auto width = static_cast<std::int64_t>(type == dtype::string ? sizeof(std::string) : size_of(type));
+  auto width = static_cast<std::int64_t>(type == dtype::string ? sizeof(std::string) : size_of(type));
   const auto values = typed_values(type, message);
+  if (type == dtype::string && values > 0) { width += std::ssize(message.string_val(static_cast<int>(values) - 1)); }  // that is repeated
   if (values > count) { return damaged(fmt::format("tensor of {} elements with {} values", count, values)); }
   if (values < count && count > repeated_value_limit / width) {
     return damaged(fmt::format("tensor of {} elements with only {} values", count, values));
