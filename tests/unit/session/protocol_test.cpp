@@ -471,7 +471,7 @@ TEST_CASE("a script that is destroyed in the middle leaves a phase that another 
   }
 }
 
-TEST_CASE("every allowed transition is reached", "[session][protocol]") {
+TEST_CASE("every transition that a script makes is reached; all others are those of a run and of abandoning", "[session][protocol]") {
   using transition = std::pair<session_phase, session_phase>;
   std::set<transition> reached;
   const auto run = [&reached](const std::function<void(fake_host&)>& scenario) {
@@ -554,7 +554,7 @@ TEST_CASE("every allowed transition is reached", "[session][protocol]") {
       by_hand(host, host.protocol.close()).finish();
     });
   }
-  // What the engine does itself: steps, failures of steps, and abandoning.
+  // The engine makes these itself, in a run or when a run fails. Tests of sessions pass through them.
   for (const auto& [from, to] : std::vector<transition>{{ready, stepping},
                                                         {stepping, ready},
                                                         {stepping, failed},
