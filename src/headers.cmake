@@ -106,17 +106,9 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/any_session.hpp
   stepwell/session/async_options.hpp
   stepwell/session/async_session.hpp
-  stepwell/session/async_with.hpp
   stepwell/session/monitored_session.hpp
-  stepwell/session/retry_policy.hpp
-  stepwell/session/session_release.hpp
   stepwell/session/session_settings.hpp
-  stepwell/session/singular_monitored_session.hpp
-  stepwell/session/step_context.hpp
-  stepwell/session/step_result.hpp
   stepwell/session/training_session.hpp
-  stepwell/session/unseekable_policy.hpp
-  stepwell/session/with.hpp
   # layer 8: model
   stepwell/model/evaluation_session.hpp
   stepwell/model/model_session.hpp
@@ -193,12 +185,8 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/async_driver.hpp
   stepwell/session/detail/async_hooks.hpp
   stepwell/session/detail/async_impl.hpp
-  stepwell/session/detail/async_parts.hpp
-  stepwell/session/detail/async_run.hpp
-  stepwell/session/detail/async_snapshot.hpp
-  stepwell/session/detail/async_sources.hpp
+  stepwell/session/detail/async_operations.hpp
   stepwell/session/detail/async_step.hpp
-  stepwell/session/detail/async_steps.hpp
   stepwell/session/detail/blocking_driver.hpp
   stepwell/session/detail/protocol.hpp
   stepwell/session/detail/recovery.hpp
@@ -206,9 +194,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/script.hpp
   stepwell/session/detail/session_engine.hpp
   stepwell/session/detail/session_impl.hpp
-  stepwell/session/detail/session_state.hpp
   stepwell/session/detail/source_cursor.hpp
-  stepwell/session/detail/step_attempt.hpp
   # layer 8: model
   stepwell/model/detail/model_feeds.hpp
   # layer 8: hooks

@@ -5,9 +5,7 @@
 #pragma once
 
 #include "stepwell/coro/async_sleep.hpp"
-#include "stepwell/session/async_options.hpp"
 #include "stepwell/session/async_session.hpp"
-#include "stepwell/session/async_with.hpp"
 #include "stepwell/stepwell.hpp"
 #include "stepwell/training/async_evaluate.hpp"
 #include "stepwell/training/async_training_session.hpp"

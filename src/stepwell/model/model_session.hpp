@@ -15,7 +15,6 @@
 #include "stepwell/model/detail/model_feeds.hpp"
 #include "stepwell/model/model_traits.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/singular_monitored_session.hpp"
 
 #include <atomic>
 #include <concepts>

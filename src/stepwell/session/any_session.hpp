@@ -9,7 +9,6 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/session_metrics.hpp"
 #include "stepwell/hook/stop.hpp"
-#include "stepwell/session/step_result.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <concepts>

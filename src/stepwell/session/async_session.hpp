@@ -6,14 +6,17 @@
 #include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/data/range_source.hpp"
 #include "stepwell/session/async_options.hpp"
-#include "stepwell/session/detail/async_driver.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
-#include "stepwell/session/detail/async_run.hpp"
-#include "stepwell/session/detail/async_snapshot.hpp"
-#include "stepwell/session/detail/async_steps.hpp"
+#include "stepwell/session/detail/async_operations.hpp"
+#include "stepwell/session/detail/async_step.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/session_release.hpp"
+#include "stepwell/session/training_session.hpp"
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <cstddef>
@@ -26,7 +29,63 @@
 #include <type_traits>
 #include <utility>
 
+namespace stepwell::detail {
+
+/// The result of `async_steps`. `Source` is a reference type if the caller passed an lvalue.
+template<class Step, class Async, class Source>
+class async_step_sequence {
+public:
+  async_step_sequence(std::shared_ptr<Async> self, Source&& source)
+      : async_(std::move(self)), source_(std::forward<Source>(source)), holder_(*async_, source_) {
+    async_->sources().release(source_);
+  }
+  async_step_sequence(const async_step_sequence&) = delete;
+  async_step_sequence& operator=(const async_step_sequence&) = delete;
+
+  /// Does the next step. Returns an empty value when the loop is over; see `async_monitored_session::async_next`.
+  /// @lifetime The object must live until the operation has ended.
+  template<class Token = boost::asio::use_awaitable_t<>>
+  auto next(Token&& token = Token()) {
+    return coro::initiate<std::optional<Step>>(
+        std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
+        [self = async_.get(), to = &holder_] { return detail::next_of<Step>(self, to); });
+  }
+
+private:
+  std::shared_ptr<Async> async_;
+  Source source_;
+  source_registration<Async, std::remove_reference_t<Source>> holder_;
+};
+
+}  // namespace stepwell::detail
+
 namespace stepwell {
+
+/// The argument of an awaited step function.
+/// @lifetime Valid during the call of the step function.
+template<class Async>
+class async_step_context {
+public:
+  explicit async_step_context(Async& self) noexcept : self_(self) {}
+  async_step_context(const async_step_context&) = delete;
+  async_step_context& operator=(const async_step_context&) = delete;
+
+  /// Returns the current raw session. Runs made on it directly call no hooks. @see contract STEP-4, D-11
+  [[nodiscard]] auto& session() const noexcept { return self_.core().raw(); }
+  /// Like `async_run` of the session, as an awaitable. A recovery repeats the whole step function, not this call. @see contract STEP-7
+  /// @cancel A run that is done is delivered. A cancellation is forwarded to a model or a hook that is awaited.
+  /// @lifetime Lvalues must live until the run has ended.
+  template<class... Args>
+  auto async_run_with_hooks(Args&&... args) const {
+    using run_type = detail::stored_run<all_hooks, typename Async::core_type, Args...>;
+    return detail::run_within_step_awaited(&self_, run_type(std::tuple<Args...>(std::forward<Args>(args)...)));
+  }
+  /// Ends the step function. @errors Always throws `stop_iteration`, which `async_with` handles as a clean end. @see contract STEP-5
+  [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
+
+private:
+  Async& self_;
+};
 
 /// An asynchronous `monitored_session`. Its calls of hooks, model and source, their order, and the effect of a recovery are those of a
 /// `monitored_session`. Each `async_` function is an Asio initiating function: the last argument is any completion token with the signature
@@ -138,13 +197,13 @@ public:
   /// @cost With `use_awaitable`, no due checkpoint, and no separate executor for steps: one small coroutine frame, which Asio recycles.
   template<data::batch_source Source, class Token = token_type>
   auto async_next(Source& source, Token&& token = Token()) {
-    return next(async_->sources().holder_of(*async_, source), std::forward<Token>(token));
+    return next(async_->holder_of(source), std::forward<Token>(token));
   }
   /// Like `async_next(source)`, for a model that needs no data.
   template<class Token = token_type>
     requires(!data::batch_source<Token>)
   auto async_next(Token&& token = Token()) {
-    return next(async_->sources().holder_of(*async_, async_->nothing_given), std::forward<Token>(token));
+    return next(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
   }
 
   /// Unregisters a source before its end. Its current position is kept for later saves. Passing the source to `async_steps` also
@@ -185,6 +244,24 @@ public:
     } else {
       return run<Choice>(token_type(), std::tuple<Args...>(std::forward<Args>(args)...));
     }
+  }
+
+  /// Awaits `step_fn(context)` and returns its result; see `async_step_context`. `step_fn` is a coroutine function that takes the context by
+  /// reference and returns an `asio::awaitable`. After a transient failure, including one of its own code, the session is recovered and the
+  /// whole function is called again. It runs on the executor of the caller.
+  /// @errors Exceptions of `step_fn`.
+  /// @cancel Forwarded to `step_fn`. If it then ends with `operation_aborted`, that is no failure. Runs that it has done stay done.
+  /// @lifetime `step_fn` must outlive the operation.
+  /// @see contract STEP-6
+  template<class StepFn, class Token = token_type>
+  auto async_run_step_fn(StepFn& step_fn, Token&& token = Token()) {
+    using context_type = async_step_context<async_type>;
+    static_assert(std::is_invocable_v<StepFn&, context_type&>,
+                  "stepwell: `step_fn` may either have one context argument, taken by reference, or not be called");
+    using result = coro::once_awaited_t<std::invoke_result_t<StepFn&, context_type&>>;
+    return coro::initiate<result>(
+        std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
+        [self = async_, fn = &step_fn] { return detail::step_fn_result<result, context_type>(self, *fn); });
   }
 
   /// Requests all hooks that save to save now, regardless of their cadence, and waits until the checkpoint is durable. Returns the step
@@ -299,8 +376,8 @@ private:
   }
   template<class Choice, class Token, class... Args>
   auto run(Token&& token, std::tuple<Args...> given) {
-    using run_type = detail::async_run<Choice, core_type, Args...>;
-    return coro::initiate<detail::value_of_run<run_type>>(
+    using run_type = detail::stored_run<Choice, core_type, Args...>;
+    return coro::initiate<detail::result_of_run<run_type>>(
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
         [self = async_.get(), one = run_type(std::move(given))]() mutable { return detail::run_of(self, std::move(one)); });
   }
@@ -328,5 +405,41 @@ async_monitored_session(session_settings, Model&, Hooks...) -> async_monitored_s
 template<class Model, class... Hooks>
   requires requires { typename raw_session_over<Model>::type; }
 async_monitored_session(async_options, session_settings, Model&, Hooks...) -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
+
+/// Awaits `body(session)`, then closes the session, as `with` does. An `out_of_range_error` or `stop_iteration` thrown by the body is the
+/// end of the loop, unless a hook threw it. After any other exception, including a cancellation, the session is abandoned, and the
+/// exception is rethrown when the directory is released. (A session whose start failed may keep its directory locked until it is
+/// destroyed.)
+///
+///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, because of g++ 12
+///     co_await async_with(session, train);
+///
+/// @errors Exceptions of the body that do not end the loop normally, and those of `async_close`.
+/// @cancel Forwarded to the body. Closing and abandoning run to their end.
+/// @lifetime `session` and `body` must outlive the operation.
+/// @see D-18
+template<class Session, class Body>
+boost::asio::awaitable<void> async_with(Session& session, Body& body) {
+  std::exception_ptr failure;
+  try {
+    co_await body(session);
+  } catch (...) { failure = std::current_exception(); }
+  const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
+  co_await boost::asio::this_coro::throw_if_cancelled(false);  // the check would throw before the close
+  const bool is_error = failure && !detail::is_end_of_loop(session, failure);
+  std::exception_ptr of_close;
+  const auto here = co_await boost::asio::this_coro::executor;
+  auto deaf = boost::asio::bind_cancellation_slot(boost::asio::cancellation_slot(), boost::asio::use_awaitable);
+  try {
+    if (is_error) {
+      co_await boost::asio::co_spawn(here, session.async_abandon(failure), deaf);
+    } else {
+      co_await boost::asio::co_spawn(here, session.async_close(), deaf);
+    }
+  } catch (...) { of_close = std::current_exception(); }
+  co_await boost::asio::this_coro::throw_if_cancelled(throws);
+  if (is_error) { std::rethrow_exception(failure); }
+  if (of_close) { std::rethrow_exception(of_close); }
+}
 
 }  // namespace stepwell

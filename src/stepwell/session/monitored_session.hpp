@@ -4,14 +4,13 @@
 // transient failures.
 #pragma once
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/data/range_source.hpp"
 #include "stepwell/session/detail/blocking_driver.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
-#include "stepwell/session/step_context.hpp"
-#include "stepwell/session/step_result.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <cstdint>
@@ -24,6 +23,29 @@
 #include <utility>
 
 namespace stepwell {
+
+/// The argument of a step function.
+/// @lifetime Valid during the call of the step function.
+template<class Session>
+class step_context {
+public:
+  explicit step_context(Session& session) noexcept : session_(session) {}
+  step_context(const step_context&) = delete;
+  step_context& operator=(const step_context&) = delete;
+
+  /// Returns the current raw session. Runs made on it directly call no hooks. @see contract STEP-4, D-11
+  [[nodiscard]] auto& session() const noexcept { return session_.raw_session(); }
+  /// Like `run` of the monitored session. A recovery repeats the whole step function, not this call. @see contract STEP-7
+  template<class... Args>
+  auto run_with_hooks(Args&&... args) const {
+    return session_.run_within_step(std::forward<Args>(args)...);
+  }
+  /// Ends the step function. @errors Always throws `stop_iteration`, which `with` handles as a clean end. @see contract STEP-5
+  [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
+
+private:
+  Session& session_;
+};
 
 /// A session for a training loop, made from a raw session or a model, and hooks:
 /// `monitored_session session(model, stop_at_step_hook{{.last_step = 100}});`
@@ -103,9 +125,8 @@ public:
   /// other hooks are not called.
   template<class Choice, class... Args>
   auto run_with(Args&&... args) {
-    return for_caller<Choice>(
-        detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(), std::forward_as_tuple(std::forward<Args>(args)...),
-        [](auto&&... all) __attribute__((always_inline)) { return detail::run_call(std::forward<decltype(all)>(all)...); });
+    using run_type = detail::stored_run<Choice, core_type, Args&&...>;
+    return run_type::result_of(detail::run_call<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
   /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, including one of its own code, the
@@ -226,18 +247,9 @@ private:
 
   template<class... Args>
   auto run_within_step(Args&&... args) {
+    using run_type = detail::stored_run<all_hooks, core_type, Args&&...>;
     core_->throw_if_closed();
-    return for_caller<all_hooks>(detail::places_for_caller<Args...>(), detail::places_for_step<Args...>(),
-                                 std::forward_as_tuple(std::forward<Args>(args)...),
-                                 [](auto&&... all) { return detail::run_within_step(std::forward<decltype(all)>(all)...); });
-  }
-
-  /// Splits the arguments of a run into those for its caller and those for the step.
-  template<class Choice, std::size_t... Caller, std::size_t... Step, class Given, class Run>
-  [[gnu::always_inline]] auto for_caller(std::index_sequence<Caller...>, std::index_sequence<Step...>, Given&& given, Run run) {
-    using caller_type = detail::caller_request<Choice, std::remove_cvref_t<std::tuple_element_t<Caller, Given>>...>;
-    const caller_type caller{{&std::as_const(std::get<Caller>(given))...}};
-    return detail::result_for_caller<Raw, caller_type>(run(*core_, caller, std::get<Step>(std::forward<Given>(given))...));
+    return run_type::result_of(detail::run_within_step<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
   explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, detail::raw_maker_ptr<Raw> maker,
@@ -258,5 +270,53 @@ template<raw_session Raw, class... Hooks>
 monitored_session(Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
 template<raw_session Raw, class... Hooks>
 monitored_session(session_settings, Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
+
+/// A `monitored_session` with these differences. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can be
+/// used afterwards. `should_stop` and loops over `steps` throw failures that the session's threads reported.
+/// @see contract SING-2, SING-4
+template<raw_session Raw, class... Held>
+class singular_monitored_session : public monitored_session<Raw, Held...> {
+  using base = monitored_session<Raw, Held...>;
+
+public:
+  template<class Given>
+    requires(std::is_constructible_v<base, session_settings, Given &&, Held...>)
+  explicit singular_monitored_session(session_settings settings, Given&& given, Held... hooks)
+      : base(without_recovery(std::move(settings)), std::forward<Given>(given), std::move(hooks)...) {}
+  template<class Given>
+    requires(std::is_constructible_v<base, session_settings, Given &&, Held...> &&
+             !std::is_same_v<std::remove_cvref_t<Given>, singular_monitored_session>)
+  explicit singular_monitored_session(Given&& given, Held... hooks)
+      : singular_monitored_session(session_settings{}, std::forward<Given>(given), std::move(hooks)...) {}
+
+  singular_monitored_session(singular_monitored_session&&) noexcept = default;
+
+  /// Returns true if the loop should end. @errors Failures that the session's threads reported.
+  [[nodiscard]] bool should_stop() const {
+    this->throw_failure_of_threads();
+    return base::should_stop();
+  }
+
+  /// Returns the raw session. @errors `failed_precondition_error` if the session is closed. @see contract SING-3
+  [[nodiscard]] Raw& raw_session() {
+    if (this->is_closed()) { throw failed_precondition_error("raw_session() called on a closed session; it has no raw session"); }
+    return base::raw_session();
+  }
+
+private:
+  static session_settings without_recovery(session_settings settings) {
+    settings.recover = false;
+    return settings;
+  }
+};
+
+template<raw_session Raw, class... Hooks>
+singular_monitored_session(Raw, Hooks...) -> singular_monitored_session<Raw, Hooks...>;
+template<raw_session Raw, class... Hooks>
+singular_monitored_session(session_settings, Raw, Hooks...) -> singular_monitored_session<Raw, Hooks...>;
+template<session_creator Creator, class... Hooks>
+singular_monitored_session(Creator, Hooks...) -> singular_monitored_session<created_by<Creator>, Hooks...>;
+template<session_creator Creator, class... Hooks>
+singular_monitored_session(session_settings, Creator, Hooks...) -> singular_monitored_session<created_by<Creator>, Hooks...>;
 
 }  // namespace stepwell

@@ -3,18 +3,31 @@
 // The concept of a session, for loops that are written once for all kinds of sessions.
 #pragma once
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/hook/stop.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stepwell {
+
+/// The result of a completed step; all its hooks have been called.
+template<class Result>
+struct step_result {
+  Result value;                                                 ///< The result of the model's `step`.
+  std::int64_t global_step = 0;                                 ///< Number of steps done, including this one.
+  int attempt = 1;                                              ///< Number of the attempt; above 1 in the first step after a recovery.
+  std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< After a recovery that lost steps: the last lost step.
+};
 
 /// A monitored, singular or type-erased session.
 ///
@@ -47,6 +60,39 @@ template<training_session Session>
 std::vector<coordinated_thread> start_queue_runners(const Session& /*session*/, coordinator& /*threads*/,
                                                     std::span<const std::shared_ptr<queue_runner>> /*runners*/) {
   return {};
+}
+
+namespace detail {
+
+/// Returns true if `failure`, thrown by a body, is the end of its loop and not an error.
+template<class Session>
+[[nodiscard]] bool is_end_of_loop(const Session& session, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const out_of_range_error&) { return !session.came_from_hook(failure); } catch (const stop_iteration&) {
+    return !session.came_from_hook(failure);
+  } catch (...) { return false; }
+}
+
+}  // namespace detail
+
+/// Runs `body(session)`, then closes the session. An `out_of_range_error` or `stop_iteration` thrown by the body is the end of the loop,
+/// not an error: `end` of the hooks is called, the session is closed, and nothing is thrown, unless a hook threw the exception. After any
+/// other exception, `on_error` of the hooks is called instead of `end`, the session is closed, and the exception is rethrown.
+/// @errors Exceptions of the body that do not end the loop normally, and those of `close`.
+/// @see contract CLOSE-4, CLOSE-5, D-18
+template<class Session, class Body>
+void with(Session& session, Body&& body) {
+  try {
+    std::forward<Body>(body)(session);
+  } catch (...) {
+    const auto failure = std::current_exception();
+    if (!detail::is_end_of_loop(session, failure)) {
+      session.abandon(failure);
+      throw;
+    }
+  }
+  session.close();
 }
 
 }  // namespace stepwell

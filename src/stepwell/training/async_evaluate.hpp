@@ -7,7 +7,7 @@
 #include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/coro/detail/offloaded_call.hpp"
 #include "stepwell/model/restore_model.hpp"
-#include "stepwell/session/detail/async_parts.hpp"
+#include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/training/async_evaluate_options.hpp"
 #include "stepwell/training/detail/evaluation_work.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/session/async_options.hpp"
+#include "stepwell/session/async_session.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <memory>

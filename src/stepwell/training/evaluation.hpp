@@ -11,7 +11,7 @@
 #include "stepwell/hooks/stop_after_n_evals_hook.hpp"
 #include "stepwell/model/evaluation_session.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/with.hpp"
+#include "stepwell/session/training_session.hpp"
 #include "stepwell/training/evaluation_options.hpp"
 
 #include <cstdint>

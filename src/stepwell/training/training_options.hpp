@@ -12,7 +12,7 @@
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/model/model_traits.hpp"
 #include "stepwell/session/detail/source_cursor.hpp"
-#include "stepwell/session/retry_policy.hpp"
+#include "stepwell/session/session_settings.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 #include "stepwell/threads/queue_runner.hpp"

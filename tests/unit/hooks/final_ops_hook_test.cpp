@@ -6,7 +6,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/hooks/final_ops_hook.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -13,7 +13,7 @@
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <chrono>
 #include <cstdint>

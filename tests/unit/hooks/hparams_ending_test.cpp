@@ -12,7 +12,7 @@
 #include <stepwell/hooks/nan_tensor_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <limits>
 #include <memory>

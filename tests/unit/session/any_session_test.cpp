@@ -12,7 +12,6 @@
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/any_session.hpp>
 #include <stepwell/session/training_session.hpp>
-#include <stepwell/session/with.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdint>

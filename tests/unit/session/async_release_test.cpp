@@ -7,7 +7,7 @@
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
 
-#include <stepwell/session/async_with.hpp>
+#include <stepwell/session/async_session.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include "support/recovery_rig.hpp"
 
 #include <stepwell/hook/boundary.hpp>
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -7,7 +7,6 @@
 #include <stepwell/hooks/stop_at_step_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>
-#include <stepwell/session/with.hpp>
 
 #include <cstdint>
 #include <functional>

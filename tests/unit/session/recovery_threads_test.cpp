@@ -8,7 +8,7 @@
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <chrono>
 #include <cstdint>

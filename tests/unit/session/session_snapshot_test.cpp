@@ -10,7 +10,7 @@
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/detail/saver_notes.hpp>
 #include <stepwell/model/restore_model.hpp>
-#include <stepwell/session/singular_monitored_session.hpp>
+#include <stepwell/session/monitored_session.hpp>
 
 #include <cstdint>
 #include <optional>

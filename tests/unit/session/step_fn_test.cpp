@@ -5,8 +5,8 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/singular_monitored_session.hpp>
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/monitored_session.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <tuple>
 #include <utility>

@@ -9,7 +9,7 @@
 #include "unit/hooks/event_reading.hpp"
 #include "unit/training/training_rig.hpp"
 
-#include <stepwell/session/with.hpp>
+#include <stepwell/session/training_session.hpp>
 
 #include <algorithm>
 #include <chrono>

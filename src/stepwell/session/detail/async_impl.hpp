@@ -4,34 +4,204 @@
 // `use_awaitable`.
 #pragma once
 
+#include "stepwell/base/clock.hpp"
 #include "stepwell/coro/async_sleep.hpp"
 #include "stepwell/coro/detail/async_event.hpp"
 #include "stepwell/coro/detail/helper_threads.hpp"
 #include "stepwell/coro/detail/offloaded_call.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/detail/async_hooks.hpp"
-#include "stepwell/session/detail/async_parts.hpp"
-#include "stepwell/session/detail/async_sources.hpp"
+#include "stepwell/session/detail/run_step.hpp"
 #include "stepwell/session/detail/script.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
-#include "stepwell/session/session_release.hpp"
+#include "stepwell/session/detail/source_cursor.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell::detail {
 namespace asio = boost::asio;
+
+/// Throws the error of a cancelled operation.
+[[noreturn]] inline void throw_aborted() { throw boost::system::system_error(asio::error::operation_aborted, "stepwell"); }
+
+/// Returns true if `failure` is the error of a cancelled operation.
+inline bool is_aborted(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const boost::system::system_error& error) { return error.code() == asio::error::operation_aborted; } catch (...) {
+    return false;
+  }
+}
+
+/// Throws `operation_aborted` if cancellation was requested.
+inline asio::awaitable<void> throw_if_cancelled() {
+  const auto state = co_await asio::this_coro::cancellation_state;
+  if (state.cancelled() != asio::cancellation_type::none) { throw_aborted(); }
+}
+
+/// A number of steps that run without a yield, chosen so that other work on the event loop can run about every 100 us. The clock is read
+/// once for each slice.
+class time_slice {
+public:
+  /// Returns true if the slice is used up; else consumes one step of it.
+  [[nodiscard]] bool is_over() noexcept { return --left_ < 0; }
+  void begin(clock::time_point now) noexcept {
+    using namespace std::chrono_literals;
+    const auto took = std::max<clock::duration>(now - begun_, 1ns);
+    const auto fits = steps_ * std::chrono::duration_cast<std::chrono::nanoseconds>(100us).count() /
+                      std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
+    steps_ = std::clamp<std::int64_t>(fits, 1, std::min<std::int64_t>(2 * steps_, 1024));
+    left_ = steps_;
+    begun_ = now;
+  }
+
+private:
+  std::int64_t steps_ = 1;
+  std::int64_t left_ = 0;
+  clock::time_point begun_{};
+};
+
+/// A function object that interrupts waits for other sessions. It is a class with a constructor because g++ 12 destroys a lambda that is
+/// created inside an awaited expression twice.
+class interrupts {
+public:
+  explicit interrupts(std::shared_ptr<session_signals> signals) noexcept : signals_(std::move(signals)) {}
+  void operator()() const { signals_->interrupt(); }
+
+private:
+  std::shared_ptr<session_signals> signals_;
+};
+
+/// The place where a piece of work runs.
+enum class execution_place {
+  here,        ///< On the executor of the caller.
+  pool,        ///< On a shared thread: work that may wait for a disk.
+  own_thread,  ///< On a thread of its own: work that may wait for another session.
+  compute,     ///< On the executor for steps.
+};
+
+/// Declares whether a cancellation is forwarded to the awaited coroutine of a user.
+enum class cancellation_mode { deferred, forwarded };
+
+/// Awaits a user's coroutine as a separate Asio thread of execution, with all kinds of cancellation enabled.
+inline asio::awaitable<void> on_its_own(asio::awaitable<void> theirs) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await std::move(theirs);
+}
+
+/// The value of an operation without a result.
+struct nothing {};
+
+/// Awaits `make()`. Asio's own check for cancellation before each `co_await` is switched off meanwhile, because it would discard completed
+/// work.
+/// `T` is the result of `make()`, or void.
+template<class T, class Make>
+asio::awaitable<T> defer_cancellation(Make make) {
+  using value_type = std::conditional_t<std::is_void_v<T>, nothing, T>;
+  const bool throws = co_await asio::this_coro::throw_if_cancelled();
+  co_await asio::this_coro::throw_if_cancelled(false);
+  std::exception_ptr failure;
+  std::optional<value_type> value;
+  try {
+    value_type got = co_await make();
+    value.emplace(std::move(got));
+  } catch (...) { failure = std::current_exception(); }
+  co_await asio::this_coro::throw_if_cancelled(throws);
+  if (failure) { std::rethrow_exception(failure); }
+  if constexpr (!std::is_void_v<T>) { co_return std::move(*value); }
+}
+
+/// The registration of a source with a session, of any type.
+class source_registration_base {
+public:
+  virtual ~source_registration_base() = default;
+  virtual void release() noexcept = 0;
+};
+
+/// A variable whose address identifies the type `Source`.
+template<class Source>
+inline constexpr char kind_of_source{};
+
+/// All source registrations of one session. Owns the registrations of sources that are passed to each call separately
+/// (`async_next(source)`).
+class source_registrations {
+public:
+  /// Returns the registration for `source`, which is identified by its address and type. Creates it with `make()` if there is none.
+  template<class Registration, class Source, class Make>
+  Registration& holder_of(Source& source, Make make) {
+    for (const auto& given : given_) {
+      if (given.address == &source && given.kind == &kind_of_source<Source>) [[likely]] {
+        return static_cast<Registration&>(*given.holder);
+      }
+    }
+    auto made = make();
+    auto& holder = *made;
+    given_.push_back({&source, &kind_of_source<Source>, std::move(made)});
+    return holder;
+  }
+  template<class Source>
+  void release(const Source& source) noexcept {
+    std::erase_if(given_, [&](const given_source& given) {
+      return given.address == &source && given.kind == &kind_of_source<std::remove_const_t<Source>>;
+    });
+  }
+  void add(source_registration_base* holder) { all_.push_back(holder); }
+  void remove(source_registration_base* holder) noexcept { std::erase(all_, holder); }
+  void release_all() noexcept {
+    for (auto* holder : all_) { holder->release(); }
+  }
+
+private:
+  struct given_source {
+    const void* address;
+    const char* kind;
+    std::unique_ptr<source_registration_base> holder;
+  };
+
+  std::vector<source_registration_base*> all_;
+  std::vector<given_source> given_;  // destroyed first: they are in `all_`
+};
+
+/// The registration of a source of type `Source`. It takes effect with the first step over the source.
+/// @lifetime `self` and `source` must outlive it.
+template<class Async, class Source>
+class source_registration final : public source_registration_base, public loop_source<typename Async::core_type, Source> {
+public:
+  source_registration(Async& self, Source& source)
+      : loop_source<typename Async::core_type, Source>(self.core(), source), all_(self.sources()) {
+    all_.add(this);
+  }
+  source_registration(const source_registration&) = delete;
+  source_registration& operator=(const source_registration&) = delete;
+  ~source_registration() override { all_.remove(this); }
+
+  void release() noexcept override { this->detach(); }
+
+private:
+  source_registrations& all_;
+};
 
 /// The shared state of an asynchronous session.
 /// @threads The session's thread, except for the functions that `run_on` runs.
@@ -50,7 +220,13 @@ public:
   [[nodiscard]] const async_options& how() const noexcept { return how_; }
   [[nodiscard]] bool is_abandoned() const noexcept { return is_abandoned_; }
   [[nodiscard]] bool is_started() const noexcept { return core_->state().was_ready(); }
-  [[nodiscard]] source_registrations<async_impl>& sources() noexcept { return sources_; }
+  [[nodiscard]] source_registrations& sources() noexcept { return sources_; }
+  /// Returns the registration of a source that is passed to each call separately.
+  template<class Source>
+  auto& holder_of(Source& source) {
+    using registration = source_registration<async_impl, Source>;
+    return sources_.template holder_of<registration>(source, [&] { return std::make_unique<registration>(*this, source); });
+  }
 
   /// A guard that marks an operation as the one in flight during its lifetime.
   /// @errors `failed_precondition_error` if another operation is in flight.
@@ -66,7 +242,6 @@ public:
     operation& operator=(const operation&) = delete;
     ~operation() {
       self_.is_busy_ = false;
-      self_.script_.reset();
       if (self_.is_abandoned()) {
         self_.dispose();
       } else {
@@ -78,7 +253,9 @@ public:
     async_impl& self_;
   };
   /// Returns true if a step can run inline; consumes one from the time slice.
-  [[nodiscard]] bool may_step_at_once() { return may_step_here_ && !slice_.is_over() && !core_->should_stop() && !core_->recovery_due(); }
+  [[nodiscard]] bool may_step_at_once() {
+    return may_step_here_ && !slice_.is_over() && !core_->should_stop() && !core_->is_recovery_due();
+  }
   /// @errors `failed_precondition_error` before the start.
   void throw_unless_started() const {
     if (!is_started()) { throw failed_precondition_error("the session is not started; await async_start() first"); }
@@ -86,7 +263,7 @@ public:
   /// @errors `failed_precondition_error` before the start, and while a cancelled recovery waits to be continued.
   void throw_unless_ready(const char* operation) const {
     throw_unless_started();
-    if (core_->state().phase() == session_phase::backing_off) {
+    if (core_->state().is_recovering()) {
       throw failed_precondition_error(std::string(operation) + ": the session failed, and is not recovered yet");
     }
   }
@@ -167,9 +344,21 @@ public:
     static_cast<void>(slice_.is_over());
   }
 
-  /// Takes over the script of the operation in flight. Destroyed with the operation, or when the session is abandoned.
-  void set_script(script steps) { script_.emplace(std::move(steps)); }
-  [[nodiscard]] script& current_script() noexcept { return *script_; }
+  /// A guard that holds the script of an operation in flight, or of a run inside a step function in flight. The script is destroyed with
+  /// the guard, or when the session is abandoned.
+  class running_script {
+  public:
+    running_script(async_impl& self, script steps) : self_(self) { self_.scripts_.push_back(std::move(steps)); }
+    running_script(const running_script&) = delete;
+    running_script& operator=(const running_script&) = delete;
+    ~running_script() {
+      if (!self_.scripts_.empty()) { self_.scripts_.pop_back(); }
+    }
+
+  private:
+    async_impl& self_;
+  };
+  [[nodiscard]] script& current_script() noexcept { return scripts_.back(); }
 
   /// Abandons the session: a suspended operation completes with `operation_aborted`. Blocks until work that runs on another thread has
   /// ended.
@@ -182,7 +371,7 @@ public:
     if (event_ != nullptr) { event_->set(); }
     core_->positions().leave_sources();  // sources may be destroyed: they need not outlive the session
     begin_release();
-    script_.reset();
+    while (!scripts_.empty()) { scripts_.pop_back(); }  // innermost first
     core_->shut_down();
     if (!is_in_user_code_) { dispose(); }
   }
@@ -232,17 +421,18 @@ private:
   };
   class scoped_flag {
   public:
-    explicit scoped_flag(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+    explicit scoped_flag(bool& flag) noexcept : flag_(flag), before_(std::exchange(flag, true)) {}
     scoped_flag(const scoped_flag&) = delete;
     scoped_flag& operator=(const scoped_flag&) = delete;
-    ~scoped_flag() { flag_ = false; }
+    ~scoped_flag() { flag_ = before_; }
 
   private:
     bool& flag_;
+    bool before_;
   };
 
   void note_place_of_steps() noexcept {
-    may_step_here_ = is_started() && core_->state().phase() != session_phase::backing_off && place_of_steps() == execution_place::here;
+    may_step_here_ = is_started() && !core_->state().is_recovering() && place_of_steps() == execution_place::here;
   }
   void dispose() noexcept {
     sources_.release_all();
@@ -264,11 +454,11 @@ private:
   bool is_abandoned_ = false;
   bool is_in_user_code_ = false;
   time_slice slice_;
-  std::optional<Core> core_;  // empty after the session was abandoned and its last operation has ended
-  std::optional<script> script_;
+  std::optional<Core> core_;     // empty after the session was abandoned and its last operation has ended
+  std::vector<script> scripts_;  // more than one inside a step function
   std::shared_ptr<coro::offloaded_call> running_;
   const coro::async_event* event_ = nullptr;
-  source_registrations<async_impl> sources_;
+  source_registrations sources_;
   std::shared_ptr<release_state> release_ = std::make_shared<release_state>();
   std::shared_ptr<void> unreleased_ = release_at_end(release_);
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step in which the model or hooks are awaited, and the attempt of a loop that may take such steps.
+// A step in which the model or hooks are awaited, and the attempts of a loop, a run and a step function that may take such steps.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -9,26 +9,18 @@
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/run_step.hpp"
 
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace stepwell::detail {
-
-/// Returns true if a step of `Raw` with these arguments is awaited.
-template<class Raw, class... Args>
-constexpr bool is_awaited_step() {
-  if constexpr (requires { Raw::template awaits<Args...>; }) {
-    return Raw::template awaits<Args...>;
-  } else {
-    return false;
-  }
-}
 
 template<class Result, class Awaitable>
 asio::awaitable<void> result_into(std::optional<Result>& result, Awaitable theirs) {
@@ -46,7 +38,7 @@ template<class Async, class Outcome, class Order, class... Args>
 asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outcome, const Order& order, Args&&... args) {
   auto& raw = self.core().raw();
   using raw_type = std::remove_cvref_t<decltype(raw)>;
-  if constexpr (is_awaited_step<raw_type, Args...>()) {
+  if constexpr (is_awaited_step<raw_type, Args...>) {
     auto fed = raw_type::fed(order, std::forward<Args>(args)...);
     const auto before = raw.global_step();
     std::optional<typename raw_type::result_type> result;
@@ -123,7 +115,7 @@ asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Curs
   co_await self.run_on(self.place_of_steps(), look);
   if (batch == nullptr) { co_return step_outcome::out_of_data; }
   auto run = [&] {
-    if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
+    if constexpr (is_of_no_data<decltype(batch)>) {
       return detail::run_step_awaited(self, place.attempt, caller);
     } else {
       return detail::run_step_awaited(self, place.attempt, caller, *batch);
@@ -153,74 +145,171 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
   outcome = classify(report);
 }
 
-/// Returns true if the model's steps over the source of `Holder` are awaited.
-template<class Async, class Holder>
-constexpr bool awaits_steps() {
-  using raw_type = typename Async::core_type::raw_type;
-  using batch_type = decltype(*std::declval<Holder&>().cursor().peek());
-  if constexpr (std::is_same_v<batch_type, const no_data::batch&>) {
-    return is_awaited_step<raw_type>();
-  } else {
-    return is_awaited_step<raw_type, batch_type>();
-  }
-}
-
 /// Does the next step inline, without its boundary, unless it has to be awaited.
-template<class Step, class Async, class Holder>
-[[gnu::noinline]] step_outcome take_next(Async& self, Holder& holder, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(self.core(), [&] { return detail::take_step(self.core(), holder.cursor(), place, step); });
+template<class Step, class Core, class Source>
+[[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
+  return detail::take_next(core, source, place, step);
 }
 template<class Step, class Async, class Holder>
 [[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
-  if constexpr (awaits_steps<Async, Holder>()) {
+  if constexpr (loop_attempt<Step, typename Async::core_type, Holder>::is_awaited) {
     return step_outcome::not_taken;
   } else {
     if (self.core().must_await_hooks(self.place.attempt)) { return step_outcome::not_taken; }
-    return detail::take_next(self, holder, self.place, step);
+    return detail::take_next_apart(self.core(), holder, self.place, step);
   }
 }
 
-/// A step of an asynchronous loop, stored in `step`. In addition to `step_attempt`: `must_await()` returns true if the model or a hook
-/// requires that the next step is awaited; hooks decide anew at each call. `take_awaited()` is the awaited form of `take`, and throws
-/// `cancelled` if it was cancelled before the step was done.
+/// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model or a hook requires that the next
+/// step is awaited; hooks decide anew at each call. `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was
+/// cancelled before the step was done.
 template<class Step, class Async, class Holder>
-class async_loop_attempt final : public step_attempt {
+class async_loop_attempt final : public loop_attempt<Step, typename Async::core_type, Holder> {
+  using base = loop_attempt<Step, typename Async::core_type, Holder>;
+
 public:
   async_loop_attempt(Async& self, Holder& holder, std::optional<Step>& step, step_outcome so_far)
-      : step_attempt(true, true), self_(self), holder_(holder), step_(step) {
-    outcome = so_far;
-    place = self.place;
+      : base(self.core(), holder, step), self_(self) {
+    this->outcome = so_far;
+    this->place = self.place;
   }
 
-  void attach() override { holder_.take(); }
-  void take() override {
-    if constexpr (!awaits_steps<Async, Holder>()) { outcome = detail::take_next(self_, holder_, place, step_); }
-  }
-  bool skip_batch() override { return holder_.cursor().skip_present(); }
-  void detach() noexcept override { holder_.release(); }
   bool must_await() {
-    const bool hooks_await = self_.core().must_await_hooks(place.attempt);
-    return awaits_steps<Async, Holder>() || hooks_await;
+    const bool hooks_await = this->core_.must_await_hooks(this->place.attempt);
+    return base::is_awaited || hooks_await;
   }
   asio::awaitable<void> take_awaited() {
-    if constexpr (awaits_steps<Async, Holder>() || Async::core_type::awaits_hooks_in_runs()) {
-      auto classify = [this](auto& report) { return detail::classify(self_.core(), report); };
-      auto step = detail::take_step_awaited(self_, holder_.cursor(), place, step_);
-      co_await detail::await_and_classify(self_, std::move(step), outcome, classify);
+    if constexpr (base::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
+      auto classify = [this](auto& report) { return detail::classify(this->core_, report); };
+      auto step = detail::take_step_awaited(self_, this->source_.cursor(), this->place, this->step_);
+      co_await detail::await_and_classify(self_, std::move(step), this->outcome, classify);
     }
     co_return;
   }
 
 private:
   Async& self_;
-  Holder& holder_;
-  std::optional<Step>& step_;
+};
+
+/// Does a run, awaited. Returns an empty value if it was cancelled before the step was done.
+template<class Async, class Run>
+asio::awaitable<std::optional<step_outcome>> take_run_awaited(Async& self, Run& run, int attempt) {
+  run.value.reset();
+  const auto caller = Run::caller_of(run.given);
+  auto begin = [&](auto&&... args) { return detail::run_step_awaited(self, attempt, caller, std::forward<decltype(args)>(args)...); };
+  auto value = co_await Run::pass(run.given, begin);
+  if (!value) { co_return std::nullopt; }
+  run.value.emplace(std::move(*value));
+  co_return step_outcome::done;
+}
+
+/// A run as an attempt for the asynchronous driver. @see async_loop_attempt
+template<class Async, class Run>
+class async_run_attempt final : public run_attempt<typename Async::core_type, Run> {
+public:
+  async_run_attempt(Async& self, Run& run, step_outcome so_far)
+      : run_attempt<typename Async::core_type, Run>(self.core(), run), self_(self) {
+    this->outcome = so_far;
+  }
+
+  bool must_await() {
+    const bool hooks_await = this->core_.must_await_hooks(this->place.attempt);
+    return Run::is_awaited || hooks_await;
+  }
+  asio::awaitable<void> take_awaited() {
+    if constexpr (Run::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
+      auto classify = [this](auto& report) {
+        try {
+          return report();
+        } catch (...) { return detail::classify_failed_run<Run::repeats>(this->core_); }
+      };
+      auto step = detail::take_run_awaited(self_, this->run_, this->place.attempt);
+      co_await detail::await_and_classify(self_, std::move(step), this->outcome, classify);
+    }
+    co_return;
+  }
+
+private:
+  Async& self_;
+};
+
+/// Does the run inline, without its boundary, unless it has to be awaited.
+template<class Core, class Run>
+[[gnu::noinline]] step_outcome take_run_apart(Core& core, Run& run) {
+  run_attempt<Core, Run> attempt(core, run);
+  attempt.take();
+  return attempt.outcome;
+}
+template<class Async, class Run>
+[[gnu::always_inline]] inline step_outcome try_run(Async& self, Run& run) {
+  if constexpr (Run::is_awaited) {
+    return step_outcome::not_taken;
+  } else {
+    if (self.core().must_await_hooks(1)) { return step_outcome::not_taken; }
+    return detail::take_run_apart(self.core(), run);
+  }
+}
+
+/// A call of an awaited step function, attempted once or several times. @see contract STEP-6
+template<class Async, class Call>
+class async_step_fn_attempt final : public step_attempt {
+public:
+  async_step_fn_attempt(Async& self, Call& call) noexcept : step_attempt(false, true), self_(self), call_(call) {}
+
+  void take() override {}  // not reached: it is always awaited
+  [[nodiscard]] static bool must_await() noexcept { return true; }
+  asio::awaitable<void> take_awaited() {
+    std::exception_ptr failure;
+    try {
+      auto theirs = call_();
+      co_await self_.await_user(std::move(theirs), cancellation_mode::forwarded);
+    } catch (...) { failure = std::current_exception(); }
+    self_.throw_if_abandoned();
+    const auto cancellation = co_await asio::this_coro::cancellation_state;
+    if (failure && cancellation.cancelled() != asio::cancellation_type::none && is_aborted(failure)) { throw cancelled(); }
+    outcome = failure ? classify(failure) : step_outcome::done;
+  }
+
+private:
+  step_outcome classify(const std::exception_ptr& failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (...) { return detail::classify_failed_step_fn(self_.core()); }
+  }
+
+  Async& self_;
+  Call& call_;
 };
 
 /// The attempt of an operation without a step.
 struct no_attempt {
   [[nodiscard]] static bool must_await() noexcept { return false; }
   [[nodiscard]] static asio::awaitable<void> take_awaited() { co_return; }
+};
+
+/// True if the last argument of an asynchronous run is a completion token, that is, if the step does not take it.
+template<class Raw, class... Args>
+class ends_with_token {
+  using last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;
+
+  template<std::size_t... I>
+  static constexpr bool taken(std::index_sequence<I...>) {
+    return Raw::template takes<std::tuple_element_t<I, std::tuple<Args...>>...>;
+  }
+  static constexpr bool look() {
+    if constexpr (sizeof...(Args) == 0) {
+      return false;
+    } else if constexpr (is_for_caller<std::remove_cvref_t<last>>) {
+      return false;
+    } else if constexpr (requires { Raw::template takes<>; }) {
+      return !taken(places_for_step<Args...>());
+    } else {
+      return boost::asio::completion_token_for<last, void(std::exception_ptr, typename Raw::result_type)>;
+    }
+  }
+
+public:
+  static constexpr bool value = look();
 };
 
 }  // namespace stepwell::detail

@@ -6,7 +6,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
-#include "stepwell/session/retry_policy.hpp"
+#include "stepwell/session/session_settings.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
 #include <cstdint>

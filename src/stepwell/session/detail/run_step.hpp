@@ -7,10 +7,10 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
+#include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/detail/source_cursor.hpp"
-#include "stepwell/session/detail/step_attempt.hpp"
-#include "stepwell/session/step_result.hpp"
+#include "stepwell/session/training_session.hpp"
 
 #include <cstddef>
 #include <exception>
@@ -70,16 +70,6 @@ template<class Raw, class Caller, class Extracted>
     return typename Raw::result_type(std::forward<Extracted>(value).result);
   } else {
     return std::remove_cvref_t<Extracted>(std::forward<Extracted>(value));
-  }
-}
-
-/// Returns true if `Raw` takes `Args` as lvalues. If it can only consume them, a run cannot be repeated.
-template<class Raw, class... Args>
-constexpr bool is_repeatable() {
-  if constexpr (requires { Raw::template takes<Args&...>; }) {
-    return Raw::template takes<Args&...>;
-  } else {
-    return true;
   }
 }
 
@@ -143,19 +133,32 @@ template<class Core, class Step>
   }
   return step_outcome::out_of_data;
 }
-/// Like `classify`, for a run, which has no end of data. If the run is not repeated, throws its failure, or the failure of a thread that
-/// caused it.
+/// Like `classify`, for a run, which has no end of data. Call it while the failure of the run is caught. If the run is not repeated, throws
+/// its failure, or the failure of a thread that caused it.
 /// @see contract WRAP-5
-template<bool Repeats, class Core, class Step>
-[[gnu::always_inline]] inline step_outcome classify_run(Core& core, Step&& step) {
+template<bool Repeats, class Core>
+step_outcome classify_failed_run(Core& core) {
+  if (!core.can_recover()) { throw; }
+  if constexpr (!Repeats) { std::rethrow_exception(core.failure()); }
+  return step_outcome::to_recover;
+}
+
+/// The failure of a step function: notifies the hooks, unless a run inside it has done so already. Call it while the failure is caught.
+/// @errors The failure, if no recovery follows, and `stop_iteration`, which ends the step function.
+template<class Core>
+step_outcome classify_failed_step_fn(Core& core) {
   try {
-    return step();
-  } catch (...) {
+    throw;
+  } catch (const stop_iteration&) { throw; } catch (...) {
+    if (core.failure() != std::current_exception()) { core.on_failure(step_stage::run, std::current_exception()); }
     if (!core.can_recover()) { throw; }
-    if constexpr (!Repeats) { std::rethrow_exception(core.failure()); }
   }
   return step_outcome::to_recover;
 }
+
+/// True for a pointer to a batch of a source without data.
+template<class Batch>
+inline constexpr bool is_of_no_data = std::is_same_v<Batch, const no_data::batch*>;
 
 /// Returns the batch for the next step of a loop; null at the end of the data.
 template<class Core, class Cursor>
@@ -179,7 +182,7 @@ template<class Step, class Core, class Cursor>
   const auto* batch = detail::batch_of_step(core, cursor);
   if (batch == nullptr) { return step_outcome::out_of_data; }
   auto outcome = [&]() __attribute__((always_inline)) {
-    if constexpr (std::is_same_v<decltype(batch), const no_data::batch*>) {
+    if constexpr (is_of_no_data<decltype(batch)>) {
       return detail::run_step(core, place.attempt, caller_request<all_hooks>{});
     } else {
       return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
@@ -188,5 +191,153 @@ template<class Step, class Core, class Cursor>
   detail::keep_step(core, cursor, place, step, outcome);
   return step_outcome::done;
 }
+
+/// Like `take_step`, and classifies the failure.
+template<class Step, class Core, class Source>
+[[gnu::always_inline]] inline step_outcome take_next(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
+  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
+}
+
+/// The source of a loop, registered with the session from `attach` to `detach`.
+/// @lifetime `core` and `source` must outlive it.
+template<class Core, class Source>
+class loop_source {
+public:
+  loop_source(Core& core, Source& source) noexcept : core_(core), source_(source) {}
+  [[nodiscard]] bool is_attached() const noexcept { return cursor_.has_value(); }
+  [[nodiscard]] auto& cursor() noexcept { return *cursor_; }
+  /// Registers the source, before the first step or again after its end. @errors Those of `source_cursor`.
+  void attach() {
+    if (cursor_) { return; }
+    detail::guarded(core_, step_stage::source, [this] { cursor_.emplace(core_.positions(), source_, core_.raw().global_step()); });
+    core_.note_end_of_source(false);
+  }
+  void detach() noexcept { cursor_.reset(); }
+
+private:
+  Core& core_;
+  Source& source_;
+  std::optional<source_cursor<Source>> cursor_;
+};
+
+/// True if a step of `Raw` with these arguments is awaited.
+template<class Raw, class... Args>
+inline constexpr bool is_awaited_step = requires { requires Raw::template awaits<Args...>; };
+
+/// A step of a loop over `source`, a `loop_source`. A step that is done is stored in `step`.
+template<class Step, class Core, class Source>
+class loop_attempt : public step_attempt {
+  using raw_type = typename Core::raw_type;
+  using batch_type = decltype(std::declval<Source&>().cursor().peek());
+
+public:
+  /// True if the model's steps are awaited.
+  static constexpr bool is_awaited =
+      is_of_no_data<batch_type> ? is_awaited_step<raw_type> : is_awaited_step<raw_type, decltype(*std::declval<batch_type>())>;
+
+  loop_attempt(Core& core, Source& source, std::optional<Step>& step)
+      : step_attempt(true, true), core_(core), source_(source), step_(step) {}
+
+  void attach() final { source_.attach(); }
+  void take() final {
+    if constexpr (!is_awaited) { outcome = detail::take_next(core_, source_, place, step_); }
+  }
+  bool skip_batch() final { return source_.cursor().skip_present(); }
+  void detach() noexcept final { source_.detach(); }
+
+protected:
+  Core& core_;
+  Source& source_;
+  std::optional<Step>& step_;
+};
+
+/// Returns true if `Raw` takes `Args` as lvalues. If it can only consume them, a run cannot be repeated.
+template<class Raw, class... Args>
+constexpr bool is_repeatable() {
+  if constexpr (requires { Raw::template takes<Args&...>; }) {
+    return Raw::template takes<Args&...>;
+  } else {
+    return true;
+  }
+}
+
+/// A run with the arguments of its caller. `Args` are the elements of a tuple: references, or values if the run outlives the call.
+template<class Choice, class Core, class... Args>
+class stored_run {
+  using raw_type = typename Core::raw_type;
+  using caller_places = places_for_caller<Args...>;
+  using step_places = places_for_step<Args...>;
+  template<std::size_t I>
+  using element = std::tuple_element_t<I, std::tuple<Args...>>;
+
+  template<std::size_t... I>
+  static auto caller_in(const std::tuple<Args...>& given, std::index_sequence<I...>) {
+    return caller_request<Choice, std::remove_cvref_t<element<I>>...>{{&std::as_const(std::get<I>(given))...}};
+  }
+  template<std::size_t... I>
+  static constexpr bool repeats_in(std::index_sequence<I...>) {
+    return is_repeatable<raw_type, std::remove_reference_t<element<I>>...>();
+  }
+  /// The type in which the step receives an argument: an lvalue if the run may be repeated, otherwise what the caller passed.
+  template<std::size_t I>
+  using passed = std::conditional_t<repeats_in(step_places()), std::remove_reference_t<element<I>>&, element<I>&&>;
+  template<std::size_t... I>
+  static constexpr bool awaits_in(std::index_sequence<I...>) {
+    return is_awaited_step<raw_type, passed<I>...>;
+  }
+
+public:
+  using given_type = std::tuple<Args...>;
+  using caller_type = decltype(caller_in(std::declval<const given_type&>(), caller_places()));
+  using value_type = extracted<raw_type, caller_type>;
+  /// True if it can be repeated with the same arguments.
+  static constexpr bool repeats = repeats_in(step_places());
+  /// True if the model's step is awaited.
+  static constexpr bool is_awaited = awaits_in(step_places());
+
+  static caller_type caller_of(const given_type& given) { return caller_in(given, caller_places()); }
+  /// Calls `function` with the arguments of the step.
+  template<class Function>
+  [[gnu::always_inline]] static decltype(auto) pass(given_type& given, Function&& function) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) -> decltype(auto) {
+      return function(static_cast<passed<I>>(std::get<I>(given))...);
+    }(step_places());
+  }
+  /// Does the run, without its boundary.
+  [[gnu::always_inline]] static value_type take(Core& core, int attempt, given_type& given) {
+    const auto caller = caller_of(given);
+    return pass(given, [&](auto&&... args) __attribute__((always_inline)) {
+      return detail::run_step(core, attempt, caller, std::forward<decltype(args)>(args)...);
+    });
+  }
+  /// Converts the value of a run to the result for the caller.
+  [[gnu::always_inline]] static auto result_of(value_type&& value) { return result_for_caller<raw_type, caller_type>(std::move(value)); }
+
+  explicit stored_run(given_type all) : given(std::move(all)) {}
+
+  given_type given;
+  std::optional<value_type> value;  ///< Set when the run is done.
+};
+
+/// A run, attempted once or several times.
+template<class Core, class Run>
+class run_attempt : public step_attempt {
+public:
+  run_attempt(Core& core, Run& run) noexcept : step_attempt(false, Run::repeats), core_(core), run_(run) {}
+
+  void take() final {
+    if constexpr (!Run::is_awaited) {
+      try {
+        run_.value.reset();
+        run_.value.emplace(Run::take(core_, place.attempt, run_.given));
+        outcome = step_outcome::done;
+      } catch (...) { outcome = detail::classify_failed_run<Run::repeats>(core_); }
+    }
+  }
+
+protected:
+  Core& core_;
+  Run& run_;
+};
 
 }  // namespace stepwell::detail

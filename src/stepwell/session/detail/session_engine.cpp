@@ -215,12 +215,6 @@ bool session_engine::must_recover() {
   return control_.signals()->recovery_asked() && (state_.phase() == session_phase::lost || failed_by_thread());
 }
 
-bool session_engine::is_recovery_due() {
-  if (!is_closed() && control_.signals()->clear_to_run()) { return false; }
-  throw_if_closed();
-  return must_recover();
-}
-
 void session_engine::leave_failed() {
   control_.signals()->ask_to_recover();  // the next operation recovers if this one fails
   control_.reject_state("recovery has not succeeded");

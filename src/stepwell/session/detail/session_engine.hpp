@@ -17,7 +17,6 @@
 #include "stepwell/io/detail/signal_watch.hpp"
 #include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/recovery.hpp"
-#include "stepwell/session/detail/session_state.hpp"
 #include "stepwell/session/session_settings.hpp"
 #include "stepwell/threads/coordinator.hpp"
 #include "stepwell/threads/queue_runner.hpp"
@@ -63,6 +62,13 @@ public:
   /// Returns false before the first creation of a raw session that is not given by the caller.
   [[nodiscard]] virtual bool has_raw() const noexcept = 0;
   [[nodiscard]] bool can_recover() final;
+  /// Returns true if the session has to be created anew before the next run. @see contract WRAP-4
+  /// @errors `failed_precondition_error` after the end. @see contract RUN-1
+  [[nodiscard, gnu::always_inline]] bool is_recovery_due() final {
+    if (!is_closed() && control_.signals()->clear_to_run()) [[likely]] { return false; }
+    throw_if_closed();
+    return must_recover();
+  }
   [[nodiscard]] const std::exception_ptr& failure() const noexcept final { return failure_; }
   [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
   /// Throws the failure that a thread reported, if the session does not recover. @see contract SING-4
@@ -161,7 +167,6 @@ private:
   virtual void end_hooks(detail::error_collector& failures) = 0;
 
   // Functions of the protocol.
-  [[nodiscard]] bool is_recovery_due() final;
   [[nodiscard]] bool is_boundary_due() const noexcept final { return is_boundary_due(may_trace_); }
   [[nodiscard]] bool was_interrupted(const std::exception_ptr& failure) const noexcept final;
   void clear_interruption() final { control_.signals()->clear_interruption(); }

@@ -52,13 +52,6 @@ public:
     }
   }
 
-  /// Returns true if the session has to be created anew before the next run. @see contract WRAP-4
-  /// @errors `failed_precondition_error` after the end. @see contract RUN-1
-  [[nodiscard, gnu::always_inline]] bool recovery_due() {
-    if (!is_closed() && control_.signals()->clear_to_run()) [[likely]] { return false; }
-    throw_if_closed();
-    return must_recover();
-  }
   /// Returns true if the boundary has anything to do.
   [[nodiscard, gnu::always_inline]] bool boundary_due() const noexcept { return is_boundary_due(may_trace()); }
 

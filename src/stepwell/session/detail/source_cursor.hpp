@@ -5,7 +5,7 @@
 
 #include "stepwell/creation/detail/source_positions.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/session/unseekable_policy.hpp"
+#include "stepwell/session/session_settings.hpp"
 
 #include <cstdint>
 #include <string>

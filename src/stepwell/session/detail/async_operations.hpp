@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operations of an asynchronous session, one coroutine for each.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/coro/detail/async_event.hpp"
+#include "stepwell/session/detail/async_driver.hpp"
+#include "stepwell/session/detail/async_impl.hpp"
+#include "stepwell/session/detail/async_step.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell::detail {
+
+template<class Async>
+asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
+  const typename Async::operation now(*self);
+  auto& core = self->core();
+  if (core.is_closed()) { throw failed_precondition_error("async_start: the session is closed; create a new session"); }
+  if (self->is_started()) { throw failed_precondition_error("async_start: the session is started already"); }
+  if (core.state().phase() == session_phase::start_failed) {
+    throw failed_precondition_error("async_start: an earlier start of this session failed; create a new session");
+  }
+  co_await detail::async_drive(*self, core.protocol().start());
+  co_return nothing();
+}
+
+/// Ends the session with `leave`, and releases all files that it has locked.
+template<class Async, class Leave>
+asio::awaitable<nothing> leave_awaited(Async& self, Leave& leave) {
+  const bool is_started = self.is_started();
+  std::exception_ptr failure;
+  self.begin_release();
+  try {
+    co_await leave();
+  } catch (...) { failure = std::current_exception(); }
+  self.throw_if_abandoned();
+  self.sources().release_all();
+  if (is_started) { self.end_release(); }
+  if (failure) { std::rethrow_exception(failure); }
+  co_return nothing();
+}
+
+template<class Async>
+asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
+  const typename Async::operation now(*self);
+  auto& core = self->core();
+  if (core.is_closed()) { co_return nothing(); }
+  co_await detail::throw_if_cancelled();
+  auto close = [&] { return detail::async_drive(*self, core.protocol().close()); };
+  co_return co_await detail::leave_awaited(*self, close);
+}
+
+/// Abandons the session. A cancellation is ignored, because it may be the error.
+template<class Async>
+asio::awaitable<nothing> abandon_awaited(std::shared_ptr<Async> self, std::exception_ptr why) {
+  const typename Async::operation now(*self);
+  auto& core = self->core();
+  if (core.is_closed()) { co_return nothing(); }
+  auto abandon = [&] { return self->is_started() ? core.abandon(why) : core.shut_down(); };
+  auto leave = [&] { return self->run_on(execution_place::pool, abandon); };
+  co_return co_await detail::leave_awaited(*self, leave);
+}
+
+template<class Async>
+asio::awaitable<std::int64_t> save_awaited(std::shared_ptr<Async> self) {
+  const typename Async::operation now(*self);
+  self->throw_unless_ready("async_checkpoint_now");
+  co_await detail::async_drive(*self, self->core().protocol().save_now());
+  co_return self->core().raw().global_step();
+}
+
+/// Completes the next step of `holder` with the session protocol. `outcome` is the result of the fast path.
+template<class Step, class Async, class Holder>
+asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, Holder& holder, std::optional<Step> step,
+                                                  step_outcome outcome) {
+  const typename Async::operation now(*self);
+  self->throw_unless_started();
+  async_loop_attempt<Step, Async, Holder> attempt(*self, holder, step, outcome);
+  std::exception_ptr failure;
+  try {
+    co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
+  } catch (...) { failure = std::current_exception(); }
+  const bool is_done = !failure && attempt.outcome == step_outcome::done;
+  self->place = is_done ? loop_place() : attempt.place;  // a cancelled loop continues there
+  if (failure) { std::rethrow_exception(failure); }
+  if (!is_done) { co_return std::nullopt; }
+  co_return std::move(step);
+}
+
+/// Does the next step over the source of `holder`. Usually the step has no boundary work and completes here, without a second coroutine.
+/// The frame is small, so that Asio recycles it.
+/// @lifetime `self` and `holder` must outlive it.
+template<class Step, class Async, class Holder>
+asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
+  std::optional<Step> step;
+  auto outcome = step_outcome::not_taken;
+  if (self->may_step_at_once() && holder->is_attached()) [[likely]] {
+    outcome = detail::try_next(*self, *holder, step);
+    if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] {
+      if (self->place.attempt != 1) { self->place = {}; }
+      co_return std::move(step);
+    }
+  }
+  auto go_on = [&] { return detail::next_awaited<Step>(self->shared_from_this(), *holder, std::move(step), outcome); };
+  auto rest = detail::defer_cancellation<std::optional<Step>>(go_on);
+  co_return co_await std::move(rest);
+}
+
+/// Completes a run with the session protocol, and repeats it after a recovery. `outcome` is the result of the fast path.
+/// @lifetime `run` must outlive it.
+template<class Async, class Run>
+asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, step_outcome outcome) {
+  const typename Async::operation now(*self);
+  self->throw_unless_started();
+  async_run_attempt<Async, Run> attempt(*self, run, outcome);
+  co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
+  co_return nothing();
+}
+
+/// The result of a run for its caller.
+template<class Run>
+using result_of_run = decltype(Run::result_of(std::declval<typename Run::value_type>()));
+
+/// Does a run with the arguments stored in `run`, and returns its value for the caller.
+/// @lifetime `self` must outlive it.
+template<class Async, class Run>
+auto run_of(Async* self, Run run) -> asio::awaitable<result_of_run<Run>> {
+  auto outcome = step_outcome::not_taken;
+  if (self->may_step_at_once()) [[likely]] {
+    outcome = detail::try_run(*self, run);
+    if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] { co_return Run::result_of(std::move(*run.value)); }
+  }
+  auto go_on = [&] { return detail::run_awaited(self->shared_from_this(), run, outcome); };
+  auto rest = detail::defer_cancellation<nothing>(go_on);
+  static_cast<void>(co_await std::move(rest));
+  co_return Run::result_of(std::move(*run.value));
+}
+
+/// Waits until a buffer of `pool` is free, and returns it.
+template<class Async>
+asio::awaitable<snapshot_pool::buffer> buffer_awaited(Async& self, snapshot_pool pool) {
+  for (;;) {
+    if (auto memory = pool.try_acquire()) { co_return std::move(*memory); }
+    const coro::async_event is_free;
+    pool.when_available([is_free] { is_free.set(); });
+    co_await self.wait_for(is_free);
+  }
+}
+
+/// Takes a snapshot, into a buffer of `pool` if it is given.
+/// @errors Those of `session_engine::copy_state`.
+template<class Async>
+asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::optional<snapshot_pool> pool) {
+  const typename Async::operation now(*self);
+  auto& core = self->core();
+  self->throw_unless_ready("async_snapshot");
+  co_await throw_if_cancelled();
+  core.check_copy();
+  std::optional<snapshot_pool::buffer> memory;
+  if (pool) { memory = co_await detail::buffer_awaited(*self, *pool); }
+  snapshot taken;
+  auto copy = [&] { taken = core.copy_state(std::move(memory)); };
+  co_await self->run_on(execution_place::pool, copy);
+  co_return taken;
+}
+
+/// Executes a run inside a step function. @errors Its failure is a failure of the step function.
+template<class Async, class Run>
+asio::awaitable<nothing> take_run_within_step(Async& self, Run& run) {
+  auto& core = self.core();
+  if (Run::is_awaited || core.must_await_hooks(1)) {
+    const auto done = co_await detail::take_run_awaited(self, run, 1);
+    if (!done) { throw_aborted(); }
+  } else {
+    auto call = [&core, &run] { run.value.emplace(Run::take(core, 1, run.given)); };
+    co_await self.run_on(self.place_of_steps(), call);
+  }
+  if (core.boundary_due()) { co_await detail::async_drive(self, core.protocol().boundary()); }
+  co_return nothing();
+}
+template<class Async, class Run>
+auto run_within_step_awaited(Async* self, Run run) -> asio::awaitable<result_of_run<Run>> {
+  self->throw_if_abandoned();
+  self->core().throw_if_closed();
+  auto go_on = [&] { return detail::take_run_within_step(*self, run); };
+  auto rest = detail::defer_cancellation<nothing>(go_on);
+  static_cast<void>(co_await std::move(rest));
+  co_return Run::result_of(std::move(*run.value));
+}
+
+/// Calls a step function, and again after each recovery. `call` returns an awaitable. @lifetime `call` must outlive it.
+template<class Async, class Call>
+asio::awaitable<nothing> step_fn_awaited(std::shared_ptr<Async> self, Call& call) {
+  const typename Async::operation now(*self);
+  self->throw_unless_started();
+  async_step_fn_attempt<Async, Call> attempt(*self, call);
+  co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
+  co_return nothing();
+}
+
+/// Awaits `step_fn` with a `Context`, and returns its result.
+template<class Result, class Context, class Async, class StepFn>
+asio::awaitable<Result> step_fn_result(std::shared_ptr<Async> self, StepFn& step_fn) {
+  std::optional<std::conditional_t<std::is_void_v<Result>, nothing, Result>> result;
+  auto call = [&]() -> asio::awaitable<void> {
+    Context context(*self);
+    co_await detail::result_into(result, step_fn(context));
+  };
+  auto go_on = [&] { return detail::step_fn_awaited(self, call); };
+  auto rest = detail::defer_cancellation<nothing>(go_on);
+  static_cast<void>(co_await std::move(rest));
+  if constexpr (!std::is_void_v<Result>) { co_return std::move(*result); }
+}
+
+}  // namespace stepwell::detail
