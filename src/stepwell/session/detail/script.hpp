@@ -15,6 +15,7 @@
 
 namespace stepwell::detail {
 
+class protocol;
 class step_attempt;
 
 /// The units of work of a session. A driver calls each as a whole: at once, on another thread, or by awaiting its hooks.
@@ -76,7 +77,8 @@ private:
 ///     script s = protocol.start();
 ///     while (s.resume(failure)) { failure = execute(s.pending()); }
 ///
-/// @lifetime The object of the coroutine, or its first parameter, provides `frames()` and must outlive the script.
+/// It is a member function of `protocol`, without a parameter or with a `step_attempt`.
+/// @lifetime The protocol must outlive the script.
 class script {
 public:
   class promise_type;
@@ -144,10 +146,9 @@ public:
   promise_type& operator=(const promise_type&) = delete;
   ~promise_type() = default;
 
-  template<class Protocol, class... Args>
-  static void* operator new(std::size_t bytes, Protocol& protocol, const Args&... /*args*/) {
-    return allocate(bytes, protocol.frames());
-  }
+  // Not a template: g++ 14 takes a template for a mismatch with `operator delete`.
+  static void* operator new(std::size_t bytes, protocol& host);
+  static void* operator new(std::size_t bytes, protocol& host, step_attempt& attempt);
   static void operator delete(void* frame, std::size_t bytes) noexcept;
 
   script get_return_object() noexcept { return script(handle_type::from_promise(*this)); }
@@ -164,7 +165,6 @@ public:
 
 private:
   friend class script;
-  static void* allocate(std::size_t bytes, frame_arena& arena);
 
   stack own_;
   stack* all_ = &own_;
