@@ -103,6 +103,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/creation/session_creator.hpp
   stepwell/creation/session_manager.hpp
   # layer 7: session
+  stepwell/session/any_async_session.hpp
   stepwell/session/any_session.hpp
   stepwell/session/async_options.hpp
   stepwell/session/async_session.hpp

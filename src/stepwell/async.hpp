@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/coro/async_sleep.hpp"
+#include "stepwell/session/any_async_session.hpp"
 #include "stepwell/session/async_session.hpp"
 #include "stepwell/stepwell.hpp"
 #include "stepwell/training/async_evaluate.hpp"

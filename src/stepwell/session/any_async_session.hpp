@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A type-erased asynchronous session: a class can store it, and a coroutine that is not a template can await it.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/data/source.hpp"
+#include "stepwell/session/async_session.hpp"
+
+#include <boost/asio/awaitable.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// An asynchronous session of any type over batches of `Source` whose steps yield `Result`:
+/// `any_async_session<float, my_source>(std::move(session))`. It works with `async_with`. Each member function calls the same function of
+/// the wrapped session, and has its errors, cancellation and lifetimes. The `async_` functions return awaitables.
+/// @lifetime Like the wrapped session. A moved-from object can only be destroyed or assigned to. An assignment destroys the previous
+/// session.
+/// @cost One virtual call for each member function; none is added inside a step.
+template<class Result, class Source>
+class any_async_session {
+public:
+  using result_type = Result;
+  using step_type = step_result<Result>;
+  using source_type = Source;
+  /// The type of `*peek()` of the source, an lvalue reference.
+  using batch_type = decltype(*std::declval<Source&>().peek());
+  template<class T>
+  using awaitable = boost::asio::awaitable<T>;
+
+  template<class Session>
+    requires(!std::same_as<Session, any_async_session> && std::same_as<typename Session::result_type, Result>)
+  explicit any_async_session(Session session) : any_async_session(std::make_unique<Session>(std::move(session))) {}
+  /// @errors `invalid_argument_error` if `session` is null.
+  template<class Session>
+    requires std::same_as<typename Session::result_type, Result>
+  explicit any_async_session(std::unique_ptr<Session> session) {
+    if (!session) { throw invalid_argument_error("any_async_session: the pointer to the session is null"); }
+    session_ = std::make_unique<held<Session>>(std::move(session));
+  }
+
+  awaitable<void> async_start() { return session_->start(); }
+  awaitable<std::optional<step_type>> async_next(Source& source) { return session_->next(source); }
+  awaitable<Result> async_run(batch_type batch) { return session_->run(batch); }
+  awaitable<std::int64_t> async_checkpoint_now() { return session_->checkpoint_now(); }
+  awaitable<void> async_close() { return session_->close(); }
+  awaitable<void> async_abandon(std::exception_ptr failure = nullptr) { return session_->abandon(std::move(failure)); }
+
+  /// Returns true if the loop should end. @threads Any.
+  [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
+  /// Requests the loop to end after the current step. @threads Any.
+  void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
+  /// Returns the reason why the loop ended. @threads Any.
+  [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
+  [[nodiscard]] std::int64_t global_step() { return session_->global_step(); }
+  [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
+  [[nodiscard]] bool is_closed() const { return session_->is_closed(); }
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_->came_from_hook(failure); }
+
+private:
+  struct erased {
+    virtual ~erased() = default;
+    virtual awaitable<void> start() = 0;
+    virtual awaitable<std::optional<step_type>> next(Source& source) = 0;
+    virtual awaitable<Result> run(batch_type batch) = 0;
+    virtual awaitable<std::int64_t> checkpoint_now() = 0;
+    virtual awaitable<void> close() = 0;
+    virtual awaitable<void> abandon(std::exception_ptr failure) = 0;
+    [[nodiscard]] virtual bool should_stop() const = 0;
+    virtual void request_stop(std::string why) = 0;
+    [[nodiscard]] virtual stepwell::stop_reason stop_reason() const = 0;
+    [[nodiscard]] virtual std::int64_t global_step() = 0;
+    [[nodiscard]] virtual session_metrics metrics() const = 0;
+    [[nodiscard]] virtual bool is_closed() const = 0;
+    [[nodiscard]] virtual bool came_from_hook(const std::exception_ptr& failure) const = 0;
+  };
+
+  template<class Session>
+  struct held final : erased {
+    explicit held(std::unique_ptr<Session> given) : session(std::move(given)) {}
+
+    awaitable<void> start() override { return session->async_start(); }
+    awaitable<std::optional<step_type>> next(Source& source) override { return session->async_next(source); }
+    awaitable<Result> run(batch_type batch) override { return session->async_run(batch); }
+    awaitable<std::int64_t> checkpoint_now() override { return session->async_checkpoint_now(); }
+    awaitable<void> close() override { return session->async_close(); }
+    awaitable<void> abandon(std::exception_ptr failure) override { return session->async_abandon(std::move(failure)); }
+    bool should_stop() const override { return session->should_stop(); }
+    void request_stop(std::string why) override { session->request_stop(std::move(why)); }
+    stepwell::stop_reason stop_reason() const override { return session->stop_reason(); }
+    std::int64_t global_step() override { return session->global_step(); }
+    session_metrics metrics() const override { return session->metrics(); }
+    bool is_closed() const override { return session->is_closed(); }
+    bool came_from_hook(const std::exception_ptr& failure) const override { return session->came_from_hook(failure); }
+
+    std::unique_ptr<Session> session;
+  };
+
+  std::unique_ptr<erased> session_;
+};
+
+}  // namespace stepwell
