@@ -3,7 +3,7 @@
 // The first training loop. A model is any type with a `step` function and a list of `variables`. You write the loop,
 // and the session runs the steps.
 #include <stepwell/hooks/logging_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <array>

@@ -2,7 +2,7 @@
 //
 // A hook of your own: any type with at least one of the hook points. A point that the hook does not have costs nothing.
 // A point with a wrong signature does not compile.
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdio>

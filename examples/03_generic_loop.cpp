@@ -3,7 +3,7 @@
 // A loop that works with every session and every source that the session can step over. The concepts state its
 // requirements.
 #include <stepwell/data/source.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/session/training_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

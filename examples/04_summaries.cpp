@@ -2,7 +2,7 @@
 //
 // Summaries: scalars and distributions of a run in an event file. View them with `tensorboard --logdir run`.
 #include <stepwell/base/random.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

@@ -3,7 +3,7 @@
 // Checkpoints: a run that is stopped and resumed ends with the same bits as a run without a stop. This needs a
 // checkpoint directory and a variable list that contains the complete state.
 #include <stepwell/base/random.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdio>

@@ -5,8 +5,8 @@
 #include <stepwell/base/random.hpp>
 #include <stepwell/eigen/eigen.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <Eigen/Dense>

@@ -9,8 +9,8 @@
 
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

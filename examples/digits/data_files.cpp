@@ -6,7 +6,7 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/io/atomic_file.hpp>
-#include <stepwell/io/path.hpp>
+#include <stepwell/io/file_system.hpp>
 
 #include <algorithm>
 #include <iterator>

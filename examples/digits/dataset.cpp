@@ -5,7 +5,7 @@
 #include "render.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/io/path.hpp>
+#include <stepwell/io/file_system.hpp>
 
 #include <algorithm>
 #include <string>

@@ -11,7 +11,6 @@
 #include "train.hpp"
 
 #include <stepwell/io/file_system.hpp>
-#include <stepwell/io/path.hpp>
 
 #include <cstdio>
 #include <exception>

@@ -3,7 +3,7 @@
 // MNIST's IDX files: an array of unsigned bytes after a header with the big-endian sizes of its dimensions.
 #pragma once
 
-#include <stepwell/base/result.hpp>
+#include <stepwell/base/error.hpp>
 #include <stepwell/io/file_system.hpp>
 
 #include <cstddef>

@@ -3,15 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "tool/completion.hpp"
-#include "tool/events.hpp"
-#include "tool/export_npz.hpp"
-#include "tool/inspect.hpp"
-#include "tool/plot.hpp"
-#include "tool/prune.hpp"
-#include "tool/run_stats.hpp"
-#include "tool/text.hpp"
-#include "tool/verify.hpp"
+#include "tool/commands.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -220,7 +212,7 @@ outcome run(std::vector<std::string> arguments, console& to) noexcept {
   const log_to logged(to.err);
   const auto fail = [&](std::string_view what, outcome how) {
     to.out.flush();
-    to.err << "stepwell: " << printable(what) << '\n';
+    complain(to, what);
     return how;
   };
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/completion.hpp"
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 

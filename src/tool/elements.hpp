@@ -3,9 +3,9 @@
 // Elements of a tensor whose type is known at run time only.
 #pragma once
 
-#include "stepwell/base/detail/narrow_number.hpp"
-#include "stepwell/base/dtype.hpp"
+#include "stepwell/base/tensor.hpp"
 
+#include <fmt/format.h>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -96,27 +96,14 @@ template<class T>
 
 /// Returns all digits of the element: parsing the text gives the same value. Examples: "true", "0.1", "1+2j".
 template<class T>
-[[nodiscard]] std::string element_text(T value);
-template<dtype Type>
-[[nodiscard]] std::string element_text(stored_number<Type> value);
-
-extern template std::string element_text(bool);
-extern template std::string element_text(float);
-extern template std::string element_text(double);
-extern template std::string element_text(std::int8_t);
-extern template std::string element_text(std::int16_t);
-extern template std::string element_text(std::int32_t);
-extern template std::string element_text(std::int64_t);
-extern template std::string element_text(std::uint8_t);
-extern template std::string element_text(std::uint16_t);
-extern template std::string element_text(std::uint32_t);
-extern template std::string element_text(std::uint64_t);
-extern template std::string element_text(std::complex<float>);
-extern template std::string element_text(std::complex<double>);
-
-template<dtype Type>
-std::string element_text(stored_number<Type> value) {
-  return element_text(to_float(value));
+[[nodiscard]] std::string element_text(T value) {
+  if constexpr (is_complex_element<T>) {
+    return fmt::format("{}{:+}j", value.real(), value.imag());
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return fmt::format("{}", value);
+  } else {
+    return fmt::format("{}", to_float(value));
+  }
 }
 
 }  // namespace stepwell::tool

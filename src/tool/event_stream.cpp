@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/event_stream.hpp"
 
-#include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/format/detail/little_endian.hpp"
-#include "stepwell/io/detail/scan_file.hpp"
+#include "stepwell/format/detail/coding.hpp"
+#include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>

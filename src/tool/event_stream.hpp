@@ -3,9 +3,11 @@
 // Reads the events of a file one by one, even while the file is being written.
 #pragma once
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "tool/console.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -47,5 +49,17 @@ private:
   std::uint64_t read_ = 0;
   std::uint64_t records_ = 0;
 };
+
+/// Calls `act` with each remaining event. Reports damage on the error stream, and returns `damaged` then.
+template<class Act>
+[[nodiscard]] outcome each_event(event_stream& stream, console& to, Act act) {
+  try {
+    while (const auto happened = stream.next()) { act(*happened); }
+    return outcome::good;
+  } catch (const data_loss_error& damage) {
+    complain(to, damage.what());
+    return outcome::damaged;
+  }
+}
 
 }  // namespace stepwell::tool

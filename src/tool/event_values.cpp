@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/event_values.hpp"
 
-#include "stepwell/format/text/detail/utf8.hpp"
+#include "stepwell/format/detail/coding.hpp"
+#include "stepwell/format/events/detail/summary_values.hpp"
+#include "tool/console.hpp"
 #include "tool/elements.hpp"
-#include "tool/event_hparams.hpp"
-#include "tool/text.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <ranges>
+#include <span>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace stepwell::tool {
 namespace {
+
+using format::hparams_end;
+using format::hparams_experiment;
+using format::hparams_start;
 
 constexpr std::size_t most_elements = 1000;
 constexpr std::size_t most_letters = 60;
@@ -65,85 +72,56 @@ std::string tensor_text(const tensor& value) {
 }
 
 template<class T>
-void write_element(json_writer& json, T value) {
+json element_json(T value) {
   if constexpr (is_complex_element<T>) {
-    json.value(element_text(value));
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    json.value(value);
+    return element_text(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    return value;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return json_number(value);
   } else {
-    json.value(to_float(value));
+    return json_number(to_float(value));
   }
 }
 
-void write_strings(json_writer& json, const tensor& value) {
-  json.begin_array();
-  std::size_t written = 0;
-  for (const auto& one : value.strings()) {
-    if (written++ == most_elements) { break; }
-    json.value(one);
+json tensor_json(const tensor& value) {
+  auto values = json::array();
+  each_element(value, most_elements, [&](auto element) { values.push_back(element_json(element)); });
+  const bool is_text = value.dtype() == dtype::string;
+  if (value.shape().empty() && !is_text) { return values.empty() ? json() : values.front(); }
+  json made{{"dtype", dtype_text(value.dtype())}, {"shape", value.shape()}};
+  if (is_text) {
+    made["bytes"] = string_bytes(value);
+    if (!std::ranges::all_of(value.strings(), format::is_utf8)) { return made; }
+    for (const auto& one : value.strings() | std::views::take(most_elements)) { values.push_back(one); }
   }
-  json.end_array();
+  made["values"] = std::move(values);
+  return made;
 }
 
-void write_tensor(json_writer& json, const tensor& value) {
-  if (value.shape().empty() && value.dtype() != dtype::string) {
-    each_element(value, 1, [&](auto element) { write_element(json, element); });
-    return;
-  }
-  json.begin_object();
-  json.member("dtype", dtype_text(value.dtype()));
-  json.key("shape");
-  write_array(json, value.shape());
-  const bool is_text = value.dtype() == dtype::string && std::ranges::all_of(value.strings(), format::is_utf8);
-  if (value.dtype() == dtype::string) { json.member("bytes", string_bytes(value)); }
-  if (value.dtype() != dtype::string) {
-    json.key("values");
-    json.begin_array();
-    each_element(value, most_elements, [&](auto element) { write_element(json, element); });
-    json.end_array();
-  } else if (is_text) {
-    json.key("values");
-    write_strings(json, value);
-  }
-  json.end_object();
+json histogram_json(const format::histogram_value& value) {
+  const bool is_empty = value.num == 0;  // the file contains the greatest and the least double in this case
+  return {{"min", is_empty ? json() : json_number(value.min)},
+          {"max", is_empty ? json() : json_number(value.max)},
+          {"num", json_number(value.num)},
+          {"sum", json_number(value.sum)},
+          {"sum_squares", json_number(value.sum_squares)},
+          {"buckets", value.buckets.size()}};
 }
 
-void write_histogram(json_writer& json, const format::histogram_value& value) {
-  json.begin_object();
-  if (value.num == 0) {  // the file contains the greatest and the least double in this case
-    json.key("min");
-    json.null();
-    json.key("max");
-    json.null();
-  } else {
-    json.member("min", value.min);
-    json.member("max", value.max);
-  }
-  json.member("num", value.num);
-  json.member("sum", value.sum);
-  json.member("sum_squares", value.sum_squares);
-  json.member("buckets", value.buckets.size());
-  json.end_object();
+json image_json(const format::image_value& value) {
+  return {{"height", value.height}, {"width", value.width}, {"colorspace", value.colorspace}, {"bytes", value.encoded.size()}};
 }
 
-void write_image(json_writer& json, const format::image_value& value) {
-  json.begin_object();
-  json.member("height", value.height);
-  json.member("width", value.width);
-  json.member("colorspace", value.colorspace);
-  json.member("bytes", value.encoded.size());
-  json.end_object();
+json audio_json(const format::audio_value& value) {
+  return {{"sample_rate", json_number(value.sample_rate)},
+          {"channels", value.num_channels},
+          {"frames", value.length_frames},
+          {"content_type", value.content_type},
+          {"bytes", value.encoded.size()}};
 }
 
-void write_audio(json_writer& json, const format::audio_value& value) {
-  json.begin_object();
-  json.member("sample_rate", value.sample_rate);
-  json.member("channels", value.num_channels);
-  json.member("frames", value.length_frames);
-  json.member("content_type", value.content_type);
-  json.member("bytes", value.encoded.size());
-  json.end_object();
-}
+json bytes_json(std::string_view bytes) { return {{"bytes", bytes.size()}}; }
 
 std::string_view status_text(format::session_status status) noexcept {
   constexpr std::array<std::string_view, 4> names = {"UNSPECIFIED", "START", "STOP", "CHECKPOINT"};
@@ -151,18 +129,61 @@ std::string_view status_text(format::session_status status) noexcept {
   return number < names.size() ? names[number] : "?";
 }
 
-void write_session_log(json_writer& json, const format::session_log& log) {
-  json.begin_object();
-  json.member("status", status_text(log.status));
-  json.member("checkpoint_path", log.checkpoint_path);
-  json.member("message", log.message);
-  json.end_object();
+std::string_view status_name(format::hparams_status status) {
+  constexpr std::array<std::string_view, 4> names = {"unknown", "success", "failure", "running"};
+  const auto number = static_cast<std::uint32_t>(status);
+  return number < names.size() ? names[number] : names[0];
 }
 
-void write_bytes(json_writer& json, std::string_view bytes) {
-  json.begin_object();
-  json.member("bytes", bytes.size());
-  json.end_object();
+std::string setting_text(const format::hparam_value& setting) {
+  return std::visit(
+      [](const auto& held) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(held)>, std::string>) {
+          return printable(held);
+        } else {
+          return fmt::format("{}", held);
+        }
+      },
+      setting.get());
+}
+
+/// Returns the decoded hyper-parameters, which are in the metadata of a value with an empty tensor. Empty if there are none, or if they
+/// cannot be decoded.
+std::optional<format::hparams_record> hparams_of(const format::summary_value& value) {
+  if (!value.metadata || value.metadata->plugin_name != "hparams") { return std::nullopt; }
+  auto decoded = format::decode_hparams(std::as_bytes(std::span(value.metadata->plugin_content)));
+  return decoded ? std::optional(std::move(decoded).value()) : std::nullopt;
+}
+
+/// Returns text such as "units=32 rate=0.1", "2 settings, 1 metric", or "ended: success".
+std::string hparams_text(const format::hparams_record& record) {
+  if (const auto* experiment = std::get_if<hparams_experiment>(&record)) {
+    return count_text(experiment->hparams.size(), "setting") + ", " + count_text(experiment->metrics.size(), "metric");
+  }
+  if (const auto* end = std::get_if<hparams_end>(&record)) { return fmt::format("ended: {}", status_name(end->status)); }
+  std::string text;
+  for (const auto& [name, setting] : std::get<hparams_start>(record).hparams) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", printable(name), setting_text(setting));
+  }
+  return text;
+}
+
+/// Returns {"session_start": {...}}, {"experiment": {...}} or {"session_end": {...}}.
+json hparams_json(const format::hparams_record& record) {
+  if (const auto* start = std::get_if<hparams_start>(&record)) {
+    const auto settings = json_members(start->hparams, [](const format::hparam_value& setting) {
+      return std::visit(overloaded{[](double number) { return json_number(number); }, [](const auto& other) { return json(other); }},
+                        setting.get());
+    });
+    return {{"session_start", {{"hparams", settings}, {"group", start->group_name}, {"start_time", json_number(start->start_time_secs)}}}};
+  }
+  if (const auto* experiment = std::get_if<hparams_experiment>(&record)) {
+    return {{"experiment",
+             {{"hparams", json_list(experiment->hparams, [](const auto& name) { return name; })},
+              {"metrics", json_list(experiment->metrics, [](const auto& tag) { return tag; })}}}};
+  }
+  const auto& end = std::get<hparams_end>(record);
+  return {{"session_end", {{"status", status_name(end.status)}, {"end_time", json_number(end.end_time_secs)}}}};
 }
 
 }  // namespace
@@ -226,29 +247,28 @@ std::string event_text(const format::event& happened) {
       happened.what);
 }
 
-void write_value(json_writer& json, const format::summary_value& value) {
-  if (const auto record = hparams_of(value)) { return write_hparams(json, *record); }
-  std::visit(overloaded{[&](std::monostate) { json.null(); }, [&](float number) { json.value(number); },
-                        [&](const format::histogram_value& histogram) { write_histogram(json, histogram); },
-                        [&](const format::image_value& image) { write_image(json, image); },
-                        [&](const format::audio_value& sound) { write_audio(json, sound); },
-                        [&](const tensor& held) { write_tensor(json, held); }, [&](const auto& other) { write_bytes(json, other.bytes); }},
-             value.value);
+json value_json(const format::summary_value& value) {
+  if (const auto record = hparams_of(value)) { return hparams_json(*record); }
+  return std::visit(
+      overloaded{[](std::monostate) { return json(); }, [](float number) { return json_number(number); },
+                 [](const format::histogram_value& histogram) { return histogram_json(histogram); },
+                 [](const format::image_value& image) { return image_json(image); },
+                 [](const format::audio_value& sound) { return audio_json(sound); }, [](const tensor& held) { return tensor_json(held); },
+                 [](const auto& other) { return bytes_json(other.bytes); }},
+      value.value);
 }
 
-void write_event(json_writer& json, const format::event& happened) {
-  std::visit(overloaded{[&](const format::graph_def& graph) { write_bytes(json, graph.bytes); },
-                        [&](const format::meta_graph_def& graph) { write_bytes(json, graph.bytes); },
-                        [&](const format::tagged_run_metadata& run) {
-                          json.begin_object();
-                          json.member("tag", run.tag);
-                          json.member("bytes", run.run_metadata.size());
-                          json.end_object();
-                        },
-                        [&](const format::session_log& log) { write_session_log(json, log); },
-                        [&](const format::file_version& version) { json.value(version.text); },
-                        [&](const format::log_message& said) { json.value(said.message); }, [&](const auto&) { json.null(); }},
-             happened.what);
+json event_json(const format::event& happened) {
+  return std::visit(
+      overloaded{[](const format::graph_def& graph) { return bytes_json(graph.bytes); },
+                 [](const format::meta_graph_def& graph) { return bytes_json(graph.bytes); },
+                 [](const format::tagged_run_metadata& run) { return json{{"tag", run.tag}, {"bytes", run.run_metadata.size()}}; },
+                 [](const format::session_log& log) {
+                   return json{{"status", status_text(log.status)}, {"checkpoint_path", log.checkpoint_path}, {"message", log.message}};
+                 },
+                 [](const format::file_version& version) { return json(version.text); },
+                 [](const format::log_message& said) { return json(said.message); }, [](const auto&) { return json(); }},
+      happened.what);
 }
 
 }  // namespace stepwell::tool

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/format/events/event.hpp"
-#include "tool/json_writer.hpp"
+#include "tool/json.hpp"
 
 #include <map>
 #include <optional>
@@ -34,10 +34,10 @@ private:
 /// Returns one line of printable text for an event that is not a summary.
 [[nodiscard]] std::string event_text(const format::event& happened);
 
-/// Writes the value of a summary: a number, a text, or an object that describes it. Images, sounds and graphs are described by their sizes.
-/// At most the first 1000 elements of a tensor are written.
-void write_value(json_writer& json, const format::summary_value& value);
-/// Writes an event that is not a summary: its whole text, or an object with its parts or its size.
-void write_event(json_writer& json, const format::event& happened);
+/// Returns the value of a summary: a number, a text, or an object that describes it. Images, sounds and graphs are described by their sizes.
+/// At most the first 1000 elements of a tensor are included.
+[[nodiscard]] json value_json(const format::summary_value& value);
+/// Returns an event that is not a summary: its whole text, or an object with its parts or its size.
+[[nodiscard]] json event_json(const format::event& happened);
 
 }  // namespace stepwell::tool

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/events.hpp"
+//
+// `stepwell events`: shows events as lines, CSV rows, JSON documents, or a summary.
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "tool/event_stream.hpp"
+#include "tool/event_values.hpp"
 #include "tool/target.hpp"
-#include "tool/text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 
 namespace stepwell::tool {
@@ -21,48 +26,194 @@ namespace {
 
 constexpr auto between_looks = std::chrono::seconds(1);
 
-void complain(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
+/// An event, or one value of it. The tag is empty if the event is not a summary.
+struct row {
+  std::string_view file;
+  const format::event& happened;
+  std::string_view tag;
+  std::string kind;
+  const format::summary_value* value = nullptr;
 
-/// Forwards events, and collects their tags.
-class tag_watcher final : public event_sink {
+  [[nodiscard]] std::string text() const { return value != nullptr ? value_text(*value) : event_text(happened); }
+  [[nodiscard]] tool::json json() const { return value != nullptr ? value_json(*value) : event_json(happened); }
+};
+
+/// Shows the events that have one of the requested tags, and collects all tags.
+class event_sink {
 public:
-  explicit tag_watcher(event_sink& next) : next_(next) {}
+  event_sink(const events_options& options, console& to) : options_(options), to_(to) {}
+  event_sink(const event_sink&) = delete;
+  event_sink& operator=(const event_sink&) = delete;
+  virtual ~event_sink() = default;
 
-  void add(std::string_view file, const format::event& happened) override {
-    if (const auto* values = std::get_if<format::summary>(&happened.what)) {
-      for (const auto& value : values->values) {
-        if (!seen_.contains(value.tag)) { seen_.insert(value.tag); }
+  void add(std::string_view file, const format::event& happened) {
+    const auto* values = std::get_if<format::summary>(&happened.what);
+    if (values == nullptr) {
+      if (options_.tags.empty()) { show({file, happened, {}, std::string(what_of(happened))}); }
+      return;
+    }
+    for (const auto& value : values->values) {
+      auto kind = kinds_.of(value);
+      if (!seen_.contains(value.tag)) { seen_.insert(value.tag); }
+      if (options_.tags.empty() || std::ranges::find(options_.tags, value.tag) != options_.tags.end()) {
+        show({file, happened, value.tag, std::move(kind), &value});
       }
     }
-    next_.add(file, happened);
   }
-  void end_file(std::string_view file, std::uint64_t records, std::uint64_t bytes) override { next_.end_file(file, records, bytes); }
-  void finish() override { next_.finish(); }
+  /// Called at the end of each file.
+  virtual void end_file(std::string_view /*file*/, std::uint64_t /*records*/, std::uint64_t /*bytes*/) {}
+  virtual void finish() {}
 
-  /// Throws `not_found_error` if one of `tags` was not seen.
-  void require(const std::vector<std::string>& tags, const std::string& target) const {
-    for (const auto& tag : tags) {
+  /// Throws `not_found_error` if one of the requested tags was not seen.
+  void require_tags() const {
+    for (const auto& tag : options_.tags) {
       if (seen_.contains(tag)) { continue; }
       throw not_found_error(
           fmt::format("there is no tag \"{}\"; tags are {}", tag, seen_.empty() ? "none" : fmt::format("{}", fmt::join(seen_, ", "))),
-          target);
+          options_.target);
     }
   }
 
+protected:
+  virtual void show(const row& one) = 0;
+
+  const events_options& options_;
+  console& to_;
+
 private:
-  event_sink& next_;
+  value_kinds kinds_;
   std::set<std::string, std::less<>> seen_;
+};
+
+/// Returns `text` as a field according to RFC 4180.
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) { return std::string(text); }
+  std::string quoted = "\"";
+  for (const char letter : text) { quoted.append(letter == '"' ? 2 : 1, letter); }
+  return quoted + '"';
+}
+
+/// Shows each event as a line, a CSV row, or a JSON document.
+class line_sink final : public event_sink {
+public:
+  line_sink(const events_options& options, console& to) : event_sink(options, to) {
+    if (options_.form == events_form::csv) { to_.out << "file,wall_time,step,tag,kind,value\n"; }
+  }
+
+private:
+  void show(const row& one) override {
+    switch (options_.form) {
+      case events_form::csv: return show_csv(one);
+      case events_form::json: return show_json(one);
+      default: return show_line(one);
+    }
+  }
+  void show_line(const row& one) {
+    to_.out << paint(to_, ink::dim, time_text(one.happened.wall_time)) << "  " << one.happened.step << "  "
+            << (one.tag.empty() ? paint(to_, ink::yellow, one.kind) : paint(to_, ink::cyan, printable(one.tag))) << "  " << one.text()
+            << '\n';
+  }
+  void show_csv(const row& one) {
+    to_.out << csv_field(printable(one.file)) << ',' << fmt::format("{}", one.happened.wall_time) << ',' << one.happened.step << ','
+            << csv_field(printable(one.tag)) << ',' << one.kind << ',' << csv_field(one.text()) << '\n';
+  }
+  void show_json(const row& one) {
+    json_document document(to_.out);
+    document.add("file", one.file);
+    document.add("wall_time", json_number(one.happened.wall_time));
+    document.add("step", one.happened.step);
+    document.add("kind", one.kind);
+    if (one.value != nullptr) { document.add("tag", one.tag); }
+    document.add("value", one.json());
+    document.end();
+  }
+};
+
+/// The count, steps and times of the events of one kind, or of the values of one tag.
+struct extent {
+  std::uint64_t count = 0;
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  double begin = 0;  ///< Seconds since 1970.
+  double end = 0;
+  json last;  ///< The last value; for output as text, its text.
+
+  void add(const format::event& happened, json value) {
+    first_step = count == 0 ? happened.step : std::min(first_step, happened.step);
+    last_step = count == 0 ? happened.step : std::max(last_step, happened.step);
+    begin = count == 0 ? happened.wall_time : std::min(begin, happened.wall_time);
+    end = count == 0 ? happened.wall_time : std::max(end, happened.wall_time);
+    last = std::move(value);
+    ++count;
+  }
+};
+
+/// Shows a summary of the files: their tags, with counts, steps and times.
+class summary_sink final : public event_sink {
+public:
+  using event_sink::event_sink;
+
+  void end_file(std::string_view file, std::uint64_t records, std::uint64_t bytes) override {
+    files_.push_back({std::string(file), records, bytes});
+  }
+  void finish() override { is_json() ? print_json() : print_text(); }
+
+private:
+  struct read_file {
+    std::string path;
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  [[nodiscard]] bool is_json() const noexcept { return options_.form == events_form::summary_json; }
+
+  void show(const row& one) override {
+    extents_[{std::string(one.tag), one.kind}].add(one.happened, is_json() ? one.json() : json(one.text()));
+  }
+
+  void print_text() {
+    for (const auto& file : files_) {
+      to_.out << paint(to_, ink::bold, printable(file.path)) << ": " << count_text(file.records, "record") << ", " << size_text(file.bytes)
+              << '\n';
+    }
+    text_table table({"TAG", "KIND", ">COUNT", "STEPS", "TIME (UTC)", "LAST VALUE"});
+    for (const auto& [key, of] : extents_) {
+      const auto steps =
+          of.first_step == of.last_step ? std::to_string(of.last_step) : fmt::format("{} to {}", of.first_step, of.last_step);
+      const auto length = of.end > of.begin ? " + " + duration_text(of.end - of.begin) : "";
+      table.add({{key.first.empty() ? "-" : printable(key.first), ink::cyan},
+                 key.second,
+                 std::to_string(of.count),
+                 steps,
+                 {time_text(of.begin) + length, ink::dim},
+                 of.last.get<std::string>()});
+    }
+    if (table.empty()) { return; }
+    to_.out << '\n';
+    table.print(to_);
+  }
+
+  void print_json() {
+    json_document document(to_.out);
+    document.add_list("files", files_,
+                      [](const auto& file) { return json{{"path", file.path}, {"records", file.records}, {"bytes", file.bytes}}; });
+    document.add_list("tags", extents_, [](const auto& entry) {
+      const auto& [key, of] = entry;
+      return json{{"tag", key.first},           {"kind", key.second},
+                  {"count", of.count},          {"first_step", of.first_step},
+                  {"last_step", of.last_step},  {"begin", json_number(of.begin)},
+                  {"end", json_number(of.end)}, {"last", of.last}};
+    });
+    document.end();
+  }
+
+  std::vector<read_file> files_;
+  std::map<std::pair<std::string, std::string>, extent> extents_;  // by tag and kind
 };
 
 /// Shows the remaining events of one file.
 outcome drain(event_stream& stream, event_sink& sink, console& to) {
-  try {
-    while (const auto happened = stream.next()) { sink.add(stream.path(), *happened); }
-    return outcome::good;
-  } catch (const data_loss_error& damage) {
-    complain(to, damage.what());
-    return outcome::damaged;
-  }
+  return each_event(stream, to, [&](const format::event& happened) { sink.add(stream.path(), happened); });
 }
 
 outcome show(const std::vector<std::string>& files, event_sink& sink, console& to) {
@@ -140,12 +291,12 @@ outcome events(const events_options& options, console& to) {
   if (options.follow && options.recursive) {
     throw invalid_argument_error("--follow cannot be used with --recursive; follow one directory");
   }
-  const auto sink = is_summary ? make_summary_sink(options, to) : make_line_sink(options, to);
+  const auto sink =
+      is_summary ? std::unique_ptr<event_sink>(std::make_unique<summary_sink>(options, to)) : std::make_unique<line_sink>(options, to);
   if (options.follow) { return follower(options, *sink, to).run(); }
-  tag_watcher watched(*sink);
-  const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), watched, to);
-  watched.finish();
-  if (how == outcome::good) { watched.require(options.tags, options.target); }  // with damage the tag may be in the unreadable part
+  const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), *sink, to);
+  sink->finish();
+  if (how == outcome::good) { sink->require_tags(); }  // with damage the tag may be in the unreadable part
   return how;
 }
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/inspect.hpp"
+//
+// `stepwell inspect`: shows the tensors of a checkpoint. Prints values and compares checkpoints in other files.
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "tool/json_writer.hpp"
+#include "tool/elements.hpp"
+#include "tool/json.hpp"
 #include "tool/target.hpp"
-#include "tool/tensor_stats.hpp"
-#include "tool/text.hpp"
-#include "tool/text_table.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 namespace stepwell::tool {
@@ -25,27 +29,94 @@ std::string checksum_text(const checkpoint_entry& entry) {
   return entry.is_partitioned ? "in slices" : fmt::format("{:08x}", entry.crc32c);
 }
 
-/// Computes the statistics of tensors one by one. A tensor that cannot be read is reported, and does not end the command.
-class stats_taker {
-public:
-  stats_taker(const checkpoint_reader& reader, console& to) : reader_(reader), to_(to) {}
+/// Statistics of the finite values, and counts. The statistics are meaningless if there is no finite value.
+struct tensor_stats {
+  std::uint64_t count = 0;
+  std::uint64_t nans = 0;
+  std::uint64_t infinities = 0;
+  double min = 0;
+  double max = 0;
+  double mean = 0;
+  double stddev = 0;  ///< Of the whole population: the divisor is the number of values.
 
-  [[nodiscard]] std::optional<tensor_stats> of(const checkpoint_entry& entry) {
-    try {
-      return stats_of(reader_, entry);
-    } catch (const error& failure) {
-      to_.err << "stepwell: " << printable(failure.what()) << '\n';
-      seen_ = worse(seen_, outcome_of(failure.kind()));
-      return std::nullopt;
-    }
-  }
-  [[nodiscard]] outcome seen() const noexcept { return seen_; }
-
-private:
-  const checkpoint_reader& reader_;
-  console& to_;
-  outcome seen_ = outcome::good;
+  [[nodiscard]] std::uint64_t finite() const noexcept { return count - nans - infinities; }
 };
+
+/// Returns a power of two that scales values of at most `greatest` to about 1, so that their squares neither overflow nor underflow.
+double scale_for(double greatest) noexcept {
+  if (greatest == 0) { return 1; }
+  return std::ldexp(1.0, -std::clamp(std::ilogb(greatest), -1000, 1022));
+}
+
+template<class T>
+tensor_stats stats_of_piece(std::span<const std::byte> bytes) {
+  tensor_stats made;
+  made.count = bytes.size() / sizeof(T);
+  const auto each_finite = [&](auto&& act) {
+    for (std::size_t i = 0; i < made.count; ++i) {
+      const double value = to_double(element_at<T>(bytes, i));
+      if (std::isfinite(value)) { act(value); }
+    }
+  };
+  bool is_first = true;
+  for (std::size_t i = 0; i < made.count; ++i) {
+    const double value = to_double(element_at<T>(bytes, i));
+    made.nans += std::isnan(value);
+    made.infinities += std::isinf(value);
+    if (!std::isfinite(value)) { continue; }
+    made.min = is_first ? value : std::min(made.min, value);
+    made.max = is_first ? value : std::max(made.max, value);
+    is_first = false;
+  }
+  if (made.finite() == 0) { return made; }
+  const auto count = static_cast<double>(made.finite());
+  const double scale = scale_for(std::max(std::abs(made.min), std::abs(made.max)));
+  double sum = 0;
+  each_finite([&](double value) { sum += value * scale; });
+  const double mean = sum / count;
+  double squares = 0;
+  each_finite([&](double value) { squares += (value * scale - mean) * (value * scale - mean); });
+  made.mean = std::clamp(mean / scale, made.min, made.max);  // rounding may exceed them
+  made.stddev = std::min(std::sqrt(squares / count) / scale, std::numeric_limits<double>::max());
+  return made;
+}
+
+/// Adds the statistics of more values, by the formula of Chan, Golub and LeVeque, with roots instead of squares, which could overflow.
+void merge(tensor_stats& into, const tensor_stats& more) {
+  if (more.finite() != 0) {
+    const bool is_first = into.finite() == 0;
+    into.min = is_first ? more.min : std::min(into.min, more.min);
+    into.max = is_first ? more.max : std::max(into.max, more.max);
+    const double part = static_cast<double>(more.finite()) / static_cast<double>(into.finite() + more.finite());
+    const double apart = (more.mean / 2 - into.mean / 2) * (2 * std::sqrt(part * (1 - part)));  // the factor is at most 1
+    const double together = std::hypot(into.stddev * std::sqrt(1 - part), more.stddev * std::sqrt(part), apart);
+    into.stddev = std::min(together, std::numeric_limits<double>::max());
+    into.mean = std::lerp(into.mean, more.mean, part);
+  }
+  into.count += more.count;
+  into.nans += more.nans;
+  into.infinities += more.infinities;
+}
+
+/// Returns the statistics of a whole tensor. Does not overflow for any finite values. Empty for strings, complex numbers, types that cannot be
+/// read, and tensors that cannot be read, which are reported and make `seen` worse.
+std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const checkpoint_entry& entry, console& to, outcome& seen) {
+  const bool is_complex = entry.dtype == dtype::complex64 || entry.dtype == dtype::complex128;
+  if (size_of(entry.dtype) == 0 || is_complex) { return std::nullopt; }
+  try {
+    tensor_stats made;
+    for (const auto piece : reader.pieces(entry.name)) {
+      with_element_type(entry.dtype, [&]<class T>(std::type_identity<T>) {
+        if constexpr (!is_complex_element<T>) { merge(made, stats_of_piece<T>(piece)); }
+      });
+    }
+    return made;
+  } catch (const error& failure) {
+    complain(to, failure.what());
+    seen = worse(seen, outcome_of(failure.kind()));
+    return std::nullopt;
+  }
+}
 
 void add_stats(std::vector<cell>& row, const std::optional<tensor_stats>& stats) {
   const bool has_finite = stats && stats->finite() != 0;
@@ -66,60 +137,53 @@ outcome inspect_as_text(const checkpoint_reader& reader, bool with_stats, consol
   std::vector<std::string> headings{"NAME", "DTYPE", "SHAPE", ">SIZE", "CRC32C"};
   if (with_stats) { headings.insert(headings.end(), {">COUNT", ">MIN", ">MAX", ">MEAN", ">STDDEV", ">NAN", ">INF"}); }
   text_table table(std::move(headings));
-  stats_taker taker(reader, to);
+  auto seen = outcome::good;
   for (const auto& entry : reader.entries()) {
     std::vector<cell> row{{printable(entry.name), ink::cyan},
                           dtype_text(entry.dtype),
                           to_string(entry.shape),
                           size_text(entry.size_bytes),
                           {checksum_text(entry), ink::dim}};
-    if (with_stats) { add_stats(row, taker.of(entry)); }
+    if (with_stats) { add_stats(row, stats_of(reader, entry, to, seen)); }
     table.add(std::move(row));
   }
   table.print(to);
-  return taker.seen();
+  return seen;
 }
 
-void write_stats(json_writer& json, const tensor_stats& stats) {
-  json.member("count", stats.count);
+void add_stats(json& tensor, const tensor_stats& stats) {
+  tensor["count"] = stats.count;
   if (stats.finite() != 0) {
-    json.member("min", stats.min);
-    json.member("max", stats.max);
-    json.member("mean", stats.mean);
-    json.member("stddev", stats.stddev);
+    tensor["min"] = json_number(stats.min);
+    tensor["max"] = json_number(stats.max);
+    tensor["mean"] = json_number(stats.mean);
+    tensor["stddev"] = json_number(stats.stddev);
   }
-  json.member("nan", stats.nans);
-  json.member("inf", stats.infinities);
+  tensor["nan"] = stats.nans;
+  tensor["inf"] = stats.infinities;
 }
 
 outcome inspect_as_json(const checkpoint_reader& reader, bool with_stats, console& to) {
-  json_writer json(to.out);
-  stats_taker taker(reader, to);
-  json.begin_object();
-  json.member("prefix", reader.prefix());
-  if (const auto step = reader.step()) { json.member("step", *step); }
-  json.member("shards", reader.shards());
-  json.member("bytes", total_bytes(reader));
-  json.key("tensors");
-  json.begin_array();
-  for (const auto& entry : reader.entries()) {
-    json.begin_object();
-    json.member("name", entry.name);
-    json.member("dtype", dtype_text(entry.dtype));
-    json.key("shape");
-    write_array(json, entry.shape);
-    json.member("bytes", entry.size_bytes);
-    json.member("partitioned", entry.is_partitioned);
-    if (!entry.is_partitioned) { json.member("crc32c", checksum_text(entry)); }
+  json_document document(to.out);
+  auto seen = outcome::good;
+  document.add("prefix", reader.prefix());
+  if (const auto step = reader.step()) { document.add("step", *step); }
+  document.add("shards", reader.shards());
+  document.add("bytes", total_bytes(reader));
+  document.add_list("tensors", reader.entries(), [&](const checkpoint_entry& entry) {
+    json tensor{{"name", entry.name},
+                {"dtype", dtype_text(entry.dtype)},
+                {"shape", entry.shape},
+                {"bytes", entry.size_bytes},
+                {"partitioned", entry.is_partitioned}};
+    if (!entry.is_partitioned) { tensor["crc32c"] = checksum_text(entry); }
     if (with_stats) {
-      if (const auto stats = taker.of(entry)) { write_stats(json, *stats); }
+      if (const auto stats = stats_of(reader, entry, to, seen)) { add_stats(tensor, *stats); }
     }
-    json.end_object();
-  }
-  json.end_array();
-  json.end_object();
-  to.out << '\n';
-  return taker.seen();
+    return tensor;
+  });
+  document.end();
+  return seen;
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compares two checkpoints. Both are read in parallel, piece by piece.
+#include "tool/commands.hpp"
 #include "tool/elements.hpp"
-#include "tool/inspect.hpp"
-#include "tool/json_writer.hpp"
-#include "tool/text.hpp"
-#include "tool/text_table.hpp"
+#include "tool/json.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/detail/saver_notes.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -170,24 +168,19 @@ void print_as_text(const std::vector<difference>& found, const checkpoint_reader
 }
 
 void print_as_json(const std::vector<difference>& found, const checkpoint_reader& a, const checkpoint_reader& b, console& to) {
-  json_writer json(to.out);
-  json.begin_object();
-  json.member("a", a.prefix());
-  json.member("b", b.prefix());
-  json.key("differences");
-  write_objects(json, found, [&](const auto& one) {
-    json.member("name", one.name);
-    json.member("what", one.what);
-    json.member("a", one.a);
-    json.member("b", one.b);
+  json_document document(to.out);
+  document.add("a", a.prefix());
+  document.add("b", b.prefix());
+  document.add_list("differences", found, [](const difference& one) {
+    json made{{"name", one.name}, {"what", one.what}, {"a", one.a}, {"b", one.b}};
     if (one.values) {
-      json.member("elements", one.values->count);
-      json.member("max_abs", one.values->greatest);
-      json.member("first", *one.values->first);
+      made["elements"] = one.values->count;
+      made["max_abs"] = json_number(one.values->greatest);
+      made["first"] = *one.values->first;
     }
+    return made;
   });
-  json.end_object();
-  to.out << '\n';
+  document.end();
 }
 
 }  // namespace
@@ -201,7 +194,7 @@ outcome diff_checkpoints(const inspect_options& options, const std::string& a, c
   for (const auto& one : found) {
     const bool is_damaged = one.what == "damaged";
     const bool is_unread = one.what == "not read";
-    if (is_damaged || is_unread) { to.err << "stepwell: " << one.a << '\n'; }
+    if (is_damaged || is_unread) { complain(to, one.a); }
     how = worse(how, is_damaged ? outcome::damaged : is_unread ? outcome::unsupported : outcome::differs);
   }
   return how;

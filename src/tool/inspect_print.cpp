@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Prints the values of one tensor, with brackets that show its shape.
-#include "tool/base64.hpp"
+#include "tool/commands.hpp"
 #include "tool/elements.hpp"
-#include "tool/inspect.hpp"
-#include "tool/json_writer.hpp"
-#include "tool/text.hpp"
+#include "tool/json.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/format/text/detail/utf8.hpp"
+#include "stepwell/format/detail/coding.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -72,14 +70,10 @@ void visit_elements(const checkpoint_reader& reader, const checkpoint_entry& ent
   }
 }
 
-/// Writes a number as JSON, or as a string if JSON has no form for it.
-void write_element(json_writer& json, const std::string& text, dtype type) {
-  const bool is_text = type == dtype::string || type == dtype::complex64 || type == dtype::complex128;
-  if (is_text || text == "nan" || text == "-nan" || text == "inf" || text == "-inf") {
-    json.value(text == "-nan" && !is_text ? std::string("nan") : text);
-  } else {
-    json.literal(text);
-  }
+/// Returns the element as JSON: a number, or a string if JSON has no form for it.
+std::string element_json(const std::string& text, dtype type) {
+  if (type == dtype::string || type == dtype::complex64 || type == dtype::complex128) { return json_text(text); }
+  return text.find('n') == std::string::npos ? text : json_text(text == "-nan" ? "nan" : text);  // "nan" or "inf"
 }
 
 /// Like `visit_elements`, but returns the failure instead of throwing it, so that the caller can complete its output.
@@ -95,38 +89,39 @@ std::optional<status> try_visit_elements(const checkpoint_reader& reader, const 
 outcome report(const std::optional<status>& failure, console& to) {
   if (!failure) { return outcome::good; }
   to.out.flush();
-  to.err << "stepwell: " << printable(failure->to_string()) << '\n';
+  complain(to, failure->to_string());
   return outcome_of(failure->code);
 }
 
-/// Writes the bytes of strings in base64 if JSON cannot hold them, that is, unless all of them are UTF-8.
-void write_base64(json_writer& json, const std::vector<std::string>& strings) {
-  if (std::ranges::all_of(strings, format::is_utf8)) { return; }
-  json.key("values_base64");
-  json.begin_array();
-  for (const auto& one : strings) { json.value(base64_of(one)); }
-  json.end_array();
+/// Returns the base64 of RFC 4648, padded.
+std::string base64_of(std::string_view bytes) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t at = 0; at < bytes.size(); at += 3) {
+    const auto group = bytes.substr(at, 3);
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < 3; ++i) { bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0u); }
+    for (std::size_t i = 0; i < 4; ++i) { text += i <= group.size() ? letters[bits >> (18 - 6 * i) & 63u] : '='; }
+  }
+  return text;
 }
 
 outcome print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
-  json_writer json(to.out);
-  json.begin_object();
-  json.member("name", entry.name);
-  json.member("dtype", dtype_text(entry.dtype));
-  json.key("shape");
-  write_array(json, entry.shape);
-  json.key("values");
-  json.begin_array();
+  json_document document(to.out);
+  document.add("name", entry.name);
+  document.add("dtype", dtype_text(entry.dtype));
+  document.add("shape", entry.shape);
+  document.begin_list("values");
   std::vector<std::string> strings;
   const auto failure = try_visit_elements(reader, entry, most, [&](const std::string& text) {
-    write_element(json, text, entry.dtype);
+    document.add_element(element_json(text, entry.dtype));
     if (entry.dtype == dtype::string) { strings.push_back(text); }
   });
-  json.end_array();
-  write_base64(json, strings);
-  if (failure) { json.member("error", failure->to_string()); }
-  json.end_object();
-  to.out << '\n';
+  document.end_list();
+  if (!std::ranges::all_of(strings, format::is_utf8)) { document.add_list("values_base64", strings, base64_of); }  // JSON cannot hold them
+  if (failure) { document.add("error", failure->to_string()); }
+  document.end();
   return report(failure, to);
 }
 

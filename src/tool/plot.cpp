@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/plot.hpp"
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/atomic_file.hpp"
-#include "stepwell/io/path.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "tool/chart.hpp"
 #include "tool/event_stream.hpp"
 #include "tool/event_values.hpp"
 #include "tool/target.hpp"
-#include "tool/text.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -38,13 +38,8 @@ public:
 
 private:
   void read(const std::string& path) {
-    try {
-      event_stream stream(*to_.files, path);
-      while (const auto happened = stream.next()) { take(*happened); }
-    } catch (const data_loss_error& damage) {
-      to_.err << "stepwell: " << printable(damage.what()) << '\n';
-      how_ = outcome::damaged;
-    }
+    event_stream stream(*to_.files, path);
+    how_ = worse(how_, each_event(stream, to_, [&](const format::event& happened) { take(happened); }));
   }
 
   void take(const format::event& happened) {

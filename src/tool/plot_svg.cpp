@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Draws a chart as an SVG image.
-#include "tool/axis.hpp"
-#include "tool/plot.hpp"
-#include "tool/text.hpp"
+#include "tool/chart.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

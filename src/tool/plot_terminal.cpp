@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Draws a chart in the terminal with dots: each character of the braille block is two dots wide and four dots high.
-#include "tool/axis.hpp"
-#include "tool/plot.hpp"
-#include "tool/text.hpp"
+#include "tool/chart.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/prune.hpp"
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
-#include "stepwell/io/path.hpp"
-#include "tool/json_writer.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "tool/json.hpp"
 #include "tool/target.hpp"
-#include "tool/text.hpp"
-#include "tool/text_table.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -35,7 +33,7 @@ struct decision {
   std::uint64_t freed = 0;  ///< Bytes.
 };
 
-saver_options rules_of(const prune_options& options) {
+saver_options rules_of(const prune_options& options, const console& to) {
   saver_options rules;
   rules.basename = options.basename;
   rules.max_to_keep = options.max_to_keep;
@@ -45,6 +43,8 @@ saver_options rules_of(const prune_options& options) {
         keep_best{.metric = "", .count = options.keep_best, .direction = options.higher_is_better ? better::higher : better::lower};
   }
   rules.pinned = options.pinned;
+  rules.file_system = to.files;
+  rules.clock = to.time;
   return rules;
 }
 
@@ -91,38 +91,30 @@ void print_as_text(const decision& made, const prune_options& options, console& 
 }
 
 void print_as_json(const decision& made, const prune_options& options, console& to) {
-  json_writer json(to.out);
-  json.begin_object();
-  json.member("done", options.yes);
-  json.member("freed_bytes", made.freed);
-  json.key("checkpoints");
-  write_objects(json, made.verdicts, [&](const auto& one) {
-    json.member("name", one.name);
-    json.member("step", one.step);
-    json.member("time", one.time);
-    json.member("bytes", one.bytes);
-    json.member("what", one.what);
+  json_document document(to.out);
+  document.add("done", options.yes);
+  document.add("freed_bytes", made.freed);
+  document.add_list("checkpoints", made.verdicts, [](const verdict& one) {
+    return json{{"name", one.name}, {"step", one.step}, {"time", json_number(one.time)}, {"bytes", one.bytes}, {"what", one.what}};
   });
-  json.key("leftovers");
-  write_array(json, made.leftovers);
-  json.end_object();
-  to.out << '\n';
+  document.add_list("leftovers", made.leftovers);
+  document.end();
 }
 
 }  // namespace
 
 outcome prune(const prune_options& options, console& to) {
   require_directory(to, options.directory);
-  const auto rules = rules_of(options);
+  const auto rules = rules_of(options, to);
   {  // read-only first: an error here leaves the directory unchanged
-    checkpoint_directory looked(options.directory, rules, to.files, to.time, directory_access::look);
+    checkpoint_directory looked(options.directory, rules, directory_access::look);
     if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }
     if (!options.yes) {
       (options.json ? print_as_json : print_as_text)(decide(looked, options, to), options, to);
       return outcome::good;
     }
   }
-  checkpoint_directory held(options.directory, rules, to.files, to.time);
+  checkpoint_directory held(options.directory, rules);
   static_cast<void>(held.restore_newest());  // protects the newest checkpoint from deletion
   const auto made = decide(held, options, to);
   held.prune();

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/run_stats.hpp"
+//
+// `stepwell stats`: the state of a run, and its speed over time.
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
-#include "stepwell/io/path.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "tool/chart.hpp"
 #include "tool/event_stream.hpp"
-#include "tool/json_writer.hpp"
-#include "tool/run_progress.hpp"
+#include "tool/json.hpp"
 #include "tool/target.hpp"
-#include "tool/text.hpp"
-#include "tool/text_table.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -25,6 +27,113 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::size_t bars = 40;
+constexpr std::size_t most_groups = 2048;  // for one session
+
+bool is_log_of(const format::event& happened, format::session_status status) noexcept {
+  const auto* log = std::get_if<format::session_log>(&happened.what);
+  return log != nullptr && log->status == status;
+}
+
+/// Returns true if the event proves that its step was made: it has a value other than hyper-parameters, or reports a checkpoint.
+bool is_progress(const format::event& happened) {
+  if (is_log_of(happened, format::session_status::checkpoint)) { return true; }
+  const auto* values = std::get_if<format::summary>(&happened.what);
+  return values != nullptr && std::ranges::any_of(values->values, [](const format::summary_value& value) {
+           return !value.metadata || value.metadata->plugin_name != "hparams";
+         });
+}
+
+/// Returns true if the step increased between two times.
+bool has_rate(const series& steps) noexcept {
+  if (steps.groups().empty()) { return false; }
+  const auto& first = steps.groups().front();
+  const auto& last = steps.groups().back();
+  return last.last_x > first.first_x && last.last > first.first;
+}
+
+double begin_of(const series& steps) noexcept { return steps.groups().front().first_x; }
+double seconds_of(const series& steps) noexcept { return steps.groups().back().last_x - begin_of(steps); }
+
+/// Returns the step at a time, interpolated between known points.
+double step_at(const std::vector<point_group>& known, double when) {
+  const auto next = std::ranges::find_if(known, [&](const auto& group) { return group.last_x >= when; });
+  if (next == known.end()) { return known.back().last; }
+  const bool is_inside = next->first_x <= when || next == known.begin();
+  const auto from = is_inside ? std::pair(next->first_x, next->first) : std::pair(std::prev(next)->last_x, std::prev(next)->last);
+  const auto to = is_inside ? std::pair(next->last_x, next->last) : std::pair(next->first_x, next->first);
+  if (!(to.first > from.first)) { return to.second; }
+  return from.second + (to.second - from.second) * std::clamp((when - from.first) / (to.first - from.first), 0.0, 1.0);
+}
+
+/// The steps of a run over time, for each session. A session begins with an event file, or with a START event in it. The time between
+/// sessions is not counted.
+class run_progress {
+  struct session {
+    double begin = 0;          // time of its first event
+    std::int64_t reached = 0;  // greatest step so far, initially the step of the START event
+    series steps;              // over seconds since 1970
+  };
+
+  /// Returns the steps of the sessions that have a rate.
+  [[nodiscard]] auto rated() const { return sessions_ | std::views::transform(&session::steps) | std::views::filter(has_rate); }
+
+public:
+  void begin_file() { is_new_file_ = true; }
+
+  /// Adds an event. A value or a checkpoint counts as progress if no earlier event of the session had a greater step. Hyper-parameters do
+  /// not count, and neither do values that a resumed session writes at step 0.
+  void add(const format::event& happened) {
+    const bool is_start = is_log_of(happened, format::session_status::start);
+    if (std::exchange(is_new_file_, false) || is_start) {
+      sessions_.push_back({happened.wall_time, is_start ? happened.step : INT64_MIN, series("step", most_groups)});
+    }
+    auto& now = sessions_.back();
+    if (!is_progress(happened) || happened.step < now.reached) { return; }
+    now.reached = happened.step;
+    now.steps.add(happened.wall_time, static_cast<double>(happened.step));
+  }
+
+  /// Returns steps per second in `count` equal parts of the running time. Empty if no session has progress at two different times.
+  [[nodiscard]] std::vector<double> rates(std::size_t count) const {
+    std::vector<double> made;
+    const double part = seconds() / static_cast<double>(count);
+    if (!(part > 0)) { return made; }
+    made.assign(count, 0);
+    double before = 0;  // running time of earlier sessions
+    for (const auto& steps : rated()) {
+      const auto& known = steps.groups();
+      const double end = before + seconds_of(steps);
+      for (auto i = static_cast<std::size_t>(before / part); i < count && part * static_cast<double>(i) < end; ++i) {
+        const double from = std::max(before, part * static_cast<double>(i));
+        const double to = std::min(end, part * static_cast<double>(i + 1));
+        if (to <= from) { continue; }
+        made[i] +=
+            std::max(0.0, step_at(known, begin_of(steps) + (to - before)) - step_at(known, begin_of(steps) + (from - before))) / part;
+      }
+      before = end;
+    }
+    return made;
+  }
+  /// Returns the number of sessions that have a rate.
+  [[nodiscard]] std::size_t sessions() const { return static_cast<std::size_t>(std::ranges::distance(rated())); }
+  /// Returns the total running time of these sessions in seconds.
+  [[nodiscard]] double seconds() const {
+    double sum = 0;
+    for (const auto& steps : rated()) { sum += seconds_of(steps); }
+    return sum;
+  }
+  /// Returns the begin of the first of these sessions, in seconds since 1970.
+  /// @pre `sessions() != 0`.
+  [[nodiscard]] double begin() const { return begin_of(*rated().begin()); }
+  /// Returns true if a session began after `from` and not after `to`.
+  [[nodiscard]] bool has_begin_between(double from, double to) const noexcept {
+    return std::ranges::any_of(sessions_, [&](const session& one) { return one.begin > from && one.begin <= to; });
+  }
+
+private:
+  std::vector<session> sessions_;
+  bool is_new_file_ = true;  // true if the next event begins a session
+};
 
 struct checkpoint_line {
   std::string prefix;
@@ -81,16 +190,12 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   event_stream stream(*to.files, path);
   event_line line{.path = path};
   facts.progress.begin_file();
-  try {
-    while (const auto happened = stream.next()) {
-      facts.progress.add(*happened);
-      const bool is_value = std::holds_alternative<format::summary>(happened->what);  // a START event contains a step that is not done yet
-      if (is_value) { line.last_step = std::max(line.last_step.value_or(happened->step), happened->step); }
-    }
-  } catch (const data_loss_error& damage) {
-    to.err << "stepwell: " << printable(damage.what()) << '\n';
-    facts.how = outcome::damaged;
-  }
+  const auto how = each_event(stream, to, [&](const format::event& happened) {
+    facts.progress.add(happened);
+    const bool is_value = std::holds_alternative<format::summary>(happened.what);  // a START event contains a step that is not done yet
+    if (is_value) { line.last_step = std::max(line.last_step.value_or(happened.step), happened.step); }
+  });
+  facts.how = worse(facts.how, how);
   line.records = stream.records();
   line.bytes = stream.bytes();
   if (line.last_step) { facts.saw(*line.last_step); }
@@ -157,38 +262,29 @@ void print_as_text(const run_facts& facts, const std::string& directory, console
   print_rates(facts, to);
 }
 
-void write_step(json_writer& json, std::string_view name, const std::optional<std::int64_t>& step) {
-  if (step) { json.member(name, *step); }
-}
-
 void print_as_json(const run_facts& facts, const std::string& directory, console& to) {
-  json_writer json(to.out);
-  json.begin_object();
-  json.member("directory", directory);
-  write_step(json, "last_step", facts.last_step);
-  json.member("bytes", facts.bytes);
-  json.member("files", facts.files);
-  if (facts.newest_checkpoint) { json.member("newest_checkpoint", *facts.newest_checkpoint); }
-  json.key("checkpoints");
-  write_objects(json, facts.checkpoints, [&](const auto& one) {
-    json.member("prefix", one.prefix);
-    write_step(json, "step", one.step);
-    json.member("time", one.time);
-    json.member("bytes", one.bytes);
+  json_document document(to.out);
+  document.add("directory", directory);
+  if (facts.last_step) { document.add("last_step", *facts.last_step); }
+  document.add("bytes", facts.bytes);
+  document.add("files", facts.files);
+  if (facts.newest_checkpoint) { document.add("newest_checkpoint", *facts.newest_checkpoint); }
+  document.add_list("checkpoints", facts.checkpoints, [](const checkpoint_line& one) {
+    json made{{"prefix", one.prefix}};
+    if (one.step) { made["step"] = *one.step; }
+    made["time"] = json_number(one.time);
+    made["bytes"] = one.bytes;
+    return made;
   });
-  json.key("event_files");
-  write_objects(json, facts.event_files, [&](const auto& one) {
-    json.member("path", one.path);
-    json.member("records", one.records);
-    json.member("bytes", one.bytes);
-    write_step(json, "last_step", one.last_step);
+  document.add_list("event_files", facts.event_files, [](const event_line& one) {
+    json made{{"path", one.path}, {"records", one.records}, {"bytes", one.bytes}};
+    if (one.last_step) { made["last_step"] = *one.last_step; }
+    return made;
   });
-  json.key("steps_per_second");
-  write_array(json, facts.progress.rates(bars));
-  json.member("running_seconds", facts.progress.seconds());
-  json.member("sessions", facts.progress.sessions());
-  json.end_object();
-  to.out << '\n';
+  document.add_list("steps_per_second", facts.progress.rates(bars), json_number<double>);
+  document.add("running_seconds", json_number(facts.progress.seconds()));
+  document.add("sessions", facts.progress.sessions());
+  document.end();
 }
 
 }  // namespace

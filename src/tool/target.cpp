@@ -2,12 +2,11 @@
 #include "tool/target.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/detail/leftovers.hpp"
-#include "stepwell/checkpoint/detail/unlisted_checkpoints.hpp"
-#include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
-#include "stepwell/io/path.hpp"
+#include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

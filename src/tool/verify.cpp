@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/verify.hpp"
+#include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/detail/leftovers.hpp"
-#include "stepwell/checkpoint/detail/state_file.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
-#include "stepwell/io/path.hpp"
-#include "tool/json_writer.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "tool/json.hpp"
 #include "tool/target.hpp"
-#include "tool/text.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -106,13 +104,9 @@ std::vector<std::string> orphans_in(const console& to, const std::string& direct
     const auto data = detail::parse_data_name(name);
     const bool is_indexed = data && std::ranges::binary_search(names, format::index_name(data->prefix));
     if (io::is_temporary_name(name) || (data && !is_indexed)) { orphans.push_back(name); }
-    if (!is_indexed) { continue; }
-    try {  // data files of a different number of shards than in the index
-      const auto index = detail::load_index(*to.files, io::join_path(directory, std::string(data->prefix)));
-      if (index.header.num_shards != data->shards) { orphans.push_back(name); }
-    } catch (const error&) {
-      continue;  // the index is damaged, which is reported elsewhere
-    }
+    // data files of a different number of shards than in the index; a damaged index is reported elsewhere
+    const auto shards = is_indexed ? detail::shards_in_index(*to.files, io::join_path(directory, data->prefix)) : std::nullopt;
+    if (shards && *shards != data->shards) { orphans.push_back(name); }
   }
   return orphans;
 }
@@ -148,34 +142,23 @@ void print_one(const verified& one, console& to) {
   to.out << '\n';
 }
 
-void write_one(json_writer& json, const verified& one) {
-  json.begin_object();
-  json.member("prefix", one.prefix);
-  json.member("status", verdict_of(one).name);
-  json.member("whole", one.how == outcome::good);
-  json.member("tensors", one.tensors);
-  json.member("bytes", one.bytes);
-  json.member("bytes_without_checksum", one.uncovered);
-  json.key("damages");
-  write_array(json, one.damages);
-  json.key("not_checked");
-  write_array(json, one.unchecked);
-  json.end_object();
+json json_of(const verified& one) {
+  return {{"prefix", one.prefix},
+          {"status", verdict_of(one).name},
+          {"whole", one.how == outcome::good},
+          {"tensors", one.tensors},
+          {"bytes", one.bytes},
+          {"bytes_without_checksum", one.uncovered},
+          {"damages", one.damages},
+          {"not_checked", one.unchecked}};
 }
 
 void print_all(const std::vector<verified>& seen, const std::vector<std::string>& orphans, const verify_options& options, console& to) {
   if (options.json) {
-    json_writer json(to.out);
-    json.begin_object();
-    json.key("checkpoints");
-    json.begin_array();
-    for (const auto& one : seen) { write_one(json, one); }
-    json.end_array();
-    json.key("orphans");
-    write_array(json, orphans);
-    json.end_object();
-    to.out << '\n';
-    return;
+    json_document document(to.out);
+    document.add_list("checkpoints", seen, json_of);
+    document.add_list("orphans", orphans);
+    return document.end();
   }
   for (const auto& orphan : orphans) {
     to.out << labelled(to, ink::yellow, "orphan") << printable(orphan) << ": belongs to no checkpoint\n";
@@ -201,8 +184,8 @@ outcome verify(const verify_options& options, console& to) {
     if (is_in_directory && one.how != outcome::good && is_retired(to, options.target, one)) { continue; }  // its data files are orphans
     how = worse(how, one.how);
     if (!options.json) { print_one(one, to); }
-    for (const auto& reason : one.damages) { to.err << "stepwell: " << printable(reason) << '\n'; }
-    for (const auto& reason : one.unchecked) { to.err << "stepwell: " << printable(reason) << '\n'; }
+    for (const auto& reason : one.damages) { complain(to, reason); }
+    for (const auto& reason : one.unchecked) { complain(to, reason); }
     seen.push_back(std::move(one));
   }
   if (is_in_directory) { orphans = orphans_in(to, options.target); }

@@ -11,7 +11,7 @@
 #include "support/killed_run.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 #include <tool/command_line.hpp>
 
 #include <fcntl.h>

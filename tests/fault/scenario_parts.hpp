@@ -6,10 +6,10 @@
 #include "fault/exhausted_resources.hpp"
 
 #include <stepwell/base/random.hpp>
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
-#include <stepwell/data/fifo_queue.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/data/queue.hpp>
 #include <stepwell/stepwell.hpp>
-#include <stepwell/threads/looper_thread.hpp>
+#include <stepwell/threads/coordinator.hpp>
 
 #include <csignal>
 #include <memory>

@@ -8,7 +8,7 @@
 #include <stepwell/coro/detail/helper_threads.hpp>
 #include <stepwell/io/detail/signal_watch.hpp>
 #include <stepwell/io/pool.hpp>
-#include <stepwell/threads/looper_thread.hpp>
+#include <stepwell/threads/coordinator.hpp>
 
 #include <atomic>
 #include <csignal>

@@ -9,7 +9,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <unistd.h>

@@ -4,7 +4,7 @@
 // the end: a hook's `end` waits for the end of the input.
 #include "support/toy_model.hpp"
 
-#include <stepwell/hook/stop.hpp>
+#include <stepwell/hook/session_signals.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

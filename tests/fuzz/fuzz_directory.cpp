@@ -4,11 +4,10 @@
 // `prune` and `verify`.
 #include "fuzz/tool_fuzz.hpp"
 
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
-#include <tool/prune.hpp>
-#include <tool/verify.hpp>
+#include <tool/commands.hpp>
 
 namespace tool = stepwell::tool;
 

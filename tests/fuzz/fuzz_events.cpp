@@ -5,9 +5,7 @@
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/format/events/record.hpp>
-#include <tool/events.hpp>
-#include <tool/plot.hpp>
-#include <tool/run_stats.hpp>
+#include <tool/commands.hpp>
 
 #include <span>
 

@@ -8,7 +8,7 @@
 #include <stepwell/format/checkpoint/checkpoint_state.hpp>
 #include <stepwell/format/checkpoint/detail/string_tensor.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
-#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/format/events/event.hpp>
 #include <stepwell/format/events/record.hpp>
 

@@ -6,8 +6,7 @@
 
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
-#include <tool/inspect.hpp>
-#include <tool/verify.hpp>
+#include <tool/commands.hpp>
 
 #include <map>
 #include <utility>

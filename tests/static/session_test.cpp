@@ -6,8 +6,8 @@
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/session/training_session.hpp>
 #include <stepwell/training/evaluation.hpp>
 #include <stepwell/training/monitored_training_session.hpp>

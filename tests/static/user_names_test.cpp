@@ -23,11 +23,11 @@ namespace user {
   template<class... T> void name(T&&...) = delete; \
   template<class Said, class... T> void name(T&&...) = delete; \
   template<auto Said, class... T> void name(T&&...) = delete
-GREEDY(add_metrics); GREEDY(all_feeds_fit); GREEDY(alone_with); GREEDY(append_fixed); GREEDY(append_record); GREEDY(append_varint);
+GREEDY(add_metrics); GREEDY(alone_with); GREEDY(append_fixed); GREEDY(append_record); GREEDY(append_varint);
 GREEDY(as_duration); GREEDY(as_reference); GREEDY(as_request); GREEDY(as_score); GREEDY(as_shape); GREEDY(async_evaluate);
 GREEDY(async_sleep_until); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step); GREEDY(batch_passed_by); GREEDY(begin_hooks);
 GREEDY(buffer_awaited); GREEDY(bytes_at); GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
-GREEDY(check_master_name); GREEDY(check_places); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_variable_names);
+GREEDY(check_places); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_variable_names);
 GREEDY(checkpoint_exists); GREEDY(checkpoints_iterator); GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(close_awaited);
 GREEDY(close_hooks_and_all); GREEDY(copy_part); GREEDY(covers_once); GREEDY(create_by); GREEDY(create_with); GREEDY(csv_metric_bound);
 GREEDY(current_thread_id); GREEDY(current_thread_name); GREEDY(current_trace); GREEDY(data_name); GREEDY(decode_bundle_entry);
@@ -37,7 +37,7 @@ GREEDY(encode_chrome_trace); GREEDY(encode_event); GREEDY(encode_hparams); GREED
 GREEDY(encode_strings); GREEDY(encode_summary); GREEDY(enqueue_from); GREEDY(enter); GREEDY(evaluate); GREEDY(evaluate_beside);
 GREEDY(evaluate_once); GREEDY(evaluate_repeatedly); GREEDY(evaluation_awaited); GREEDY(evaluations_of); GREEDY(example_count);
 GREEDY(executor_for); GREEDY(failure); GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one);
-GREEDY(feeds); GREEDY(feeds_batch); GREEDY(feeds_in); GREEDY(fetch); GREEDY(final_name_of_temporary); GREEDY(find_leftovers);
+GREEDY(feeds); GREEDY(keys_of); GREEDY(keys_in); GREEDY(feeds_in); GREEDY(fetch); GREEDY(final_name_of_temporary); GREEDY(find_leftovers);
 GREEDY(find_newest_whole); GREEDY(find_or_wait); GREEDY(find_unlisted); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
 GREEDY(free_shard_count); GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(has_feeds); GREEDY(has_turn); GREEDY(has_writable_elements);
 GREEDY(heard_in_time); GREEDY(held_of); GREEDY(histogram); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_abortion);
@@ -50,16 +50,16 @@ GREEDY(make_checkpoint_saver_hook); GREEDY(make_offloaded_call); GREEDY(make_err
 GREEDY(make_hparams_value); GREEDY(make_image_value); GREEDY(make_scalar_value); GREEDY(make_session_settings);
 GREEDY(make_step_counter_hook); GREEDY(make_summary_hook); GREEDY(make_summary_work); GREEDY(make_text_value); GREEDY(make_training_session);
 GREEDY(manager_for); GREEDY(merge); GREEDY(monitored_training_session); GREEDY(must_await); GREEDY(name_of); GREEDY(name_of_call);
-GREEDY(names_in); GREEDY(newest_save_number); GREEDY(next_awaited); GREEDY(next_event_file_name); GREEDY(next_of); GREEDY(not_initialized); GREEDY(not_ready);
+GREEDY(names_in); GREEDY(newest_save_number); GREEDY(next_awaited); GREEDY(next_event_file_name); GREEDY(next_of); GREEDY(check_uninitialized); GREEDY(returned_by); GREEDY(not_ready);
 GREEDY(number_text); GREEDY(on_its_own); GREEDY(open_checkpoint); GREEDY(open_data_files); GREEDY(open_if_whole); GREEDY(open_text_log);
 GREEDY(order_by_phase); GREEDY(output_options_of); GREEDY(parent_directory); GREEDY(parse_data_name); GREEDY(parse_message);
 GREEDY(parse_slice_key); GREEDY(part_shape); GREEDY(phase_of); GREEDY(place_after_recovery); GREEDY(places_of); GREEDY(plain_options_of);
 GREEDY(plan_preemption); GREEDY(plan_retention); GREEDY(posix_file_system); GREEDY(prepare_as_chief); GREEDY(prepare_given);
 GREEDY(progress_line); GREEDY(random_bits); GREEDY(random_block); GREEDY(read_file); GREEDY(read_fixed); GREEDY(read_record);
 GREEDY(read_state_file); GREEDY(read_summary); GREEDY(read_table); GREEDY(read_tensor); GREEDY(read_text_file); GREEDY(reason_of);
-GREEDY(reason_of_refusal); GREEDY(record_data); GREEDY(recover_loop); GREEDY(refuse_both); GREEDY(refuse_rewind); GREEDY(throw_after_end);
+GREEDY(record_data); GREEDY(recover_loop); GREEDY(refuse_both); GREEDY(refuse_rewind); GREEDY(throw_after_end);
 GREEDY(remove_checkpoint); GREEDY(remove_data_files); GREEDY(request_type_of); GREEDY(restore); GREEDY(restore_for_evaluation);
-GREEDY(restore_state); GREEDY(restored); GREEDY(result_for_caller); GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(run_again);
+GREEDY(check_ready); GREEDY(restored); GREEDY(result_for_caller); GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(run_again);
 GREEDY(run_awaited); GREEDY(run_call); GREEDY(run_of); GREEDY(run_raw_awaited); GREEDY(run_step); GREEDY(run_step_awaited);
 GREEDY(save_awaited); GREEDY(save_number_of); GREEDY(scalar); GREEDY(seal_record); GREEDY(see_floats); GREEDY(sessions_at); GREEDY(set_log_level);
 GREEDY(set_log_sink); GREEDY(set_thread_name); GREEDY(settings_of); GREEDY(share); GREEDY(shuffled_batches); GREEDY(signal_name);
@@ -67,10 +67,10 @@ GREEDY(sink_into); GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited);
 GREEDY(spawned); GREEDY(spells_after_create_session); GREEDY(spells_after_run); GREEDY(spells_before_run); GREEDY(spells_begin);
 GREEDY(spells_end); GREEDY(spells_on_error); GREEDY(spells_wants); GREEDY(start_awaited); GREEDY(start_queue_runners); GREEDY(state_name_of);
 GREEDY(status_from_errno); GREEDY(step_and_boundary); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
-GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(sweep_leftovers); GREEDY(system_clock);
+GREEDY(stepwell_category); GREEDY(store_little); GREEDY(same_key); GREEDY(subject_in_raw); GREEDY(pull_variables); GREEDY(push_variables); GREEDY(untagged); GREEDY(sweep_leftovers); GREEDY(system_clock);
 GREEDY(tag); GREEDY(take); GREEDY(take_step); GREEDY(take_step_awaited); GREEDY(take_varint); GREEDY(taken_by); GREEDY(tensor_start);
 GREEDY(tensor_text); GREEDY(text); GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_fed_twice);
-GREEDY(throw_if_cancelled); GREEDY(throw_named); GREEDY(throw_not_ready); GREEDY(throw_not_row_major); GREEDY(throw_nothing_to_begin_with);
+GREEDY(throw_if_cancelled); GREEDY(throw_named);  GREEDY(throw_not_row_major); GREEDY(throw_nothing_to_begin_with);
 GREEDY(throw_rollback); GREEDY(throw_root); GREEDY(throw_status); GREEDY(time_after); GREEDY(to_string); GREEDY(trace_of_this_thread);
 GREEDY(transform); GREEDY(try_at_once); GREEDY(try_awaited); GREEDY(type_name); GREEDY(value_or_throw); GREEDY(value_text); GREEDY(variables);
 GREEDY(view_of); GREEDY(visit_each); GREEDY(wait_for_new_checkpoint); GREEDY(warn_final_ops_read_input); GREEDY(warn_of_unseekable);

@@ -10,8 +10,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/log.hpp>
 #include <stepwell/base/random.hpp>
-#include <stepwell/data/fifo_queue.hpp>
-#include <stepwell/data/shuffle_queue.hpp>
+#include <stepwell/data/queue.hpp>
 #include <stepwell/threads/queue_runner.hpp>
 
 #include <algorithm>

@@ -89,7 +89,7 @@ struct awaited_rig : async_rig {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
     auto with = settings;
     if (saver.is_on()) {
-      with.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); };
+      with.find_checkpoint = saver.checkpoint_finder();
     }
     return awaited_session_over<Model>(std::move(how), std::move(with), stepped, std::move(saver), std::move(plain), std::move(hook));
   }

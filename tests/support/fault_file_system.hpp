@@ -9,7 +9,7 @@
 //   files.before_each([&](const event& e) { gate.wait(); });    // a slow disk, without sleeping
 #pragma once
 
-#include <stepwell/io/detail/failure.hpp>
+#include <stepwell/base/error.hpp>
 #include <stepwell/io/file_system.hpp>
 
 #include <algorithm>
@@ -176,7 +176,7 @@ private:
         watching(now);
         lock.lock();
       }
-      if (has_crashed) { return refusal{io::failure(EIO, "the machine has stopped (a test)", path)}; }
+      if (has_crashed) { return refusal{status_from_errno(EIO, "the machine has stopped (a test)", path)}; }
       if (now.number == crash_number) { return crash(path, bytes); }
       return first_fault(now, bytes);
     }
@@ -184,14 +184,15 @@ private:
     refusal crash(const std::string& path, std::size_t bytes) {
       has_crashed = true;
       if (loses_unsynced) { cut_unsynced(); }
-      return {io::failure(EIO, "the machine stops here (a test)", path), loses_unsynced ? 0 : bytes / 2};
+      return {status_from_errno(EIO, "the machine stops here (a test)", path), loses_unsynced ? 0 : bytes / 2};
     }
 
     std::optional<refusal> first_fault(const event& now, std::size_t bytes) {
       for (auto& [what, met] : faults) {
         const bool matches = (!what.kind || *what.kind == now.kind) && now.path.find(what.path_contains) != std::string::npos;
         if (!matches || (++met != what.nth && !(what.from_then_on && met > what.nth))) { continue; }
-        return refusal{io::failure(what.errno_value, "injected by a test", now.path), std::min(what.bytes_written.value_or(0), bytes)};
+        return refusal{status_from_errno(what.errno_value, "injected by a test", now.path),
+                       std::min(what.bytes_written.value_or(0), bytes)};
       }
       return std::nullopt;
     }

@@ -5,7 +5,7 @@
 
 #include "support/file_text.hpp"
 
-#include <stepwell/base/dtype.hpp>
+#include <stepwell/base/tensor.hpp>
 
 #include <algorithm>
 #include <cctype>

@@ -61,7 +61,7 @@ struct recovery_rig : session_rig {
   [[nodiscard]] auto start_saving_every(std::int64_t steps, Hooks... hooks) {
     auto hook = saver_hook(steps);
     auto with = settings;
-    with.find_checkpoint = [work = hook.work()] { return work->saver().restore_newest(); };
+    with.find_checkpoint = hook.checkpoint_finder();
     return monitored_session(std::move(with), model, std::move(hook), std::move(hooks)...);
   }
 };

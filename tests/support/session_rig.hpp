@@ -8,18 +8,20 @@
 #include "support/file_text.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/io/pool.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace stepwell::test {
@@ -67,9 +69,8 @@ struct session_rig {
 /// Blocks until no save is in progress. Does not consume the saver's failure.
 template<class Session>
 void wait_for_saves(Session& session) {
-  std::promise<void> idle;
-  session.template hook<checkpoint_saver_hook>().saver().when_idle([&] { idle.set_value(); });
-  idle.get_future().wait();
+  const auto& saver = session.template hook<checkpoint_saver_hook>().saver();
+  while (saver.busy()) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 }
 
 /// Runs single steps until `last_step`. Each step's batch is its own number.

@@ -5,8 +5,8 @@
 
 #include "support/file_text.hpp"
 
-#include <stepwell/base/detail/thread_name.hpp>
-#include <stepwell/base/detail/type_name.hpp>
+#include <stepwell/base/detail/thread.hpp>
+#include <stepwell/base/detail/type_key.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,19 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A timer that triggers every n steps or every t seconds. All hooks use it.
+// Periods in steps and seconds: options with the states not set, off and value, and a timer that triggers once in each period.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace stepwell {
+
+/// Switches a `setting` off: `.save_checkpoint_secs = stepwell::none`.
+struct none_t {
+  explicit constexpr none_t() = default;
+};
+inline constexpr none_t none{};
+
+/// An option that is not set, off, or a value. Zero means off, too, as in TensorFlow. The code that uses the option rejects negative
+/// numbers.
+/// @see contract CREATE-2, CREATE-4 and PORT-1, decision D-31
+template<class T>
+class setting {
+public:
+  constexpr setting() = default;
+  constexpr setting(none_t) : said_(true) {}
+  template<class U>
+    requires(std::is_convertible_v<U, T> && !std::is_same_v<std::remove_cvref_t<U>, setting>)
+  constexpr setting(U&& value) : said_(true), value_(static_cast<T>(std::forward<U>(value))) {}
+
+  [[nodiscard]] constexpr bool is_default() const noexcept { return !said_; }
+
+  /// Returns the value, also if it is zero or negative. Returns nullopt if the option is not set or is `none`.
+  [[nodiscard]] constexpr const std::optional<T>& given() const noexcept { return value_; }
+  /// Returns the value if there is one above zero. Returns nullopt otherwise.
+  [[nodiscard]] constexpr std::optional<T> enabled() const { return value_ && *value_ > T{} ? value_ : std::nullopt; }
+
+private:
+  bool said_ = false;
+  std::optional<T> value_;
+};
+
+/// A number of seconds, the type of all options in seconds. Made from `30`, `0.5` or a chrono duration.
+class seconds_value {
+public:
+  constexpr seconds_value() = default;
+  constexpr seconds_value(double seconds) : seconds_(seconds) {}
+  template<class Rep, class Period>
+  constexpr seconds_value(std::chrono::duration<Rep, Period> duration) : seconds_(std::chrono::duration<double>(duration).count()) {}
+
+  [[nodiscard]] constexpr std::chrono::duration<double> duration() const noexcept { return std::chrono::duration<double>(seconds_); }
+  [[nodiscard]] constexpr double count() const noexcept { return seconds_; }
+  friend constexpr auto operator<=>(const seconds_value&, const seconds_value&) = default;
+
+private:
+  double seconds_ = 0;
+};
+
+namespace detail {
+
+/// Throws if an option is negative. An option may be zero or not set.
+/// @errors `invalid_argument_error` that names `option` and its value.
+void refuse_negative(std::string_view option, std::int64_t value);
+void refuse_negative(std::string_view option, int value);
+void refuse_negative(std::string_view option, double value);
+void refuse_negative(std::string_view option, seconds_value value);
+template<class T>
+void refuse_negative(std::string_view option, const std::optional<T>& value) {
+  if (value) { refuse_negative(option, *value); }
+}
+template<class T>
+void refuse_negative(std::string_view option, const setting<T>& value) {
+  refuse_negative(option, value.given());
+}
+
+/// Returns `wait` as a duration, rounded up to the clock's ticks. Returns zero for a negative wait. Returns `duration::max()`, a wait
+/// without end, for 100 years or more: the sum of a time and such a wait would overflow the clock's ticks.
+[[nodiscard]] clock::duration as_duration(seconds_value wait) noexcept;
+
+/// Returns `start` plus `wait`, or `time_point::max()` for a wait without end.
+[[nodiscard]] clock::time_point time_after(clock::time_point start, seconds_value wait) noexcept;
+
+}  // namespace detail
 
 /// The period of a timer, in seconds or in steps. Exactly one member must be set.
 struct cadence {
@@ -63,7 +140,7 @@ private:
   using shared_step = std::shared_ptr<std::atomic<std::int64_t>>;
 
   [[nodiscard]] static const shared_step& never_comes();
-  void wake_after(std::chrono::duration<double> wait);
+  void wake_after(seconds_value wait);
 
   static constexpr auto unset = std::numeric_limits<std::int64_t>::min();
   static constexpr auto never = std::numeric_limits<std::int64_t>::max();
@@ -75,5 +152,20 @@ private:
   clock::time_point last_time_;
   alarm alarm_;
 };
+
+/// The two options of a saver, and their names for messages ("save_checkpoint_steps"). At most one of them takes effect.
+struct cadence_setting {
+  std::string_view steps_name;
+  setting<std::int64_t> steps;
+  std::string_view secs_name;
+  setting<seconds_value> secs;
+};
+
+/// Returns the cadence that the options select, or nullopt if they switch it off. Returns `otherwise` if neither option is set.
+/// Setting one option, even to `none` or 0, disables the default of the other.
+/// If both are above zero, the seconds are used, and a warning names both options.
+/// @errors `invalid_argument_error` that names the option, if it is negative.
+/// @see contract CREATE-2 to CREATE-5, decisions D-8 and D-31
+[[nodiscard]] std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional<cadence> otherwise);
 
 }  // namespace stepwell

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/clock.hpp"
 
-#include "stepwell/base/detail/start_thread.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 
 #include <cassert>

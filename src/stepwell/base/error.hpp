@@ -1,17 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exceptions thrown by `checkpoint` and higher layers, one type for each `errc`, and the conversion from a status to an exception.
+// Failures as values (`status`, `result`) and as exceptions, one type for each `errc`. `base`, `format` and `io` return values; `checkpoint`
+// and higher layers throw.
 #pragma once
 
-#include "stepwell/base/result.hpp"
-#include "stepwell/base/status.hpp"
-
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace stepwell {
+
+/// The reason why an operation failed. The values are stable, because they appear in logs. Values 1 to 16 are those of TensorFlow.
+enum class errc {
+  cancelled = 1,            ///< The operation was cancelled on request; repeat it if its result is still needed.
+  unknown = 2,              ///< No other code applies; read the message.
+  invalid_argument = 3,     ///< The call can never succeed with these arguments; correct the caller.
+  deadline_exceeded = 4,    ///< The operation took too long; raise the limit, or find the cause of the delay.
+  not_found = 5,            ///< The file, tensor or name does not exist; check its spelling.
+  already_exists = 6,       ///< The name must not exist yet; choose another name.
+  permission_denied = 7,    ///< The system denies access; correct the permissions.
+  resource_exhausted = 8,   ///< Disk or memory is full; free some of it. Never retried.
+  failed_precondition = 9,  ///< The operation is not possible in this state; first do the action that the message names.
+  aborted = 10,             ///< The operation was aborted by a transient failure; recovery retries it.
+  out_of_range = 11,        ///< The position is past the end; from a source, the end of data.
+  unimplemented = 12,       ///< The operation is legal, but not supported.
+  internal = 13,            ///< An invariant of stepwell is broken; report a bug.
+  unavailable = 14,         ///< A resource cannot be reached now; recovery retries the operation.
+  data_loss = 15,           ///< Bytes are damaged and must not be used.
+  nan_loss = 100,           ///< A watched value is NaN or infinite.
+  stop_iteration = 101,     ///< A step function requested the end of the loop.
+  truncated = 102,          ///< Input ends inside an item; retry once more bytes arrive. If none can arrive, it is data loss.
+};
+
+[[nodiscard]] const std::error_category& stepwell_category() noexcept;
+[[nodiscard]] std::error_code make_error_code(errc code) noexcept;
+
+/// Returns the name of a code as it appears in logs, for example `data_loss`.
+[[nodiscard]] std::string_view to_string(errc code) noexcept;
+
+/// One failure: its code, a message, and its place. The message says which operation failed, the reason, and how to correct it. The
+/// place is a file, a tensor or an offset, and may be empty.
+struct status {
+  errc code = errc::unknown;
+  std::string message;
+  std::string place;
+
+  status() = default;
+  status(errc code_, std::string message_, std::string place_ = {}) : code(code_), message(std::move(message_)), place(std::move(place_)) {}
+
+  /// Returns "place: message (code)", for users.
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Returns the status for `errno_value` after the operation `tried` ("could not open it for reading") on `place`, with advice to the user.
+/// ENOSPC and EDQUOT give `resource_exhausted`.
+[[nodiscard]] status status_from_errno(int errno_value, std::string_view tried, std::string place);
+
+}  // namespace stepwell
+
+template<>
+struct std::is_error_code_enum<stepwell::errc> : std::true_type {};
+
+namespace stepwell {
+
+template<class T>
+class result;
+
+namespace detail {
+template<class T>
+inline constexpr bool is_result = false;
+template<class T>
+inline constexpr bool is_result<result<T>> = true;
+}  // namespace detail
+
+/// A `T` or a `status`. Check `ok()` first: access to the alternative that is not held throws a standard exception.
+template<class T>
+class [[nodiscard]] result {
+public:
+  using value_type = T;
+
+  template<class U = T>
+    requires(std::is_constructible_v<T, U &&> && !detail::is_result<std::remove_cvref_t<U>> &&
+             !std::is_same_v<std::remove_cvref_t<U>, status>)
+  explicit(!std::is_convertible_v<U&&, T>) result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  result(status failure) : state_(std::in_place_index<1>, std::move(failure)) {}
+
+  [[nodiscard]] bool ok() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+
+  [[nodiscard]] T& value() & { return std::get<0>(state_); }
+  [[nodiscard]] const T& value() const& { return std::get<0>(state_); }
+  [[nodiscard]] T&& value() && { return std::get<0>(std::move(state_)); }
+  [[nodiscard]] T& operator*() & { return value(); }
+  [[nodiscard]] const T& operator*() const& { return value(); }
+  [[nodiscard]] T&& operator*() && { return std::move(*this).value(); }
+  [[nodiscard]] T* operator->() { return &value(); }
+  [[nodiscard]] const T* operator->() const { return &value(); }
+
+  [[nodiscard]] const status& error() const& { return std::get<1>(state_); }
+  [[nodiscard]] status&& error() && { return std::get<1>(std::move(state_)); }
+
+private:
+  std::variant<T, status> state_;
+};
+
+/// Success, or the status of a failure.
+template<>
+class [[nodiscard]] result<void> {
+public:
+  using value_type = void;
+
+  result() = default;
+  result(status failure) : failure_(std::move(failure)) {}
+
+  [[nodiscard]] bool ok() const noexcept { return !failure_; }
+  explicit operator bool() const noexcept { return ok(); }
+  [[nodiscard]] const status& error() const& { return failure_.value(); }
+  [[nodiscard]] status&& error() && { return std::move(failure_).value(); }
+
+private:
+  std::optional<status> failure_;
+};
 
 /// The base class of all exceptions of stepwell. `what()` returns `status::to_string()` with control characters escaped. `code()` holds
 /// an `errc`.

@@ -2,7 +2,10 @@
 #include "stepwell/base/tensor.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/tensor_adapter.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
 
 namespace stepwell {
 
@@ -28,6 +31,10 @@ tensor& tensor::operator=(tensor&&) noexcept = default;
 tensor::~tensor() = default;
 
 device_elements::~device_elements() = default;
+void device_elements::copy_strings_to(std::span<std::string> /*to*/) const { throw unimplemented_error("these elements are not strings"); }
+void device_elements::copy_strings_from(std::span<const std::string> /*from*/) {
+  throw unimplemented_error("these elements are not strings");
+}
 
 tensor_view tensor_adapter<tensor>::view(const tensor& value) {
   if (size_of(value.dtype()) == 0) {
@@ -36,5 +43,71 @@ tensor_view tensor_adapter<tensor>::view(const tensor& value) {
   }
   return value.view();
 }
+
+namespace {
+
+/// The codes of a format that do not represent finite numbers.
+enum class special_codes {
+  ieee,            ///< The highest exponent means infinity if the fraction is zero, and NaN otherwise.
+  all_ones_nan,    ///< All bits except the sign set mean NaN. The format has no infinity ("fn").
+  minus_zero_nan,  ///< The code of -0 means NaN. The format has no infinity ("fnuz").
+  none,
+};
+
+/// A floating-point format: a sign bit, then the exponent, then the fraction.
+struct float_format {
+  int exponent_bits;
+  int fraction_bits;
+  int bias;
+  special_codes special;
+};
+
+/// Returns the value of `bits` in the format `form`. @pre All bits above the sign are zero.
+float value_of(float_format form, std::uint32_t bits) noexcept {
+  constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
+  const std::uint32_t sign_bit = 1u << (form.exponent_bits + form.fraction_bits);
+  const std::uint32_t size = bits & (sign_bit - 1);
+  const float sign = (bits & sign_bit) != 0 ? -1.0f : 1.0f;
+  const auto highest = (1 << form.exponent_bits) - 1;
+  const auto exponent = static_cast<int>(size >> form.fraction_bits);
+  const auto fraction = static_cast<int>(size & ((1u << form.fraction_bits) - 1));
+  if (form.special == special_codes::ieee && exponent == highest) {
+    return fraction == 0 ? sign * std::numeric_limits<float>::infinity() : nan;
+  }
+  if (form.special == special_codes::all_ones_nan && size == sign_bit - 1) { return nan; }
+  if (form.special == special_codes::minus_zero_nan && bits == sign_bit) { return nan; }
+  const bool is_subnormal = exponent == 0;
+  const auto digits = static_cast<float>(is_subnormal ? fraction : fraction + (1 << form.fraction_bits));
+  return sign * std::ldexp(digits, (is_subnormal ? 1 : exponent) - form.bias - form.fraction_bits);
+}
+
+/// Returns the low `width` bits as an integer in two's complement.
+float signed_value(std::uint8_t bits, int width) noexcept {
+  const int whole = 1 << width;
+  const int value = bits & (whole - 1);
+  return static_cast<float>(value < whole / 2 ? value : value - whole);
+}
+
+}  // namespace
+
+float detail::narrow_number(dtype type, std::uint8_t bits) noexcept {
+  switch (type) {
+    case dtype::float8_e5m2: return value_of({5, 2, 15, special_codes::ieee}, bits);
+    case dtype::float8_e4m3fn: return value_of({4, 3, 7, special_codes::all_ones_nan}, bits);
+    case dtype::float8_e4m3fnuz: return value_of({4, 3, 8, special_codes::minus_zero_nan}, bits);
+    case dtype::float8_e4m3b11fnuz: return value_of({4, 3, 11, special_codes::minus_zero_nan}, bits);
+    case dtype::float8_e5m2fnuz: return value_of({5, 2, 16, special_codes::minus_zero_nan}, bits);
+    case dtype::float4_e2m1fn: return value_of({2, 1, 1, special_codes::none}, bits & 0x0fu);
+    case dtype::int4: return signed_value(bits, 4);
+    case dtype::int2: return signed_value(bits, 2);
+    case dtype::uint4: return static_cast<float>(bits & 0x0f);
+    case dtype::uint2: return static_cast<float>(bits & 0x03);
+    default: assert(false); return 0;
+  }
+}
+
+float detail::half_number(std::uint16_t bits) noexcept { return value_of({5, 10, 15, special_codes::ieee}, bits); }
+
+float detail::bfloat16_number(std::uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
 }  // namespace stepwell

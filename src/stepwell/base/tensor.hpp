@@ -1,20 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors as all layers exchange them: a shape, a view that does not own its bytes, and a tensor that does.
+// Tensors as all layers exchange them: element types, a shape, a view that does not own its bytes, a tensor that does, and adapters for
+// tensor types of other libraries.
 #pragma once
 
-#include "stepwell/base/dtype.hpp"
-
 #include <cassert>
+#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace stepwell {
+
+/// The type of a tensor's elements. The values are those of TensorFlow's DataType and are stored in files.
+enum class dtype : std::int32_t {
+  invalid = 0,
+  float32 = 1,
+  float64 = 2,
+  int32 = 3,
+  uint8 = 4,
+  int16 = 5,
+  int8 = 6,
+  string = 7,
+  complex64 = 8,
+  int64 = 9,
+  boolean = 10,
+  qint8 = 11,
+  quint8 = 12,
+  qint32 = 13,
+  bfloat16 = 14,
+  qint16 = 15,
+  quint16 = 16,
+  uint16 = 17,
+  complex128 = 18,
+  half = 19,
+  resource = 20,
+  variant = 21,
+  uint32 = 22,
+  uint64 = 23,
+  float8_e5m2 = 24,
+  float8_e4m3fn = 25,
+  float8_e4m3fnuz = 26,
+  float8_e4m3b11fnuz = 27,
+  float8_e5m2fnuz = 28,
+  int4 = 29,
+  uint4 = 30,
+  int2 = 31,
+  uint2 = 32,
+  float4_e2m1fn = 33,
+};
+
+namespace detail {
+
+struct dtype_entry {
+  std::string_view name;
+  std::size_t size;
+};
+
+/// TensorFlow's name of each type and the size of an element, at the index of the type's number.
+inline constexpr dtype_entry dtype_table[] = {
+    {"DT_INVALID", 0},
+    {"DT_FLOAT", 4},
+    {"DT_DOUBLE", 8},
+    {"DT_INT32", 4},
+    {"DT_UINT8", 1},
+    {"DT_INT16", 2},
+    {"DT_INT8", 1},
+    {"DT_STRING", 0},
+    {"DT_COMPLEX64", 8},
+    {"DT_INT64", 8},
+    {"DT_BOOL", 1},
+    {"DT_QINT8", 1},
+    {"DT_QUINT8", 1},
+    {"DT_QINT32", 4},
+    {"DT_BFLOAT16", 2},
+    {"DT_QINT16", 2},
+    {"DT_QUINT16", 2},
+    {"DT_UINT16", 2},
+    {"DT_COMPLEX128", 16},
+    {"DT_HALF", 2},
+    {"DT_RESOURCE", 0},
+    {"DT_VARIANT", 0},
+    {"DT_UINT32", 4},
+    {"DT_UINT64", 8},
+    {"DT_FLOAT8_E5M2", 1},
+    {"DT_FLOAT8_E4M3FN", 1},
+    {"DT_FLOAT8_E4M3FNUZ", 1},
+    {"DT_FLOAT8_E4M3B11FNUZ", 1},
+    {"DT_FLOAT8_E5M2FNUZ", 1},
+    {"DT_INT4", 1},
+    {"DT_UINT4", 1},
+    {"DT_INT2", 1},
+    {"DT_UINT2", 1},
+    {"DT_FLOAT4_E2M1FN", 1},
+};
+
+constexpr const dtype_entry& entry_of(dtype type) noexcept {
+  const auto index = static_cast<std::size_t>(type);
+  return index < std::size(dtype_table) ? dtype_table[index] : dtype_table[0];
+}
+
+template<class T>
+concept character =
+    std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> || std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+
+template<class T>
+constexpr dtype dtype_of_element() {
+  if (std::same_as<T, bool>) { return dtype::boolean; }
+  if (std::same_as<T, float>) { return dtype::float32; }
+  if (std::same_as<T, double>) { return dtype::float64; }
+  if (std::same_as<T, std::complex<float>>) { return dtype::complex64; }
+  if (std::same_as<T, std::complex<double>>) { return dtype::complex128; }
+  if (std::same_as<T, std::string>) { return dtype::string; }
+  if constexpr (std::integral<T> && !character<T>) {  // characters are text, not numbers
+    switch (sizeof(T)) {
+      case 1: return std::signed_integral<T> ? dtype::int8 : dtype::uint8;
+      case 2: return std::signed_integral<T> ? dtype::int16 : dtype::uint16;
+      case 4: return std::signed_integral<T> ? dtype::int32 : dtype::uint32;
+      case 8: return std::signed_integral<T> ? dtype::int64 : dtype::uint64;
+      default: break;
+    }
+  }
+  return dtype::invalid;
+}
+
+}  // namespace detail
+
+/// Returns the size of one element in bytes, in memory and in files. Returns 0 if elements have no fixed size (string, variant,
+/// resource) and for unknown types. Elements of 2 and 4 bits take one byte each, as in TensorFlow.
+[[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept { return detail::entry_of(type).size; }
+
+/// Returns TensorFlow's name of the type, for example `DT_FLOAT`. Returns `DT_INVALID` for unknown numbers.
+[[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept { return detail::entry_of(type).name; }
+
+/// The dtype of a C++ element type, or `invalid` if there is none.
+template<class T>
+inline constexpr dtype dtype_of = detail::dtype_of_element<std::remove_cv_t<T>>();
+
+/// A C++ type that can be the fixed-size element of a variable.
+template<class T>
+concept tensor_element = size_of(dtype_of<T>) != 0;
 
 /// The sizes of the dimensions, with the slowest-varying dimension first. Rank 0 is a scalar.
 using tensor_shape = std::vector<std::int64_t>;
@@ -85,4 +219,84 @@ private:
   std::vector<std::string> strings_;
 };
 
+/// Customisation point: makes `T` usable as a variable, as a fetched value, as a summary value, and as a value watched for NaN.
+/// A specialisation has these members:
+///
+///     static constexpr bool is_writable;  // the elements of a `T&` can be assigned to
+///     static constexpr bool is_borrowed;  // a temporary is accepted, because it refers to elements owned by another object
+///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
+///                                               // contiguous in row-major order
+///
+/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples.
+template<class T>
+struct tensor_adapter;
+
+/// The elements of a variable in memory that a `tensor_view` cannot refer to, such as the memory of a GPU or of another process. They are
+/// copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this member:
+///
+///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view` refers to the elements
+class device_elements {
+public:
+  virtual ~device_elements();
+
+  /// Returns the type and the shape, without bytes.
+  [[nodiscard]] virtual tensor_view description() const = 0;
+  /// Copies all elements to `to`, in row-major order. @pre `to` has the size of all elements in bytes. @errors Errors of the device.
+  virtual void copy_to(std::span<std::byte> to) const = 0;
+  /// Assigns `from` to all elements, in row-major order. @pre `from` has the size of all elements in bytes. @errors Errors of the device.
+  virtual void copy_from(std::span<const std::byte> from) = 0;
+  /// Like the two functions above, for elements of `dtype::string`. A type without strings does not override them.
+  virtual void copy_strings_to(std::span<std::string> to) const;
+  virtual void copy_strings_from(std::span<const std::string> from);
+};
+
+/// The adapter of stepwell's own `tensor`.
+template<>
+struct tensor_adapter<tensor> {
+  static constexpr bool is_writable = true;
+  static constexpr bool is_borrowed = false;
+
+  /// Returns a view of the elements. @errors `invalid_argument_error` if the dtype has no fixed size, as `dtype::string`.
+  static tensor_view view(const tensor& value);
+};
+template<>
+struct tensor_adapter<tensor_view> {
+  static constexpr bool is_writable = false;
+  static constexpr bool is_borrowed = true;
+
+  static tensor_view view(const tensor_view& value) { return value; }
+};
+
+/// A type with an adapter.
+template<class T>
+concept adapted_tensor = requires(const std::remove_cvref_t<T>& value) {
+  { tensor_adapter<std::remove_cvref_t<T>>::view(value) } -> std::same_as<tensor_view>;
+};
+
+namespace detail {
+
+/// Returns true for the types of at most 8 bits that have no C++ type and are stored in one byte: float8, float4, int4, int2, ...
+[[nodiscard]] constexpr bool is_narrow_number(dtype type) noexcept { return type >= dtype::float8_e5m2 && type <= dtype::float4_e2m1fn; }
+
+/// Returns the value of an element of such a type. The result is exact, because every value of these types is a float.
+/// For types narrower than a byte only the low bits are used.
+/// @pre `is_narrow_number(type)`.
+[[nodiscard]] float narrow_number(dtype type, std::uint8_t bits) noexcept;
+
+/// Returns the value of the 16 bits of an IEEE half, or of a bfloat16.
+[[nodiscard]] float half_number(std::uint16_t bits) noexcept;
+[[nodiscard]] float bfloat16_number(std::uint16_t bits) noexcept;
+
+/// Calls `see` with the elements if they are floats or doubles, and returns its result. Returns `otherwise` for other types.
+template<class See, class Result>
+Result see_floats(const tensor_view& values, See&& see, Result otherwise) {
+  const auto elements = [&]<class Element>(Element) {
+    return std::span(reinterpret_cast<const Element*>(values.bytes.data()), values.bytes.size() / sizeof(Element));
+  };
+  if (values.dtype == dtype::float32) { return see(elements(float{})); }
+  if (values.dtype == dtype::float64) { return see(elements(double{})); }
+  return otherwise;
+}
+
+}  // namespace detail
 }  // namespace stepwell

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/trace.hpp"
 
-#include "stepwell/base/detail/thread_name.hpp"
+#include "stepwell/base/detail/thread.hpp"
 
 #include <algorithm>
 #include <new>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <utility>
 
 namespace stepwell {
 namespace detail {
@@ -44,29 +43,59 @@ void flatten_into(variable_list& flat, const std::string& prefix, const std::vec
 
 variable_ref::variable_ref(std::string name, std::vector<variable_ref> below) : name_(std::move(name)), below_(std::move(below)) {}
 
+variable_ref::variable_ref(std::string name, std::string& value) : variable_ref(std::move(name), {&value, 1}, {}) {}
+
+variable_ref::variable_ref(std::string name, std::vector<std::string>& elements)
+    : variable_ref(std::move(name), elements, {std::ssize(elements)}) {}
+
+variable_ref::variable_ref(std::string name, std::span<std::string> elements, tensor_shape shape)
+    : name_(std::move(name)), view_{dtype::string, std::move(shape), {}}, strings_(elements) {
+  if (element_count(view_.shape) != std::ssize(elements)) {
+    throw invalid_argument_error("variable \"" + name_ + "\": its shape " + to_string(view_.shape) + " does not have " +
+                                 std::to_string(elements.size()) + " elements");
+  }
+}
+
 variable_ref::variable_ref(std::string name, std::shared_ptr<device_elements> elements)
     : name_(std::move(name)), device_(std::move(elements)), view_(device_->description()) {}
 
+template<class Copy>
+void variable_ref::on_device(Copy copy) const {
+  try {
+    copy(*device_);
+  } catch (const error& failure) { detail::throw_named(name_, failure); }
+}
+
 void variable_ref::copy_to(std::span<std::byte> to) const {
   assert(to.size() == size_bytes());
-  if (!device_) {
-    if (!to.empty()) { std::memcpy(to.data(), view_.bytes.data(), to.size()); }
-    return;
+  if (device_) {
+    return on_device([&](device_elements& elements) { elements.copy_to(to); });
   }
-  try {
-    device_->copy_to(to);
-  } catch (const error& failure) { detail::throw_named(name_, failure); }
+  if (!to.empty()) { std::memcpy(to.data(), view_.bytes.data(), to.size()); }
 }
 
 void variable_ref::copy_from(std::span<const std::byte> from) const {
   assert(from.size() == size_bytes());
-  if (!device_) {
-    if (!from.empty()) { std::memcpy(writable_bytes().data(), from.data(), from.size()); }
-    return;
+  if (device_) {
+    return on_device([&](device_elements& elements) { elements.copy_from(from); });
   }
-  try {
-    device_->copy_from(from);
-  } catch (const error& failure) { detail::throw_named(name_, failure); }
+  if (!from.empty()) { std::memcpy(writable_bytes().data(), from.data(), from.size()); }
+}
+
+void variable_ref::copy_to(std::span<std::string> to) const {
+  assert(holds_strings() && std::ssize(to) == element_count(shape()));
+  if (device_) {
+    return on_device([&](device_elements& elements) { elements.copy_strings_to(to); });
+  }
+  std::ranges::copy(strings_, to.begin());
+}
+
+void variable_ref::copy_from(std::span<const std::string> from) const {
+  assert(holds_strings() && std::ssize(from) == element_count(shape()));
+  if (device_) {
+    return on_device([&](device_elements& elements) { elements.copy_strings_from(from); });
+  }
+  std::ranges::copy(from, strings_.begin());
 }
 
 variable_ref::variable_ref(const variable_ref&) = default;
@@ -78,6 +107,12 @@ variable_ref::~variable_ref() = default;
 variable_ref variable_ref::renamed(std::string name) const {
   variable_ref copy = *this;
   copy.name_ = std::move(name);
+  return copy;
+}
+
+variable_ref variable_ref::optional() const {
+  variable_ref copy = *this;
+  copy.is_optional_ = true;
   return copy;
 }
 

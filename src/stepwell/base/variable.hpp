@@ -4,10 +4,8 @@
 // (data, shape, strides) or by an adapter, so this header includes no tensor library.
 #pragma once
 
-#include "stepwell/base/dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/base/tensor_adapter.hpp"
 
 #include <concepts>
 #include <cstddef>
@@ -71,19 +69,15 @@ auto* first_element(T& value) {
                   { value.data_offset() } -> std::convertible_to<std::ptrdiff_t>;
                 }) {
     return value.data() + static_cast<std::ptrdiff_t>(value.data_offset());
-  } else {
-    return value.data();
   }
+  return value.data();
 }
 
 /// Returns the elements if they must be copied to be saved. Returns null if `view_of` can refer to them.
 template<class T>
 std::shared_ptr<device_elements> elements_on_device(const T& value) {
-  if constexpr (requires { tensor_adapter<T>::on_device(value); }) {
-    return tensor_adapter<T>::on_device(value);
-  } else {
-    return nullptr;
-  }
+  if constexpr (requires { tensor_adapter<T>::on_device(value); }) { return tensor_adapter<T>::on_device(value); }
+  return nullptr;
 }
 
 /// True for view types: their elements are owned by another object.
@@ -136,7 +130,7 @@ template<variable_like T>
   }
 }
 
-/// A variable: a name and a reference to its elements in memory, or a list of variables with a common prefix.
+/// A variable: a name and a reference to its elements in memory (numbers or strings), or a list of variables with a common prefix.
 /// @lifetime The elements must outlive the reference. A session requests new references for each snapshot and each restore.
 class variable_ref {
 public:
@@ -149,6 +143,11 @@ public:
   template<variable_like T>
     requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
   variable_ref(std::string name, T&& elements) : variable_ref(std::move(name), elements) {}
+  /// Refers to one string, or to a list of strings. Their number is fixed, their sizes are not.
+  variable_ref(std::string name, std::string& value);
+  variable_ref(std::string name, std::vector<std::string>& elements);
+  /// Refers to a tensor of strings. @errors `invalid_argument_error` if `shape` has another number of elements.
+  variable_ref(std::string name, std::span<std::string> elements, tensor_shape shape);
   /// Refers to elements on a device, which are copied to be saved.
   variable_ref(std::string name, std::shared_ptr<device_elements> elements);
   /// Refers to a list of variables. Their names get the prefix `name/`.
@@ -164,6 +163,7 @@ public:
   [[nodiscard]] const tensor_view& view() const noexcept { return view_; }
   [[nodiscard]] stepwell::dtype dtype() const noexcept { return view_.dtype; }
   [[nodiscard]] const tensor_shape& shape() const noexcept { return view_.shape; }
+  /// Returns the size of all elements. Strings count as 0.
   [[nodiscard]] std::size_t size_bytes() const noexcept {
     return static_cast<std::size_t>(element_count(view_.shape)) * size_of(view_.dtype);
   }
@@ -172,18 +172,29 @@ public:
   [[nodiscard]] std::span<std::byte> writable_bytes() const noexcept {
     return {const_cast<std::byte*>(view_.bytes.data()), view_.bytes.size()};  // the constructor accepts writable elements only
   }
+  /// Returns the elements of a variable of strings. The span is empty for other variables, and if the elements are on a device.
+  [[nodiscard]] std::span<std::string> strings() const noexcept { return strings_; }
+  [[nodiscard]] bool holds_strings() const noexcept { return view_.dtype == dtype::string; }
   /// Copies the elements to `to`, also from a device. @pre `to` has `size_bytes()`. @errors Errors of the device, with the variable's name.
   void copy_to(std::span<std::byte> to) const;
   /// Assigns `from` to the elements, also on a device. @pre `from` has `size_bytes()`. @errors The same as `copy_to`.
   void copy_from(std::span<const std::byte> from) const;
+  /// Like the two functions above, for a variable of strings. @pre The span has as many strings as the variable.
+  void copy_to(std::span<std::string> to) const;
+  void copy_from(std::span<const std::string> from) const;
   /// Returns true if `bytes()` refers to the elements, that is, if they are not on a device.
   [[nodiscard]] bool is_addressable() const noexcept { return device_ == nullptr; }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
   /// Returns a reference to the same memory with another name.
   [[nodiscard]] variable_ref renamed(std::string name) const;
+  /// Returns a reference to the same memory that a restore leaves unchanged if the checkpoint lacks the variable, rather than failing.
+  [[nodiscard]] variable_ref optional() const;
+  [[nodiscard]] bool is_optional() const noexcept { return is_optional_; }
 
 private:
+  template<class Copy>
+  void on_device(Copy copy) const;
   template<class T>
   static tensor_view view_named(const std::string& name, const T& value, std::shared_ptr<device_elements>& device) {
     try {
@@ -195,7 +206,9 @@ private:
   std::string name_;
   std::shared_ptr<device_elements> device_;  // null if `view_` refers to the elements
   tensor_view view_;
+  std::span<std::string> strings_;
   std::vector<variable_ref> below_;
+  bool is_optional_ = false;
 };
 
 /// The variables of a checkpoint in a fixed order. Nested lists are flattened: "encoder/weights".

@@ -1,22 +1,358 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 
-#include "stepwell/base/detail/memory_shortage.hpp"
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
-#include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
-#include "stepwell/io/detail/scan_file.hpp"
+#include "stepwell/format/checkpoint/table.hpp"
+#include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 namespace {
+
+/// Location of the bytes of a tensor or of one of its slices.
+struct stored_place {
+  std::int64_t offset = 0;
+  std::int64_t size = 0;
+  std::int32_t shard = 0;
+  std::uint32_t crc32c = 0;  ///< Masked.
+};
+
+/// One slice of a partitioned tensor.
+struct stored_slice {
+  format::tensor_slice slice;
+  stored_place where;
+};
+
+/// The content of an index.
+struct stored_index {
+  format::bundle_header header;
+  std::vector<checkpoint_entry> entries;                    ///< Sorted by name.
+  std::vector<stored_place> places;                         ///< Location of each entry; unused for a partitioned one.
+  std::map<std::size_t, std::vector<stored_slice>> slices;  ///< Slices of each partitioned entry, by its position in `entries`.
+};
+
+/// One open data file.
+struct data_file {
+  std::unique_ptr<io::file> file;
+  std::uint64_t size = 0;
+};
+
+constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t memory_besides = std::uint64_t{24} << 20;  // memory for an index, in addition to three times its size
+constexpr std::size_t max_entry_bytes = std::size_t{512} << 10;    // a parsed entry takes up to 30 times as much memory
+constexpr std::size_t max_parts = 8192;                            // slices of one tensor
+constexpr std::uint64_t max_comparisons = std::uint64_t{1} << 28;  // comparisons of slices in one index; they take about a second
+constexpr std::string_view object_graph_name = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+[[noreturn]] void fail(errc code, std::string message, const std::string& place) { throw_status({code, std::move(message), place}); }
+
+std::string read_index_file(io::file_system& files, const std::string& prefix) {
+  auto text = io::read_text_file(files, format::index_name(prefix), max_index_bytes);
+  if (text) { return std::move(text).value(); }
+  if (text.error().code != errc::not_found) { throw_status(text.error()); }
+  const auto v1 = files.exists(prefix);
+  const bool is_v1 = v1 && *v1;
+  fail(errc::not_found,
+       is_v1 ? "The passed save_path is not a valid checkpoint of version 2; the file with this name may be a checkpoint of version 1, "
+               "which is not supported"
+             : "The passed save_path is not a valid checkpoint: it has no index; give the prefix, without \".index\" or "
+               "\".data-...\"",
+       prefix);
+}
+
+/// Returns the value, or throws its failure with the place added. Invalid content of a table or an entry becomes `data_loss`.
+template<class T>
+T sound(result<T>&& decoded, const std::string& place) {
+  if (!decoded) {
+    const auto code = decoded.error().code == errc::unimplemented ? errc::unimplemented : errc::data_loss;
+    fail(code, fmt::format("the index is damaged: {}", decoded.error().message), place);
+  }
+  return value_or_throw(std::move(decoded));
+}
+
+std::int64_t length_of(const format::slice_extent& extent, std::int64_t size) {
+  return extent.length == format::slice_extent::whole ? size : extent.length;
+}
+
+bool intersect(const format::tensor_slice& a, const format::tensor_slice& b, const tensor_shape& whole) {
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    if (a[d].start >= b[d].start + length_of(b[d], whole[d]) || b[d].start >= a[d].start + length_of(a[d], whole[d])) { return false; }
+  }
+  return true;
+}
+
+/// Returns the shape of the part of a tensor that a slice selects.
+tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& whole) {
+  tensor_shape shape;
+  for (std::size_t d = 0; d < whole.size(); ++d) { shape.push_back(length_of(slice[d], whole[d])); }
+  return shape;
+}
+
+/// Returns the dimension with the largest number of different slice starts; 0 for a scalar.
+std::size_t most_divided(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole) {
+  std::size_t best = 0;
+  std::size_t most = 0;
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    std::set<std::int64_t> starts;
+    for (const auto& slice : slices) { starts.insert(slice[d].start); }
+    if (starts.size() > most) { std::tie(best, most) = std::pair(d, starts.size()); }
+  }
+  return best;
+}
+
+/// Returns true if the slices cover a tensor of shape `whole` exactly once. Subtracts the number of compared pairs of slices from
+/// `comparisons`, and returns false when none are left.
+bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole, std::uint64_t& comparisons) {
+  std::int64_t covered = 0;
+  const auto total = element_count(whole);
+  std::vector<const format::tensor_slice*> sorted;
+  for (const auto& slice : slices) {
+    const auto count = element_count(part_shape(slice, whole));
+    if (count > total - covered) { return false; }
+    covered += count;
+    if (count != 0) { sorted.push_back(&slice); }
+  }
+  if (covered != total || whole.empty()) { return covered == total; }
+  const auto d = most_divided(slices, whole);
+  std::ranges::sort(sorted, {}, [d](const auto* slice) { return (*slice)[d].start; });
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const auto end = (*sorted[i])[d].start + length_of((*sorted[i])[d], whole[d]);
+    for (std::size_t j = i + 1; j < sorted.size() && (*sorted[j])[d].start < end; ++j) {
+      if (comparisons == 0) { return false; }
+      --comparisons;
+      if (intersect(*sorted[i], *sorted[j], whole)) { return false; }
+    }
+  }
+  return true;
+}
+
+/// Collects the content of an index within a memory limit.
+class index_loader {
+public:
+  index_loader(std::string place, std::uint64_t index_bytes) : place_(std::move(place)), memory_(3 * index_bytes + memory_besides) {}
+
+  /// Counts an entry. Called for all entries before the first call of `add`. Keys share prefixes in the file, so a small file can
+  /// contain long keys. The total length of the keys is limited like the memory, because comparing keys takes time proportional to
+  /// their full length.
+  void count(std::string_view key) {
+    tensors_ += !key.empty() && !format::is_slice_key(key);
+    key_bytes_ += key.size();
+    if (key_bytes_ > memory_) { charge(key_bytes_); }
+  }
+
+  void reserve() {
+    charge(tensors_ * (sizeof(checkpoint_entry) + sizeof(stored_place)));
+    made_.entries.reserve(tensors_);
+    made_.places.reserve(tensors_);
+  }
+
+  void add(std::string_view key, std::string_view value) {
+    if (!has_header_) { return add_header(key, value); }
+    if (value.size() > max_entry_bytes) { damaged(fmt::format("an entry has {} bytes", value.size())); }
+    auto where = sound(format::decode_bundle_entry(value), place_);
+    charge(cost_of(key, where));
+    if (format::is_slice_key(key)) {
+      parts_.emplace(std::string(key), std::move(where));
+    } else {
+      add_tensor(std::string(key), std::move(where));
+    }
+  }
+
+  [[nodiscard]] stored_index finish() && {
+    if (!has_header_) { damaged("it has no header"); }
+    for (auto& [position, slices] : slices_) { gather_parts(position, slices); }
+    return std::move(made_);
+  }
+
+private:
+  [[noreturn]] void damaged(std::string_view why) const { fail(errc::data_loss, fmt::format("the index is damaged: {}", why), place_); }
+
+  void charge(std::uint64_t bytes) {
+    if (bytes > memory_) { damaged("it requires more memory than an index of its size can need"); }
+    memory_ -= bytes;
+  }
+
+  static std::uint64_t cost_of(std::string_view key, const format::bundle_entry& where) {
+    constexpr std::uint64_t of_allocation = 16;
+    std::uint64_t cost = key.size() + 8 * where.shape.size() + 2 * of_allocation;
+    if (format::is_slice_key(key)) { cost += sizeof(format::bundle_entry) + sizeof(std::string) + 3 * of_allocation; }
+    for (const auto& slice : where.slices) {
+      cost += sizeof(stored_slice) + sizeof(slice) + 2 * (sizeof(format::slice_extent) * slice.size() + of_allocation);
+    }
+    return cost;
+  }
+
+  static stored_place place_of(const format::bundle_entry& where) { return {where.offset, where.size, where.shard_id, where.crc32c}; }
+
+  void add_header(std::string_view key, std::string_view value) {
+    if (!key.empty()) { damaged("it has no header"); }
+    made_.header = sound(format::decode_bundle_header(value), place_);
+    has_header_ = true;
+  }
+
+  void add_tensor(std::string name, format::bundle_entry where) {
+    const bool is_partitioned = !where.slices.empty();
+    made_.places.push_back(is_partitioned ? stored_place{} : place_of(where));
+    checkpoint_entry entry{.name = std::move(name), .dtype = where.dtype, .shape = std::move(where.shape)};
+    entry.is_object_graph = entry.name == object_graph_name;
+    entry.is_partitioned = is_partitioned;
+    entry.size_bytes = is_partitioned ? 0 : static_cast<std::uint64_t>(where.size);
+    entry.crc32c = is_partitioned ? 0 : where.crc32c;
+    if (is_partitioned) { slices_.emplace(made_.entries.size(), std::move(where.slices)); }
+    made_.entries.push_back(std::move(entry));
+  }
+
+  void gather_parts(std::size_t position, std::vector<format::tensor_slice>& slices) {
+    auto& entry = made_.entries[position];
+    const auto refuse = [&](std::string_view why) { damaged(fmt::format("tensor \"{}\": {}", entry.name, why)); };
+    if (slices.size() > max_parts) {
+      fail(errc::unimplemented, fmt::format("tensor \"{}\" is stored in more than 8192 slices", entry.name), place_);
+    }
+    const bool is_covered = covers_once(slices, entry.shape, comparisons_);
+    if (comparisons_ == 0) { fail(errc::unimplemented, "its tensors have too many slices to compare", place_); }
+    if (!is_covered) { refuse("its slices do not cover it exactly once"); }
+    auto& gathered = made_.slices[position];
+    gathered.reserve(slices.size());
+    for (auto& slice : slices) {
+      const auto found = parts_.find(format::slice_key(entry.name, slice));
+      if (found == parts_.end()) { refuse("one of its slices is missing"); }
+      const auto& part = found->second;  // the size of a part that is itself partitioned is unchecked
+      if (part.dtype != entry.dtype || part.shape != part_shape(slice, entry.shape) || !part.slices.empty()) {
+        refuse("one of its slices has the wrong type or shape");
+      }
+      entry.size_bytes += static_cast<std::uint64_t>(part.size);
+      gathered.push_back({std::move(slice), place_of(part)});
+    }
+  }
+
+  std::string place_;
+  std::uint64_t memory_;  // bytes that may still be allocated
+  std::uint64_t comparisons_ = max_comparisons;
+  std::size_t tensors_ = 0;
+  std::uint64_t key_bytes_ = 0;
+  bool has_header_ = false;
+  stored_index made_;
+  std::map<std::string, format::bundle_entry, std::less<>> parts_;   // slices by key
+  std::map<std::size_t, std::vector<format::tensor_slice>> slices_;  // slices of partitioned tensors, by position
+};
+
+std::vector<data_file> open_data_files(io::file_system& files, const std::string& prefix, std::int32_t shards) {
+  std::vector<data_file> opened;
+  for (std::int32_t shard = 0; shard < shards; ++shard) {
+    auto file = files.open(format::data_name(prefix, shard, shards), io::open_mode::read);
+    if (!file && file.error().code == errc::not_found) {
+      fail(errc::data_loss, "a data file of the checkpoint is missing", file.error().place);
+    }
+    auto made = value_or_throw(std::move(file));
+    const auto size = value_or_throw(made->size());
+    opened.push_back({std::move(made), size});
+  }
+  return opened;
+}
+
+/// Throws `data_loss_error` if an entry lies outside its data file or shares bytes with another entry. So each byte of a data file is
+/// read at most once. `place` is the path of the index, for the message.
+void check_places(const stored_index& index, const std::vector<data_file>& data, const std::string& place) {
+  struct extent {
+    std::size_t shard, owner;
+    std::uint64_t begin, end;
+  };
+  std::vector<extent> all;
+  const auto add = [&](const stored_place& where, std::size_t owner) {
+    const auto& name = index.entries[owner].name;
+    const auto shard = static_cast<std::size_t>(where.shard);
+    const auto end = static_cast<std::uint64_t>(where.offset + where.size);
+    if (shard >= data.size()) {
+      fail(errc::data_loss,
+           fmt::format("tensor \"{}\" has the shard number {}, but the checkpoint has {} shards", name, shard, data.size()), place);
+    }
+    if (end > data[shard].size) {
+      fail(errc::data_loss, fmt::format("tensor \"{}\" lies outside its data file: it ends at byte {} of {}", name, end, data[shard].size),
+           data[shard].file->path());
+    }
+    if (where.size != 0) { all.push_back({shard, owner, static_cast<std::uint64_t>(where.offset), end}); }
+  };
+  for (std::size_t i = 0; i < index.entries.size(); ++i) {
+    if (!index.entries[i].is_partitioned) { add(index.places[i], i); }
+  }
+  for (const auto& [position, slices] : index.slices) {
+    for (const auto& slice : slices) { add(slice.where, position); }
+  }
+  std::ranges::sort(all, {}, [](const extent& range) { return std::pair(range.shard, range.begin); });
+  const auto overlap =
+      std::ranges::adjacent_find(all, [](const extent& a, const extent& b) { return a.shard == b.shard && b.begin < a.end; });
+  if (overlap == all.end()) { return; }
+  const auto& second = *std::next(overlap);
+  fail(errc::data_loss,
+       fmt::format("the tensors \"{}\" and \"{}\" share bytes of their data file, from byte {} on", index.entries[overlap->owner].name,
+                   index.entries[second.owner].name, second.begin),
+       data[second.shard].file->path());
+}
+
+/// Reads and validates the index of `prefix`, and sorts its entries. Throws the errors that `checkpoint_reader` documents.
+/// @cost Memory: at most 4 times the size of the index file plus 60 MiB. An index that needs more is treated as damaged.
+stored_index load_index(io::file_system& files, const std::string& prefix) {
+  const auto place = format::index_name(prefix);
+  return detail::with_memory("could not read the index", place, [&] {
+    const auto text = read_index_file(files, prefix);
+    index_loader loader(place, text.size());
+    const auto visit = [&](const auto& act) {
+      const auto each = [&](std::string_view key, std::string_view value) -> result<void> {
+        act(key, value);
+        return {};
+      };
+      sound(format::visit_table(text, each), place);
+    };
+    visit([&](std::string_view key, std::string_view) { loader.count(key); });
+    loader.reserve();
+    visit([&](std::string_view key, std::string_view value) { loader.add(key, value); });
+    return std::move(loader).finish();
+  });
+}
+
+/// Copies elements of a slice, in row-major order, to their positions in the whole tensor. `first` is the number of the first
+/// element within the slice.
+/// @pre The slice lies inside the tensor; `elements` contains whole elements.
+void copy_part(std::span<const std::byte> elements, std::uint64_t first, const format::tensor_slice& slice, const tensor_shape& whole,
+               std::size_t element_size, std::span<std::byte> into) {
+  if (whole.empty()) {
+    if (!elements.empty()) { std::memcpy(into.data(), elements.data(), elements.size()); }
+    return;
+  }
+  const auto shape = part_shape(slice, whole);
+  while (!elements.empty()) {
+    std::uint64_t to = 0;  // position of the element in the whole tensor
+    std::uint64_t stride = 1;
+    std::uint64_t rest = first;
+    for (std::size_t d = whole.size(); d-- > 0; stride *= static_cast<std::uint64_t>(whole[d])) {
+      const auto size = static_cast<std::uint64_t>(shape[d]);
+      to += stride * (static_cast<std::uint64_t>(slice[d].start) + rest % size);
+      rest /= size;
+    }
+    const auto row = static_cast<std::uint64_t>(shape.back());
+    const auto run = static_cast<std::size_t>(std::min<std::uint64_t>(row - first % row, elements.size() / element_size));
+    std::memcpy(into.data() + static_cast<std::size_t>(to) * element_size, elements.data(), run * element_size);
+    elements = elements.subspan(run * element_size);
+    first += run;
+  }
+}
 
 constexpr std::size_t block_size = std::size_t{1} << 20;  // bytes read at once; their checksum is computed while they are in the cache
 
@@ -30,11 +366,29 @@ bool has_known_checksum(dtype type) noexcept { return type != dtype::variant && 
 
 }  // namespace
 
+bool detail::is_damage(const error& failure) noexcept {
+  switch (failure.kind()) {
+    case errc::data_loss:
+    case errc::truncated:
+    case errc::not_found:
+    case errc::unimplemented:
+    case errc::invalid_argument: return true;
+    case errc::resource_exhausted: return detail::is_memory_shortage(failure.cause());
+    default: return false;
+  }
+}
+
+std::optional<std::int32_t> detail::shards_in_index(io::file_system& files, const std::string& prefix) {
+  try {
+    return load_index(files, prefix).header.num_shards;
+  } catch (const error&) { return std::nullopt; }
+}
+
 struct checkpoint_reader::core {
   std::string prefix;
   std::shared_ptr<io::file_system> files;
-  detail::stored_index index;
-  std::vector<detail::data_file> data;
+  stored_index index;
+  std::vector<data_file> data;
   mutable std::atomic<bool> verified = false;
 
   /// Returns the entry of this name, or null.
@@ -48,66 +402,62 @@ struct checkpoint_reader::core {
     return *entry;
   }
 
-  [[nodiscard]] std::size_t position_of(const checkpoint_entry& entry) const {
-    return static_cast<std::size_t>(&entry - index.entries.data());
-  }
+  std::size_t position_of(const checkpoint_entry& entry) const { return static_cast<std::size_t>(&entry - index.entries.data()); }
   /// Returns the location of an entry that is not partitioned.
-  [[nodiscard]] const detail::stored_place& place_of(const checkpoint_entry& entry) const { return index.places[position_of(entry)]; }
-  [[nodiscard]] const std::vector<detail::stored_slice>& slices_of(const checkpoint_entry& entry) const {
-    return index.slices.at(position_of(entry));
-  }
+  [[nodiscard]] const stored_place& place_of(const checkpoint_entry& entry) const { return index.places[position_of(entry)]; }
+  const std::vector<stored_slice>& slices_of(const checkpoint_entry& entry) const { return index.slices.at(position_of(entry)); }
   /// Returns the locations of the bytes of an entry, slice by slice.
-  [[nodiscard]] std::vector<detail::stored_place> places_of(const checkpoint_entry& entry) const {
+  [[nodiscard]] std::vector<stored_place> places_of(const checkpoint_entry& entry) const {
     if (!entry.is_partitioned) { return {place_of(entry)}; }
-    std::vector<detail::stored_place> places;
+    std::vector<stored_place> places;
     for (const auto& slice : slices_of(entry)) { places.push_back(slice.where); }
     return places;
   }
 
-  [[noreturn]] void refuse(const detail::stored_place& where, std::string_view name, std::string_view what) const {
+  [[noreturn]] void refuse(const stored_place& where, std::string_view name, std::string_view what) const {
     throw data_loss_error(fmt::format("tensor \"{}\": {} (bytes {} to {})", name, what, where.offset, where.offset + where.size),
                           file_of(where).path());
   }
-  [[nodiscard]] io::file& file_of(const detail::stored_place& where) const { return *data[static_cast<std::size_t>(where.shard)].file; }
-
-  [[nodiscard]] bool is_swapped() const noexcept { return index.header.is_big_endian == (std::endian::native == std::endian::little); }
+  [[nodiscard]] io::file& file_of(const stored_place& where) const { return *data[static_cast<std::size_t>(where.shard)].file; }
 
   /// Fills `block` with the bytes of the entry from offset `at` on.
-  void read_block(const detail::stored_place& where, std::string_view name, std::uint64_t at, std::span<std::byte> block) const {
+  void read_block(const stored_place& where, std::string_view name, std::uint64_t at, std::span<std::byte> block) const {
     const auto count = value_or_throw(file_of(where).read_at(static_cast<std::uint64_t>(where.offset) + at, block));
     if (count != block.size()) { refuse(where, name, "its data file became shorter"); }
   }
 
-  void check_booleans(const checkpoint_entry& entry, const detail::stored_place& where, std::span<const std::byte> bytes) const {
-    const auto is_bool = [](std::byte value) { return value <= std::byte{1}; };
-    if (entry.dtype == dtype::boolean && !std::ranges::all_of(bytes, is_bool)) {
+  void check_booleans(const checkpoint_entry& entry, const stored_place& where, std::span<const std::byte> bytes) const {
+    if (entry.dtype == dtype::boolean && std::ranges::any_of(bytes, [](std::byte value) { return value > std::byte{1}; })) {
       refuse(where, entry.name, "a boolean is neither 0 nor 1");
     }
   }
 
-  void check_sum(const checkpoint_entry& entry, const detail::stored_place& where, std::uint32_t crc) const {
+  void check_sum(const checkpoint_entry& entry, const stored_place& where, std::uint32_t crc) const {
     if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, entry.name, "its checksum does not match"); }
   }
 
-  /// Reads numbers block by block and calls `act(bytes, at)` for each block, in the byte order of this machine. Booleans are
-  /// checked before the call; the checksum is checked after the last one. `room(at, size)` returns the memory to read a block into.
-  template<class Room, class Act>
-  void read_numbers(const checkpoint_entry& entry, const detail::stored_place& where, const Room& room, const Act& act) const {
+  /// Reads numbers block by block and yields each block, in the byte order of this machine. Booleans are checked before the block is
+  /// yielded; the checksum is checked after the last one. `target` receives the blocks one after another if all fit. Otherwise each
+  /// block is read to its start.
+  generator<std::span<const std::byte>> blocks(const checkpoint_entry& entry, const stored_place& where,
+                                               std::span<std::byte> target) const {
+    const bool is_swapped = index.header.is_big_endian == (std::endian::native == std::endian::little);
+    const auto size = static_cast<std::size_t>(where.size);
     std::uint32_t crc = 0;
-    const auto size = static_cast<std::uint64_t>(where.size);
-    for (std::uint64_t at = 0; at < size; at += block_size) {
-      const std::span<std::byte> block = room(at, static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size - at)));
+    for (std::size_t at = 0; at < size; at += block_size) {
+      const auto block = target.subspan(target.size() < size ? 0 : at, std::min(block_size, size - at));
       read_block(where, entry.name, at, block);
       crc = kernel::crc32c(block, crc);
       check_booleans(entry, where, block);
-      if (is_swapped()) { swap_numbers(block, entry.dtype); }
-      act(block, at);
+      if (is_swapped) { swap_numbers(block, entry.dtype); }
+      const std::span<const std::byte> read = block;
+      co_yield read;
     }
     check_sum(entry, where, crc);
   }
 
   /// Passes the stored bytes of a range to the visitor. Passes holes of a sparse file as a number of zeros.
-  void scan(const detail::stored_place& where, std::string_view name, std::span<std::byte> scratch, const io::scan_visitor& visitor) const {
+  void scan(const stored_place& where, std::string_view name, std::span<std::byte> scratch, const io::scan_visitor& visitor) const {
     const auto scanned =
         io::scan_file(file_of(where), static_cast<std::uint64_t>(where.offset), static_cast<std::uint64_t>(where.size), scratch, visitor);
     if (scanned) { return; }
@@ -116,7 +466,7 @@ struct checkpoint_reader::core {
     throw_status(scanned.error());
   }
 
-  void check_numbers(const checkpoint_entry& entry, const detail::stored_place& where, std::span<std::byte> scratch) const {
+  void check_numbers(const checkpoint_entry& entry, const stored_place& where, std::span<std::byte> scratch) const {
     std::uint32_t crc = 0;
     const auto on_bytes = [&](std::span<const std::byte> bytes) -> result<void> {
       crc = kernel::crc32c(bytes, crc);
@@ -131,7 +481,7 @@ struct checkpoint_reader::core {
     check_sum(entry, where, crc);
   }
 
-  void check_strings(const checkpoint_entry& entry, const detail::stored_place& where, std::span<std::byte> scratch) const {
+  void check_strings(const checkpoint_entry& entry, const stored_place& where, std::span<std::byte> scratch) const {
     const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
     if (count > static_cast<std::uint64_t>(where.size)) { refuse(where, entry.name, "it has fewer bytes than strings"); }
     format::string_checker checker(static_cast<std::uint64_t>(where.size), count);
@@ -154,39 +504,27 @@ struct checkpoint_reader::core {
     return std::move(decoded->elements);
   }
 
-  /// Yields the numbers of an entry block by block, with the checks of `read_numbers`.
   [[nodiscard]] generator<std::span<const std::byte>> pieces_of(const checkpoint_entry& entry) const {
     std::vector<std::byte> scratch;
     for (const auto& where : places_of(entry)) {
-      std::uint32_t crc = 0;
-      const auto size = static_cast<std::uint64_t>(where.size);
-      scratch.resize(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size)));
-      for (std::uint64_t at = 0; at < size; at += block_size) {
-        const auto block = std::span(scratch).first(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, size - at)));
-        read_block(where, entry.name, at, block);
-        crc = kernel::crc32c(block, crc);
-        check_booleans(entry, where, block);
-        if (is_swapped()) { swap_numbers(block, entry.dtype); }
-        const std::span<const std::byte> piece = block;
-        co_yield piece;
-      }
-      check_sum(entry, where, crc);
+      scratch.resize(static_cast<std::size_t>(std::min<std::int64_t>(block_size, where.size)));
+      for (const auto piece : blocks(entry, where, scratch)) { co_yield piece; }
     }
   }
 
   void read_tensor(const checkpoint_entry& entry, std::span<std::byte> target) const {
     if (!entry.is_partitioned) {
-      const auto in_place = [&](std::uint64_t at, std::size_t size) { return target.subspan(static_cast<std::size_t>(at), size); };
-      return read_numbers(entry, place_of(entry), in_place, [](std::span<const std::byte>, std::uint64_t) {});
+      for ([[maybe_unused]] const auto block : blocks(entry, place_of(entry), target)) {}
+      return;
     }
     const auto width = size_of(entry.dtype);
     std::vector<std::byte> scratch(block_size);
-    const auto in_scratch = [&](std::uint64_t, std::size_t size) { return std::span(scratch).first(size); };
     for (const auto& [slice, where] : slices_of(entry)) {
-      const auto copy = [&, &slice = slice](std::span<const std::byte> bytes, std::uint64_t at) {
-        detail::copy_part(bytes, at / width, slice, entry.shape, width, target);
-      };
-      read_numbers(entry, where, in_scratch, copy);
+      std::uint64_t first = 0;
+      for (const auto block : blocks(entry, where, scratch)) {
+        copy_part(block, first, slice, entry.shape, width, target);
+        first += block.size() / width;
+      }
     }
   }
 
@@ -210,18 +548,19 @@ struct checkpoint_reader::core {
 
   void check_numeric(const checkpoint_entry& entry) const {
     check_readable(entry);
-    if (entry.dtype != dtype::string) { return; }
-    throw invalid_argument_error(fmt::format("tensor \"{}\" holds strings; use read", entry.name), prefix);
+    if (entry.dtype == dtype::string) {
+      throw invalid_argument_error(fmt::format("tensor \"{}\" holds strings; use read", entry.name), prefix);
+    }
   }
 };
 
 checkpoint_reader::checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files) : core_(std::make_unique<core>()) {
   core_->prefix = std::move(prefix);
   core_->files = files ? std::move(files) : io::posix_file_system();
-  detail::with_memory("could not open the checkpoint", core_->prefix, [&] {
-    core_->index = detail::load_index(*core_->files, core_->prefix);
-    core_->data = detail::open_data_files(*core_->files, core_->prefix, core_->index.header.num_shards);
-    detail::check_places(core_->index, core_->data, format::index_name(core_->prefix));
+  detail::with_memory("could not open the checkpoint", core_->prefix, [this] {
+    core_->index = load_index(*core_->files, core_->prefix);
+    core_->data = open_data_files(*core_->files, core_->prefix, core_->index.header.num_shards);
+    check_places(core_->index, core_->data, format::index_name(core_->prefix));
   });
 }
 

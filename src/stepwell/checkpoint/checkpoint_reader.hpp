@@ -69,10 +69,9 @@ public:
   ///         holds strings.
   void read_into(std::string_view name, std::span<std::byte> target) const;
 
-  /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of
-  /// whole elements and has 1 MiB; the last one of a tensor or slice may be smaller. A partitioned tensor is returned slice by
-  /// slice. The checksum is compared at the end, so the data is known to be correct only after the iteration has ended without an
-  /// error.
+  /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of whole
+  /// elements and has 1 MiB; the last one of a tensor or slice may be smaller. A partitioned tensor is returned slice by slice. The
+  /// checksum is compared at the end, so the data is known to be correct only after the iteration has ended without an error.
   /// @lifetime A piece is valid until the next one is requested. The reader must outlive the iteration.
   /// @errors   Like `read_into`; thrown by this call or during the iteration.
   /// @cost     Memory for one piece, independent of the size of the tensor.

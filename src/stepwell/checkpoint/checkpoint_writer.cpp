@@ -4,10 +4,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/checkpoint/detail/tensor_start.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
 #include "stepwell/format/checkpoint/table.hpp"
-#include "stepwell/io/path.hpp"
+#include "stepwell/io/file_system.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
@@ -37,18 +37,6 @@ void align(io::atomic_file& file, std::size_t size) {
   if (gap != 0) { value_or_throw(file.append(std::span(zeros).first(gap))); }
 }
 
-/// A span on the timeline for one operation on a block of a tensor.
-class block_span {
-public:
-  block_span(std::string_view what, const std::string& tensor, std::size_t bytes) noexcept : span_(what, "checkpoint") {
-    span_.argument("tensor", tensor);
-    span_.argument("bytes", bytes);
-  }
-
-private:
-  trace_span span_;
-};
-
 }  // namespace
 
 checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files, std::int32_t shards)
@@ -61,6 +49,9 @@ checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::fil
 
 format::bundle_entry checkpoint_writer::write(const std::string& name, std::span<const std::byte> bytes, dtype type,
                                               const tensor_shape& shape) {
+  if (name.empty() || format::is_slice_key(name)) {
+    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix_);
+  }
   const auto least = std::ranges::min_element(data_, {}, &io::atomic_file::size);
   align(*least, bytes.size());
   format::bundle_entry entry{.dtype = type,
@@ -69,17 +60,17 @@ format::bundle_entry checkpoint_writer::write(const std::string& name, std::span
                              .offset = static_cast<std::int64_t>(least->size()),
                              .size = static_cast<std::int64_t>(bytes.size()),
                              .slices = {}};
+  const auto traced = [&](std::string_view what, std::span<const std::byte> block, const auto& act) {
+    trace_span span(what, "checkpoint");
+    span.argument("tensor", name);
+    span.argument("bytes", block.size());
+    act();
+  };
   std::uint32_t crc = 0;
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(block_size - least->size() % block_size, bytes.size()));
-    {
-      const block_span span("encode", name, block.size());
-      crc = kernel::crc32c(block, crc);
-    }
-    {
-      const block_span span("write", name, block.size());
-      value_or_throw(least->append(block));
-    }
+    traced("encode", block, [&] { crc = kernel::crc32c(block, crc); });
+    traced("write", block, [&] { value_or_throw(least->append(block)); });
     bytes = bytes.subspan(block.size());
   }
   entry.crc32c = kernel::crc32c_mask(crc);
@@ -94,18 +85,12 @@ void checkpoint_writer::insert(std::string key, format::bundle_entry entry) {
 
 void checkpoint_writer::add(const std::string& name, const tensor_view& view) {
   check(name, view);
-  if (name.empty() || format::is_slice_key(name)) {
-    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix_);
-  }
   insert(name, write(name, view.bytes, view.dtype, view.shape));
 }
 
 void checkpoint_writer::add_strings(const std::string& name, const tensor_shape& shape, std::span<const std::string> elements) {
   if (static_cast<std::size_t>(element_count(shape)) != elements.size()) {
     throw invalid_argument_error(fmt::format("tensor \"{}\" of {} has {} strings", name, to_string(shape), elements.size()));
-  }
-  if (name.empty() || format::is_slice_key(name)) {
-    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix_);
   }
   const auto encoded = format::encode_strings(elements);
   auto entry = write(name, std::as_bytes(std::span(encoded.bytes)), dtype::string, shape);

@@ -32,7 +32,7 @@ struct restore_report {
 };
 
 /// Copies the values of `source` to `variables`. Checks the names, dtypes, shapes and checksums of all variables before it writes
-/// to any of them.
+/// to any of them. A variable that is `optional()` keeps its value if the checkpoint lacks it.
 /// @errors `not_found_error` listing the variables that are missing in the checkpoint. `invalid_argument_error` listing every dtype
 ///         and shape that differs; if variables are missing as well, this error contains both lists. `data_loss_error` naming the
 ///         damaged tensor.

@@ -1,48 +1,463 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/saver.hpp"
 
-#include "stepwell/checkpoint/detail/saver_core.hpp"
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/base/trace.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
+#include "stepwell/io/pool.hpp"
 
+#include <fmt/format.h>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 namespace stepwell {
+namespace {
+
+using detail::text_of;
+
+saver_options completed(saver_options options) {
+  check_saver_options(options);
+  if (!options.file_system) { options.file_system = io::posix_file_system(); }
+  if (!options.pool) { options.pool = io::pool::shared(); }
+  if (!options.clock) { options.clock = system_clock(); }
+  return options;
+}
+
+/// Returns true if a failure may be transient. A full disk and an invalid call are permanent.
+bool may_mend_itself(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& known) {
+    return known.kind() != errc::resource_exhausted && known.kind() != errc::invalid_argument && known.kind() != errc::internal;
+  } catch (...) { return false; }
+}
+
+/// Result of one save for a caller that waits for it.
+struct ticket {
+  std::optional<saved_checkpoint> saved;
+  std::exception_ptr failure;
+};
+
+/// One snapshot to write.
+struct save_job {
+  std::optional<snapshot> taken;
+  std::function<void()> before_commit = nullptr;
+  std::shared_ptr<ticket> waiting = nullptr;
+  int tries = 0;
+  clock::time_point begun = {};  // start of writing; set when the job becomes the current one
+};
+
+}  // namespace
+
+void check_saver_options(const saver_options& options) {
+  if (options.basename.empty() || options.basename.find('/') != std::string::npos) {
+    throw invalid_argument_error("the basename of a saver must be a file name without directories");
+  }
+  if (options.max_staged == 0 || options.shards < 1) {
+    throw invalid_argument_error("max_staged and shards of a saver must be at least 1");
+  }
+  detail::refuse_negative("max_to_keep", options.max_to_keep);
+  detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
+  detail::refuse_negative("on_error.retries", options.on_error.retries());
+}
+
+/// The state of a saver, and the tasks on the pool, which keep it alive. One task at a time writes one snapshot.
+struct saver::core : std::enable_shared_from_this<saver::core> {
+  core(std::string path, saver_options given) : options(completed(std::move(given))), directory(std::move(path), options) {}
+
+  const saver_options options;
+  detail::checkpoint_directory directory;
+
+  std::mutex mutex;  // guards the members below, except the callbacks
+  std::condition_variable changed;
+  std::deque<save_job> queue;       // queued jobs, oldest first
+  std::optional<save_job> current;  // the job being written or about to be written
+  bool dropped_one = false;         // `acquire` took the buffer of a queued snapshot
+  bool writes_metrics = false;      // a task that writes metrics is posted and has not ended
+  bool has_new_metrics = false;     // metrics were reported since that task began to write
+  bool has_metrics = false;         // metrics were reported to this saver
+  bool waits_to_retry = false;
+  bool is_closing = false;
+  bool is_late = false;   // a drain reached its deadline
+  bool is_alone = false;  // closed without waiting: releases the directory itself when idle
+  bool is_releasing = false;
+  bool is_released = false;
+  std::shared_ptr<void> hold;  // kept until the directory is released
+  alarm retry;
+  std::exception_ptr failure;  // the first undelivered failure
+  std::atomic<bool> has_failure = false;
+  std::optional<saved_checkpoint> latest;
+
+  std::recursive_mutex callbacks_mutex;  // held while a callback runs; recursive, because it may replace itself
+  std::function<void(const saved_checkpoint&)> on_saved;
+  std::function<void(std::exception_ptr)> on_failure;
+
+  /// @pre The mutex is held. Like those of `is_full`, `take_waiting`, `start_next` and `begins_release`.
+  [[nodiscard]] bool is_idle() const noexcept { return !current && queue.empty() && !writes_metrics; }
+  [[nodiscard]] bool is_full() const noexcept { return queue.size() + (current && current->taken ? 1 : 0) >= options.max_staged; }
+
+  /// Removes and returns the newest queued snapshot, or nothing if the queue is empty or a caller waits for that save.
+  [[nodiscard]] std::optional<snapshot> take_waiting() {
+    if (queue.empty() || queue.back().waiting) { return std::nullopt; }
+    auto taken = std::move(queue.back().taken);
+    queue.pop_back();
+    return taken;
+  }
+
+  /// Makes the oldest queued job the current one, unless there is a current one. Returns true if the caller must post it.
+  [[nodiscard]] bool start_next() {
+    if (current || queue.empty()) { return false; }
+    current = std::move(queue.front());
+    queue.pop_front();
+    current->begun = options.clock->now();
+    return true;
+  }
+
+  /// Returns true once, for the call that must release the directory: the saver was closed without waiting and is idle.
+  [[nodiscard]] bool begins_release() noexcept { return is_alone && is_idle() && !std::exchange(is_releasing, true); }
+
+  void throw_if_closed() {
+    const std::lock_guard lock(mutex);
+    if (is_closing) { throw failed_precondition_error("could not save: this saver is closed; create a new one", directory.path()); }
+  }
+
+  template<class Callback>
+  void set(std::function<Callback>& callback, std::function<Callback> value) {
+    const std::lock_guard lock(callbacks_mutex);
+    callback = std::move(value);
+  }
+  template<class Callback, class Argument>
+  void call(const std::function<Callback>& callback, const Argument& argument) {
+    const std::lock_guard lock(callbacks_mutex);
+    const auto copy = callback;  // the callback may replace itself
+    if (!copy) { return; }
+    try {
+      copy(argument);
+    } catch (...) { log_error("a callback of a saver has thrown: " + text_of(std::current_exception())); }
+  }
+
+  /// Posts the current job to the pool.
+  /// @pre The mutex is not held, because a joined pool runs the job inside this call.
+  void post_current() {
+    options.pool->post([self = shared_from_this()] { self->run(); });
+  }
+
+  void run() {
+    std::exception_ptr cause;
+    std::optional<saved_checkpoint> saved;
+    const auto trace = current->taken->trace();  // trace of the session that requested this save
+    try {
+      const trace_scope scope(trace);
+      const auto write = [this] { return directory.write(*current->taken, current->before_commit); };  // valid until `finish`
+      saved = detail::with_memory("could not save a checkpoint", directory.path(), write);
+    } catch (...) { cause = std::current_exception(); }
+    if (saved) {
+      succeed(*saved, trace);
+    } else if (!try_again_later(cause)) {
+      give_up(std::move(cause));
+    }
+  }
+
+  /// Releases the snapshot of the current job under the mutex. So the snapshot no longer counts as held when its buffer is free
+  /// again, and a caller that acquires the buffer can save at once.
+  void release_current() {
+    std::optional<snapshot> done;
+    std::function<void()> before_commit;  // destroyed after the mutex is released
+    const std::lock_guard lock(mutex);
+    done.swap(current->taken);
+    before_commit.swap(current->before_commit);
+  }
+
+  void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace) {
+    release_current();  // before the callbacks
+    call(on_saved, saved);
+    {
+      const std::lock_guard lock(mutex);
+      latest = saved;
+      if (current->waiting) { current->waiting->saved = saved; }
+      changed.notify_all();
+    }
+    {
+      const trace_scope scope(trace);
+      directory.tidy();  // deleting large files is slow; only the next save waits for it
+    }
+    finish();
+  }
+
+  [[nodiscard]] bool try_again_later(const std::exception_ptr& cause) {
+    const std::lock_guard lock(mutex);
+    const auto& policy = options.on_error;
+    if (is_closing || current->tries >= policy.retries() || !may_mend_itself(cause)) { return false; }
+    const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current->tries, 20));
+    try {
+      retry = alarm(options.clock, options.clock->now() + wait, [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (!self) { return; }
+        std::unique_lock waking(self->mutex);
+        const bool is_due = std::exchange(self->waits_to_retry, false);
+        waking.unlock();
+        if (is_due) { self->post_current(); }
+      });
+    } catch (const error& refused) {  // the alarm could not start a thread
+      log_warning(std::string("the save of a checkpoint is not retried: ") + refused.what());
+      return false;
+    }
+    waits_to_retry = true;  // set after the alarm: its callback blocks on the mutex
+    ++current->tries;
+    log_warning(fmt::format("{}; retry {} of {} in {:.1f} s", text_of(cause), current->tries, policy.retries(),
+                            std::chrono::duration<double>(wait).count()));
+    return true;
+  }
+
+  /// Passes the failure to its receiver. The receiver gets the only reference. Two threads must not release the exception at the same
+  /// time, because the thread sanitizer does not see the reference counter of the C++ library.
+  void give_up(std::exception_ptr cause) {
+    release_current();
+    call(on_failure, cause);
+    {
+      const std::lock_guard lock(mutex);
+      if (current->waiting) {
+        current->waiting->failure = std::move(cause);
+      } else if (options.on_error.only_warns() || failure || is_alone) {
+        log_warning(text_of(cause));
+      } else {
+        failure = std::move(cause);
+        has_failure = true;
+      }
+    }
+    finish();
+  }
+
+  void finish() {
+    std::unique_lock lock(mutex);
+    current.reset();
+    const bool starts = start_next();
+    lock.unlock();
+    if (starts) { post_current(); }
+    end_task();
+  }
+
+  /// Writes the reported metrics, and repeats while new ones were reported. Several reports in a row cause one write.
+  void write_metrics() {
+    for (;;) {
+      {
+        const std::lock_guard lock(mutex);
+        writes_metrics = std::exchange(has_new_metrics, false);
+        if (!writes_metrics) { break; }
+      }
+      directory.write_metrics();
+    }
+    end_task();
+  }
+
+  void end_task() {
+    std::unique_lock lock(mutex);
+    const bool is_over = begins_release();
+    changed.notify_all();
+    lock.unlock();
+    if (is_over) { release(); }
+  }
+
+  /// Finishes closing: releases the directory and logs an undelivered failure.
+  /// @pre The saver is idle and closing.
+  void release() noexcept {
+    retry.cancel();
+    if (options.keep_best && !has_metrics && latest) {  // keep_best and metrics have an effect only together
+      log_warning(
+          fmt::format("{}: keep_best is set for \"{}\", but no value was reported, so it keeps no checkpoint; call "
+                      "report_metric(step, value) of the saver after each evaluation",
+                      directory.path(), options.keep_best->metric));
+    } else if (!options.keep_best && has_metrics) {
+      log_warning(directory.path() +
+                  ": values were reported by report_metric, but saver_options::keep_best is not set, so the values have no effect");
+    }
+    directory.close();
+    std::unique_lock lock(mutex);
+    is_released = true;
+    const auto held = std::exchange(hold, nullptr);  // destroyed after the mutex is released
+    const auto undelivered = std::exchange(failure, nullptr);
+    lock.unlock();
+    if (undelivered) { log_error(text_of(undelivered)); }
+  }
+};
 
 saver::saver(std::string directory, saver_options options) : core_(std::make_shared<core>(std::move(directory), std::move(options))) {}
-
 saver::saver(saver&&) noexcept = default;
-
 saver::~saver() {
-  if (core_) { core_->close(); }
+  if (core_) { close(); }
 }
-void saver::close() noexcept { core_->close(); }
-void saver::detach() noexcept { core_->detach(); }
-void saver::hold_until_released(std::shared_ptr<void> hold) { core_->hold_until_released(std::move(hold)); }
 
-std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) { return core_->acquire(pool, true); }
-std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) { return core_->acquire(pool, false); }
+std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) {
+  if (auto free = pool.try_acquire()) { return free; }
+  if (options().when_busy != when_busy::coalesce) { return std::nullopt; }
+  std::unique_lock lock(core_->mutex);
+  auto taken = core_->take_waiting();
+  if (!taken) { return std::nullopt; }
+  core_->dropped_one = true;
+  lock.unlock();
+  core_->changed.notify_all();
+  return std::move(*taken).release();
+}
+
+std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) {
+  if (auto buffer = try_acquire(pool)) { return buffer; }
+  return options().when_busy == when_busy::skip ? std::nullopt : std::optional(pool.acquire());
+}
+
 save_outcome saver::save(snapshot taken, std::function<void()> before_commit) {
-  return core_->save(std::move(taken), std::move(before_commit));
+  throw_if_failed();
+  core_->throw_if_closed();
+  std::optional<snapshot> replaced;  // destroyed after the mutex is released: returning its buffer may call a waiting callback
+  std::unique_lock lock(core_->mutex);
+  auto outcome = std::exchange(core_->dropped_one, false) ? save_outcome::coalesced : save_outcome::queued;
+  if (core_->is_full()) {
+    if (options().when_busy == when_busy::skip) { return save_outcome::skipped; }
+    if (options().when_busy == when_busy::coalesce) { replaced = core_->take_waiting(); }
+    if (replaced) { outcome = save_outcome::coalesced; }
+    core_->changed.wait(lock, [this] { return !core_->is_full(); });
+  }
+  core_->queue.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit)});
+  const bool starts = core_->start_next();
+  lock.unlock();
+  if (starts) { core_->post_current(); }
+  return outcome;
 }
-saved_checkpoint saver::save_and_wait(snapshot taken) { return core_->save_and_wait(std::move(taken)); }
 
-void saver::on_saved(std::function<void(const saved_checkpoint&)> callback) { core_->on_saved(std::move(callback)); }
-void saver::on_failure(std::function<void(std::exception_ptr)> callback) { core_->on_failure(std::move(callback)); }
+saved_checkpoint saver::save_and_wait(snapshot taken) {
+  core_->throw_if_closed();
+  const auto waiting = std::make_shared<ticket>();
+  std::unique_lock lock(core_->mutex);
+  core_->changed.wait(lock, [this] { return !core_->is_full(); });
+  core_->queue.push_back({.taken = std::move(taken), .waiting = waiting});
+  if (core_->start_next()) {
+    lock.unlock();
+    core_->post_current();
+    lock.lock();
+  }
+  core_->changed.wait(lock, [&] { return waiting->saved || waiting->failure; });
+  if (waiting->saved) { return *waiting->saved; }
+  const auto failure = std::exchange(waiting->failure, nullptr);
+  lock.unlock();
+  std::rethrow_exception(failure);
+}
 
-bool saver::has_failure() const noexcept { return core_->has_failure(); }
-void saver::throw_if_failed() { core_->throw_if_failed(); }
-bool saver::busy() const { return core_->busy(); }
-save_backlog saver::backlog() const { return core_->backlog(); }
-void saver::drain() { core_->drain(std::nullopt); }
-void saver::drain(clock_type::time_point deadline) { core_->drain(deadline); }
-void saver::when_idle(std::function<void()> wake) { core_->when_idle(std::move(wake)); }
+void saver::on_saved(std::function<void(const saved_checkpoint&)> callback) { core_->set(core_->on_saved, std::move(callback)); }
+void saver::on_failure(std::function<void(std::exception_ptr)> callback) { core_->set(core_->on_failure, std::move(callback)); }
 
-std::optional<checkpoint_reader> saver::restore_newest() { return core_->directory().restore_newest(); }
-std::optional<saved_checkpoint> saver::latest() const { return core_->latest(); }
-std::vector<std::string> saver::checkpoints() const { return core_->directory().checkpoints(); }
-void saver::pin(const std::string& prefix) { core_->directory().pin(prefix); }
-void saver::report_metric(std::int64_t step, double value) { core_->report_metric(step, value); }
+bool saver::has_failure() const noexcept { return core_->has_failure.load(std::memory_order_relaxed); }
 
-const std::string& saver::directory() const noexcept { return core_->path(); }
-const saver_options& saver::options() const noexcept { return core_->options(); }
+void saver::throw_if_failed() {
+  if (!has_failure()) { return; }
+  std::unique_lock lock(core_->mutex);
+  core_->has_failure = false;
+  auto failure = std::exchange(core_->failure, nullptr);
+  lock.unlock();
+  if (failure) { std::rethrow_exception(std::move(failure)); }
+}
+
+bool saver::busy() const {
+  const std::lock_guard lock(core_->mutex);
+  return !core_->is_idle();
+}
+
+save_backlog saver::backlog() const {
+  const std::lock_guard lock(core_->mutex);
+  save_backlog found;
+  const auto& current = core_->current;
+  if (current && current->taken) { found = {current->taken->size_bytes(), options().clock->now() - current->begun, 0}; }
+  for (const auto& waiting : core_->queue) { found.waiting_bytes += waiting.taken->size_bytes(); }
+  return found;
+}
+
+void saver::drain() {
+  std::unique_lock lock(core_->mutex);
+  core_->changed.wait(lock, [this] { return core_->is_idle(); });
+  core_->is_late = false;
+  lock.unlock();
+  throw_if_failed();
+}
+
+void saver::drain(clock::time_point deadline) {
+  std::unique_lock lock(core_->mutex);
+  if (!options().clock->wait_until(lock, core_->changed, deadline, [this] { return core_->is_idle(); })) {
+    core_->is_late = !core_->waits_to_retry;  // a scheduled retry does not hang
+    throw deadline_exceeded_error("checkpoints are still being written; the disk is slow or no longer available", directory());
+  }
+  core_->is_late = false;
+  lock.unlock();
+  throw_if_failed();
+}
+
+void saver::close() noexcept {
+  std::unique_lock lock(core_->mutex);
+  if (std::exchange(core_->is_closing, true)) { return; }
+  if (std::exchange(core_->waits_to_retry, false)) {
+    lock.unlock();
+    core_->post_current();
+    lock.lock();
+  }
+  if (core_->is_late && !core_->is_idle()) {
+    core_->is_alone = true;
+    lock.unlock();
+    on_saved(nullptr);
+    on_failure(nullptr);
+    return log_error(directory() +
+                     ": a checkpoint is still being written in the background; the directory stays locked until the write ends");
+  }
+  core_->changed.wait(lock, [this] { return core_->is_idle(); });
+  lock.unlock();
+  core_->release();
+}
+
+void saver::detach() noexcept {
+  std::unique_lock lock(core_->mutex);
+  if (std::exchange(core_->is_closing, true)) { return; }
+  core_->is_alone = true;
+  const bool is_over = core_->begins_release();
+  const bool retries = std::exchange(core_->waits_to_retry, false);
+  lock.unlock();
+  on_saved(nullptr);
+  on_failure(nullptr);
+  if (retries) { core_->post_current(); }
+  if (is_over) { return core_->release(); }
+  log_info(directory() + ": a checkpoint is still being written; the directory is released when the write ends");
+}
+
+void saver::hold_until_released(std::shared_ptr<void> hold) {
+  const std::lock_guard lock(core_->mutex);
+  if (!core_->is_released) { core_->hold.swap(hold); }
+}
+
+std::optional<checkpoint_reader> saver::restore_newest() { return core_->directory.restore_newest(); }
+
+std::optional<saved_checkpoint> saver::latest() const {
+  const std::lock_guard lock(core_->mutex);
+  return core_->latest;
+}
+
+std::vector<std::string> saver::checkpoints() const { return core_->directory.checkpoints(); }
+void saver::pin(const std::string& prefix) { core_->directory.pin(prefix); }
+
+void saver::report_metric(std::int64_t step, double value) {
+  std::unique_lock lock(core_->mutex);
+  if (core_->is_closing) {
+    throw failed_precondition_error("could not report a metric: this saver is closed; report metrics before it is closed", directory());
+  }
+  core_->directory.report_metric(step, value);
+  core_->has_metrics = true;
+  core_->has_new_metrics = true;
+  if (std::exchange(core_->writes_metrics, true)) { return; }
+  lock.unlock();
+  options().pool->post([core = core_] { core->write_metrics(); });
+}
+
+const std::string& saver::directory() const noexcept { return core_->directory.path(); }
+const saver_options& saver::options() const noexcept { return core_->options; }
 
 }  // namespace stepwell

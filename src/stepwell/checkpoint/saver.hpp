@@ -3,14 +3,15 @@
 // A saver writes snapshots in the background, maintains the list of checkpoints of its directory and deletes expired checkpoints.
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/save_backlog.hpp"
-#include "stepwell/checkpoint/saver_options.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -21,6 +22,97 @@
 #include <vector>
 
 namespace stepwell {
+
+namespace io {
+class pool;
+}
+
+/// Policy for a save while the maximum number of snapshots is held.
+enum class when_busy {
+  wait,      ///< Block the step until the disk has caught up; every save happens.
+  skip,      ///< Skip this save.
+  coalesce,  ///< Replace the newest queued snapshot that is not yet being written.
+};
+
+/// Policy for a failed save.
+class on_save_error {
+public:
+  /// Delivers the failure at the next step boundary.
+  [[nodiscard]] static on_save_error stop() { return on_save_error(false, 0, {}); }
+  /// Retries up to `attempts` times, then behaves like `stop`. The delay before the first retry is `first`; it doubles with each
+  /// retry. A failure that cannot be transient, such as a full disk, is not retried.
+  [[nodiscard]] static on_save_error retry(int attempts, clock::duration first = std::chrono::seconds(1)) {
+    return on_save_error(false, attempts, first);
+  }
+  /// Logs the failure and continues. The next save is tried as usual.
+  [[nodiscard]] static on_save_error warn() { return on_save_error(true, 0, {}); }
+
+  [[nodiscard]] bool only_warns() const noexcept { return only_warns_; }
+  [[nodiscard]] int retries() const noexcept { return retries_; }
+  [[nodiscard]] clock::duration first_wait() const noexcept { return first_wait_; }
+
+private:
+  on_save_error(bool only_warns, int retries, clock::duration first_wait)
+      : only_warns_(only_warns), retries_(retries), first_wait_(first_wait) {}
+
+  bool only_warns_;
+  int retries_;
+  clock::duration first_wait_;
+};
+
+/// Direction of a metric: whether higher or lower values are better.
+enum class better { higher, lower };
+
+/// Retention of the best checkpoints. Besides the newest checkpoints, the `count` checkpoints with the best metric are kept. The
+/// metric is reported by `saver::report_metric`. A saver logs a warning at close if this option is set and no metric was reported,
+/// or if metrics were reported and this option is not set.
+struct keep_best {
+  std::string metric = "loss";
+  std::size_t count = 1;
+  better direction = better::lower;
+};
+
+/// Options of a saver. Every option has a default. A null pointer selects the process-wide object.
+struct saver_options {
+  std::string basename = "model.ckpt";
+  /// Whether to write "model.ckpt-00000500" instead of "model.ckpt-500", so that names sort in the order of steps.
+  bool pad_step_number = false;
+  setting<int> max_to_keep = 5;  ///< Number of newest complete checkpoints to keep. 0 or `none`: all.
+  /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if at least this many
+  /// hours have passed since the last one that was kept in this way.
+  setting<double> keep_every_n_hours = none;
+  std::optional<stepwell::keep_best> keep_best = std::nullopt;
+  std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
+  std::size_t max_staged = 2;            ///< Maximum number of snapshots held, including the one being written.
+  stepwell::when_busy when_busy = stepwell::when_busy::wait;
+  on_save_error on_error = on_save_error::stop();
+  int shards = 1;
+  /// Whether to sync files to disk. If false, saves are faster, but a power failure may lose them. A killed process does not lose them.
+  bool sync = true;
+  std::shared_ptr<io::file_system> file_system = nullptr;
+  std::shared_ptr<io::pool> pool = nullptr;
+  std::shared_ptr<stepwell::clock> clock = nullptr;
+};
+
+/// Throws `invalid_argument_error` naming the first invalid option, if there is one.
+void check_saver_options(const saver_options& options);
+
+/// Sizes of the checkpoints that were passed to a saver and are not durable yet.
+struct save_backlog {
+  std::uint64_t writing_bytes = 0;              ///< Bytes of the checkpoint being written.
+  std::chrono::duration<double> writing_for{};  ///< Time since writing it began.
+  std::uint64_t waiting_bytes = 0;              ///< Bytes of the checkpoints in the queue.
+
+  [[nodiscard]] bool empty() const noexcept { return writing_bytes == 0 && waiting_bytes == 0; }
+
+  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the longer of both.
+  save_backlog& operator+=(const save_backlog& other) noexcept {
+    writing_bytes += other.writing_bytes;
+    writing_for = std::max(writing_for, other.writing_for);
+    waiting_bytes += other.waiting_bytes;
+    return *this;
+  }
+};
 
 /// A checkpoint that is complete, durable and listed in the state file.
 struct saved_checkpoint {
@@ -33,33 +125,24 @@ struct saved_checkpoint {
 /// Outcome of passing a snapshot to a saver.
 enum class save_outcome { queued, skipped, coalesced };
 
-/// Saves snapshots to one directory. The saver holds a lock on the directory until it is closed or destroyed. A checkpoint becomes
-/// visible only when it is complete: the saver syncs the data, then the index, then the state file. A kill at any instant leaves
-/// the previous checkpoints intact. If the same step is saved again, the older checkpoint stays unchanged until the new one is
-/// complete.
-///
+/// Saves snapshots to one directory. The saver holds a lock on the directory until it is closed or destroyed. A checkpoint becomes visible
+/// only when it is complete: the saver syncs the data, then the index, then the state file. A kill at any instant leaves the previous
+/// checkpoints intact. If the same step is saved again, the older checkpoint stays unchanged until the new one is complete.
 /// @threads All functions except the move constructor and the destructor may be called from any thread.
 class saver {
 public:
-  using clock_type = stepwell::clock;
-
   /// Creates the directory, locks it, removes the files of killed saves with a warning, and reads the state file.
   /// @errors `failed_precondition_error` naming the holder of the directory. `invalid_argument_error` for invalid options. Failures
   ///         of the file system.
   explicit saver(std::string directory, saver_options options = {});
   saver(saver&&) noexcept;
   saver& operator=(saver&&) = delete;
-  /// Blocks until all saves are finished. A scheduled retry is made at once. Logs a failure that was not delivered; call `drain`
-  /// before to get it as an exception.
-  /// After a `drain` that reached its deadline, the destructor does not block again: the saves continue in the background as long
-  /// as the process lives, the directory stays locked until they end, and this is logged. A later `drain` that succeeds cancels
-  /// this.
+  /// Calls `close`. Call `drain` before to get an undelivered failure as an exception.
   /// @pre Not called on a thread of the saver's pool.
   ~saver();
 
-  /// Returns a buffer for the next snapshot. If all buffers of the pool are taken, the `when_busy` policy decides: `wait` blocks
-  /// until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no
-  /// snapshot is queued.
+  /// Returns a buffer for the next snapshot. If all buffers of the pool are taken, the `when_busy` policy decides: `wait` blocks until one
+  /// is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no snapshot is queued.
   /// `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool);
   /// Like `acquire`, but returns none where `acquire` would block (use `snapshot_pool::when_available` then) or skip.
@@ -106,14 +189,11 @@ public:
   /// Like `drain()`, but blocks no longer than until `deadline`.
   /// @errors The first undelivered failure. `deadline_exceeded_error` if the saver is still busy at `deadline`.
   void drain(clock::time_point deadline);
-  /// Calls `wake` once when no checkpoint and no metric is left to write: at once on this thread, or later on the pool's thread.
-  /// This is the asynchronous form of `drain`.
-  void when_idle(std::function<void()> wake);
 
   /// Blocks until all saves are finished, then releases the directory. A scheduled retry is made at once. The results stay
-  /// readable. After a `drain` that reached its deadline, `close` does not block: the saves continue in the background, and the
-  /// directory is released when they end. An undelivered failure is logged. Saving after `close` is an error. A second call does
-  /// nothing.
+  /// readable. An undelivered failure is logged. Saving after `close` is an error. A second call does nothing.
+  /// After a `drain` that reached its deadline, `close` does not block: the saves continue in the background as long as the process
+  /// lives, the directory stays locked until they end, and this is logged. A later `drain` that succeeds cancels this.
   void close() noexcept;
 
   /// Like `close`, but does not block. The pool finishes the saves in progress, makes a scheduled retry at once, and then releases
@@ -143,7 +223,7 @@ public:
   [[nodiscard]] const saver_options& options() const noexcept;
 
 private:
-  class core;
+  struct core;
   std::shared_ptr<core> core_;
 };
 

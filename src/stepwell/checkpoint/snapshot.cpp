@@ -3,23 +3,22 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/checkpoint/detail/snapshot_memory.hpp"
-#include "stepwell/checkpoint/detail/tensor_start.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <algorithm>
-#include <string_view>
-#include <utility>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <vector>
 
 namespace stepwell {
 namespace {
 
 constexpr std::size_t alignment = 64;
-
-/// Returns the offset of `variable` in a snapshot that is filled up to `offset`.
-std::size_t start_of(const variable_ref& variable, std::size_t offset) noexcept {
-  return detail::tensor_start(offset, variable.size_bytes(), alignment);
-}
 
 bool has_layout_of(const std::vector<snapshot_entry>& entries, const variable_list& variables) noexcept {
   return std::ranges::equal(entries, variables, [](const snapshot_entry& entry, const variable_ref& variable) {
@@ -38,41 +37,160 @@ void check_names(const variable_list& variables) {
   }
 }
 
-void lay_out(detail::snapshot_memory& memory, const variable_list& variables) {
-  check_names(variables);
-  memory.entries.clear();
-  memory.reserve(snapshot_size(variables));
-  std::size_t offset = 0;
-  memory.size_bytes = 0;
-  for (const auto& variable : variables) {
-    const auto size = variable.size_bytes();
-    offset = start_of(variable, offset);
-    memory.entries.push_back({variable.name(), variable.dtype(), variable.shape(), {memory.bytes.get() + offset, size}});
-    offset += size;
-    memory.size_bytes += size;
+}  // namespace
+
+/// The memory of one snapshot, and the layout of the last capture into it.
+struct snapshot_pool::memory {
+  struct deleter {
+    void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
+  };
+
+  /// Allocates at least `wanted` bytes and touches every page. Does nothing if the buffer is large enough. Otherwise the previous
+  /// content is lost.
+  /// @errors `resource_exhausted_error`.
+  void reserve(std::size_t wanted) {
+    if (wanted <= capacity && bytes) { return; }
+    bytes.reset();
+    capacity = 0;
+    constexpr std::size_t huge_page = std::size_t{2} << 20;
+    const auto unit = wanted >= huge_page ? huge_page : alignment;
+    if (wanted <= std::numeric_limits<std::size_t>::max() - unit) {
+      capacity = std::max(unit, (wanted + unit - 1) / unit * unit);
+      bytes.reset(static_cast<std::byte*>(std::aligned_alloc(unit, capacity)));
+    }
+    if (!bytes) {
+      capacity = 0;
+      throw resource_exhausted_error(fmt::format("there is no memory for a snapshot of {} bytes", wanted));
+    }
+    if (unit == huge_page) { static_cast<void>(::madvise(bytes.get(), capacity, MADV_HUGEPAGE)); }  // a hint; failure is harmless
+    std::memset(bytes.get(), 0, capacity);
+  }
+
+  /// Computes the layout of a capture of `variables`.
+  void lay_out(const variable_list& variables) {
+    check_names(variables);
+    entries.clear();
+    reserve(snapshot_size(variables));
+    std::size_t offset = 0;
+    size_bytes = 0;
+    for (const auto& variable : variables) {
+      const auto size = variable.size_bytes();
+      offset = detail::tensor_start(offset, size, alignment);
+      auto& entry = entries.emplace_back(snapshot_entry{variable.name(), variable.dtype(), variable.shape(), {bytes.get() + offset, size}});
+      if (variable.holds_strings()) { entry.strings.resize(static_cast<std::size_t>(element_count(entry.shape))); }
+      offset += size;
+      size_bytes += size;
+    }
+  }
+
+  std::unique_ptr<std::byte, deleter> bytes;
+  std::size_t capacity = 0;
+  std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
+  std::size_t size_bytes = 0;
+};
+
+struct snapshot_pool::state {
+  std::mutex mutex;
+  std::condition_variable returned;
+  std::vector<std::unique_ptr<memory>> free;
+  std::vector<std::function<void()>> wakers;
+
+  /// @pre The mutex is held and a buffer is free.
+  [[nodiscard]] std::unique_ptr<memory> take() {
+    auto taken = std::move(free.back());
+    free.pop_back();
+    return taken;
+  }
+};
+
+snapshot_pool::buffer::buffer() noexcept = default;
+snapshot_pool::buffer::buffer(std::shared_ptr<state> pool, std::unique_ptr<memory> taken) noexcept
+    : pool_(std::move(pool)), memory_(std::move(taken)) {}
+snapshot_pool::buffer::buffer(buffer&&) noexcept = default;
+snapshot_pool::buffer::~buffer() { give_back(); }
+
+snapshot_pool::buffer& snapshot_pool::buffer::operator=(buffer&& other) noexcept {
+  if (this != &other) {
+    give_back();
+    pool_ = std::move(other.pool_);
+    memory_ = std::move(other.memory_);
+  }
+  return *this;
+}
+
+std::size_t snapshot_pool::buffer::capacity() const noexcept { return memory_ ? memory_->capacity : 0; }
+
+void snapshot_pool::buffer::give_back() noexcept {
+  if (!memory_) { return; }
+  std::vector<std::function<void()>> wakers;
+  {
+    const std::lock_guard lock(pool_->mutex);
+    pool_->free.push_back(std::move(memory_));  // never allocates: the constructor reserved enough capacity
+    wakers.swap(pool_->wakers);
+  }
+  pool_->returned.notify_all();
+  for (const auto& wake : wakers) { wake(); }
+  pool_.reset();
+}
+
+snapshot_pool::snapshot_pool(std::size_t bytes, std::size_t buffers) : state_(std::make_shared<state>()) {
+  if (buffers == 0) { throw invalid_argument_error("a snapshot pool needs at least one buffer"); }
+  state_->free.reserve(buffers);
+  for (std::size_t i = 0; i < buffers; ++i) {
+    state_->free.push_back(std::make_unique<memory>());
+    state_->free.back()->reserve(bytes);
   }
 }
 
-}  // namespace
+std::optional<snapshot_pool::buffer> snapshot_pool::try_acquire() {
+  const std::lock_guard lock(state_->mutex);
+  return state_->free.empty() ? std::nullopt : std::optional(buffer(state_, state_->take()));
+}
+
+snapshot_pool::buffer snapshot_pool::acquire() {
+  std::unique_lock lock(state_->mutex);
+  state_->returned.wait(lock, [this] { return !state_->free.empty(); });
+  return {state_, state_->take()};
+}
+
+std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source, clock::time_point when) {
+  std::unique_lock lock(state_->mutex);
+  const bool is_free = source.wait_until(lock, state_->returned, when, [this] { return !state_->free.empty(); });
+  return is_free ? std::optional(buffer(state_, state_->take())) : std::nullopt;
+}
+
+void snapshot_pool::when_available(std::function<void()> wake) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->free.empty()) { return state_->wakers.push_back(std::move(wake)); }
+  }
+  wake();
+}
+
+std::size_t snapshot_pool::available() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->free.size();
+}
 
 std::size_t snapshot_size(const variable_list& variables) {
   std::size_t bytes = 0;
-  for (const auto& variable : variables) { bytes = start_of(variable, bytes) + variable.size_bytes(); }
+  for (const auto& variable : variables) { bytes = detail::tensor_start(bytes, variable.size_bytes(), alignment) + variable.size_bytes(); }
   return bytes;
 }
-
-snapshot::snapshot(snapshot_pool::buffer memory, std::int64_t step, std::shared_ptr<trace_recorder> trace) noexcept
-    : memory_(std::move(memory)), step_(step), trace_(std::move(trace)) {}
 
 snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step) {
   if (!buffer.memory_) { throw failed_precondition_error("a snapshot needs a buffer; this one was moved from"); }
   auto& memory = *buffer.memory_;
   auto trace = current_trace();
   trace_span span(trace, "snapshot", "checkpoint");
-  if (!has_layout_of(memory.entries, variables)) { lay_out(memory, variables); }
+  if (!has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    const auto to = memory.entries[i].bytes;  // memory of this buffer, so the const_cast is valid
-    variables[i].copy_to({const_cast<std::byte*>(to.data()), to.size()});
+    auto& entry = memory.entries[i];
+    if (variables[i].holds_strings()) {
+      variables[i].copy_to(entry.strings);
+    } else {
+      variables[i].copy_to({const_cast<std::byte*>(entry.bytes.data()), entry.bytes.size()});  // valid: it is memory of this buffer
+    }
   }
   span.argument("step", step);
   span.argument("bytes", memory.size_bytes);

@@ -16,21 +16,20 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
 class trace_recorder;
-
-namespace detail {
-struct snapshot_memory;
-struct snapshot_pool_state;
-}  // namespace detail
 
 /// A pool of large buffers for snapshots. The constructor allocates them and touches their pages, so that taking a snapshot costs
 /// one copy and no page fault.
 /// @lifetime A buffer or a snapshot keeps the part of the pool alive that it needs.
 /// @threads  All functions may be called from any thread.
 class snapshot_pool {
+  struct memory;
+  struct state;
+
 public:
   /// One buffer of a pool. The destructor returns it to the pool.
   class buffer {
@@ -46,11 +45,11 @@ public:
   private:
     friend class snapshot_pool;
     friend class snapshot;
-    buffer(std::shared_ptr<detail::snapshot_pool_state> pool, std::unique_ptr<detail::snapshot_memory> memory) noexcept;
+    buffer(std::shared_ptr<state> pool, std::unique_ptr<memory> taken) noexcept;
     void give_back() noexcept;
 
-    std::shared_ptr<detail::snapshot_pool_state> pool_;
-    std::unique_ptr<detail::snapshot_memory> memory_;
+    std::shared_ptr<state> pool_;
+    std::unique_ptr<memory> memory_;
   };
 
   /// Allocates `buffers` buffers of `bytes` bytes each. A buffer grows when a larger model is captured into it.
@@ -69,16 +68,15 @@ public:
   /// be short and must not throw.
   void when_available(std::function<void()> wake);
 
-  /// Returns the number of buffers.
-  [[nodiscard]] std::size_t buffers() const noexcept;
   /// Returns the number of free buffers.
   [[nodiscard]] std::size_t available() const;
 
 private:
-  std::shared_ptr<detail::snapshot_pool_state> state_;
+  std::shared_ptr<state> state_;
 };
 
-/// Returns the size in bytes of a snapshot of these variables, including alignment: the buffer size for a pool.
+/// Returns the size in bytes of a snapshot of these variables, including alignment: the buffer size for a pool. Strings are not included:
+/// they are stored apart.
 [[nodiscard]] std::size_t snapshot_size(const variable_list& variables);
 
 /// One variable in a snapshot.
@@ -86,7 +84,8 @@ struct snapshot_entry {
   std::string name;
   stepwell::dtype dtype = dtype::invalid;
   tensor_shape shape;
-  std::span<const std::byte> bytes;  ///< Memory inside the snapshot; aligned to 64 bytes, or to a page from 1 MiB on.
+  std::span<const std::byte> bytes;       ///< Memory inside the snapshot; aligned to 64 bytes, or to a page from 1 MiB on.
+  std::vector<std::string> strings = {};  ///< The elements if `dtype` is `dtype::string`.
 };
 
 /// An owned, immutable copy of variables at a step boundary. A saver accepts only snapshots. Can be moved, not copied.
@@ -102,9 +101,6 @@ public:
 
   /// Creates an empty snapshot of step 0.
   snapshot() noexcept = default;
-  snapshot(snapshot&&) noexcept = default;
-  snapshot& operator=(snapshot&&) noexcept = default;
-  ~snapshot() = default;
 
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
   /// Returns the entries in the order of the variables.
@@ -112,14 +108,15 @@ public:
   [[nodiscard]] std::span<const snapshot_entry> entries() const noexcept;
   /// Returns the entry of this name, or null.
   [[nodiscard]] const snapshot_entry* find(std::string_view name) const noexcept;
-  /// Returns the total size of all variables in bytes.
+  /// Returns the total size of all variables in bytes, without strings.
   [[nodiscard]] std::size_t size_bytes() const noexcept;
   /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot there.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return trace_; }
 
 private:
   friend class saver;
-  snapshot(snapshot_pool::buffer memory, std::int64_t step, std::shared_ptr<trace_recorder> trace) noexcept;
+  snapshot(snapshot_pool::buffer memory, std::int64_t step, std::shared_ptr<trace_recorder> trace) noexcept
+      : memory_(std::move(memory)), step_(step), trace_(std::move(trace)) {}
   [[nodiscard]] snapshot_pool::buffer release() && noexcept { return std::move(memory_); }
 
   snapshot_pool::buffer memory_;

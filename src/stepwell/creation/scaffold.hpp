@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions that make a session ready: initialisation, readiness checks, summaries, and saver options.
+// The functions that make a session ready: initialisation, readiness checks, summaries, and saver options; and the initialisation from the
+// checkpoint of another model (warm start).
 // @see contract SCAF
 #pragma once
 
-#include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/saver_options.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/restore.hpp"
+#include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/hook/raw_session.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -17,6 +21,10 @@
 #include <vector>
 
 namespace stepwell {
+
+namespace io {
+class file_system;
+}
 
 /// The types that depend on the subject of a session: the model of a model session, or the graph of a graph session.
 template<class Subject>
@@ -46,7 +54,7 @@ struct scaffold_options {
   /// @see `scaffold::default_local_init_op`
   op local_init_op = nullptr;
   /// Writes the summaries of a due step.
-  typename scaffold_traits<Subject>::summary_op summary_op = nullptr;
+  typename scaffold_traits<Subject>::summary_op summary_op = {};
   /// Options for saving checkpoints. Empty: the session's options are used.
   std::optional<saver_options> saver = std::nullopt;
   /// A scaffold whose members are copied, at the construction, for members that are not set here.
@@ -104,18 +112,16 @@ public:
   [[nodiscard]] static op default_init_op() {
     if constexpr (requires(Subject& subject) { subject.init_variables(); }) {
       return [](Subject& subject) { subject.init_variables(); };
-    } else {
-      return nullptr;
     }
+    return nullptr;
   }
   /// Returns the default `local_init_op`, for combination with a user's own.
   /// @see contract SCAF-11
   [[nodiscard]] static op default_local_init_op() {
     if constexpr (requires(Subject& subject) { subject.init_local_variables(); }) {
       return [](Subject& subject) { subject.init_local_variables(); };
-    } else {
-      return nullptr;
     }
+    return nullptr;
   }
 
 private:
@@ -125,9 +131,8 @@ private:
   static ready default_ready_for_local_init_op() {
     if constexpr (tells_uninitialized) {
       return [](const Subject& subject) -> std::vector<std::string> { return subject.uninitialized_variables(); };
-    } else {
-      return nullptr;
     }
+    return nullptr;
   }
   static ready default_ready_op() {
     if constexpr (!tells_uninitialized && !tells_uninitialized_local) { return nullptr; }
@@ -156,6 +161,56 @@ private:
 
   options given_;
   bool is_finalized_ = false;
+};
+
+/// Maps names in the checkpoint to names in the model. If both names end in "/", the entry maps all variables below the first prefix to
+/// those below the second; "/" alone stands for all variables. If several entries match a variable of the model, the first one is used.
+using checkpoint_name_map = std::vector<std::pair<std::string, std::string>>;
+
+/// Options of `init_from_checkpoint`.
+struct init_from_checkpoint_options {
+  /// If true, variables that the checkpoint lacks keep their value; if false, they are an error.
+  bool allow_missing = false;
+  /// The file system of the checkpoint. Null: the file system of the machine.
+  std::shared_ptr<io::file_system> files = nullptr;
+};
+
+/// Fills a model's variables from a checkpoint at each call. Used as `init_fn`, which is called only if nothing was restored.
+///
+///     scaffold<my_model> warm({.init_fn = init_from_checkpoint("pretrained", {{"encoder/", "backbone/"}})});
+///
+/// Variables that match no entry of the map keep their value. So does the global step.
+class init_from_checkpoint {
+public:
+  /// Stores the arguments; the checkpoint is opened at the call. `prefix_or_directory` is a prefix such as "run/model.ckpt-500", or a
+  /// directory such as "run": its newest complete checkpoint is used.
+  /// @errors `invalid_argument_error` if the map is empty, contains an empty name, maps a name to a prefix or a prefix to a name, or maps
+  ///   to the global step or to a variable of the library.
+  init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
+
+  /// Calls `apply` with the variables of `subject`.
+  /// @errors Those of `apply`.
+  template<class Subject>
+  void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
+    if constexpr (raw_session<Subject>) {
+      [[maybe_unused]] const auto values =
+          stepwell::pull_variables(subject);  // variables that are not restored keep their values in the push
+      apply(subject.variables());
+      stepwell::push_variables(subject);
+    } else {
+      apply(subject.variables());
+    }
+  }
+
+  /// Fills `variables`. Checks everything before it writes anything.
+  /// @errors `not_found_error` if there is no checkpoint, or if it lacks a variable; `invalid_argument_error` if an entry of the map
+  ///   matches none of `variables`; those of `restore`.
+  restore_report apply(const variable_list& variables) const;
+
+private:
+  std::string from_;
+  checkpoint_name_map names_;
+  init_from_checkpoint_options options_;
 };
 
 }  // namespace stepwell

@@ -1,25 +1,151 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/creation/session_creation.hpp"
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/creation/detail/restore_state.hpp"
+#include "stepwell/hook/hook.hpp"
 
-#include <exception>
-#include <utility>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <vector>
 
 namespace stepwell {
+namespace {
 
-void initial_state::keep(const variable_list& variables, std::int64_t step) {
-  snapshot_pool one(snapshot_size(variables), 1);
-  copy_.emplace(snapshot::capture(one.acquire(), variables, step));
+constexpr std::string_view suffix = "/position";
+
+const std::string& named(const std::string& name) {
+  static const std::string otherwise = "default";
+  return name.empty() ? otherwise : name;
 }
 
-bool initial_state::put_back(const variable_list& variables) const {
-  if (!copy_) { return false; }
-  stepwell::restore(variables, *copy_);
-  return true;
+/// Returns the entry `name` if it is one number of 64 bits.
+std::optional<std::int64_t> number_in(const checkpoint_reader& source, const checkpoint_entry& entry) {
+  if (entry.dtype != dtype::int64 || !entry.shape.empty()) { return std::nullopt; }
+  return source.read(entry.name).as<std::int64_t>().front();
 }
+
+void check_version(const checkpoint_reader& source) {
+  const auto* entry = source.find(version_name);
+  if (entry == nullptr) { return; }  // written by TensorFlow, or without a session
+  const auto version = number_in(source, *entry).value_or(0);
+  if (version < 1 || version > state_version) {
+    throw unimplemented_error(fmt::format("the tensors below {} have layout version {}; this library reads versions up to {}: "
+                                          "restore them with the library version that wrote them, or a later one",
+                                          reserved_prefix, version, state_version),
+                              source.prefix());
+  }
+}
+
+std::map<std::string, std::int64_t> positions_in(const checkpoint_reader& source) {
+  std::map<std::string, std::int64_t> found;
+  for (const auto& entry : source.entries()) {
+    const auto name = source_positions::source_name(entry.name);
+    if (!name) { continue; }
+    if (const auto position = number_in(source, entry)) { found[*name] = *position; }
+  }
+  return found;
+}
+
+void log_unclaimed(const checkpoint_reader& source, std::vector<std::string> unused) {
+  std::erase_if(unused, [](const std::string& name) { return source_positions::source_name(name) || name == version_name; });
+  if (unused.empty()) { return; }
+  log_info(fmt::format("{} also holds tensors that this session does not use: {}", source.prefix(), fmt::join(unused, ", ")));
+}
+
+}  // namespace
+
+// ---- source_positions
+
+const source_positions::entry* source_positions::find(const std::string& name) const noexcept {
+  const auto known = entries_.find(named(name));
+  return known == entries_.end() ? nullptr : &known->second;
+}
+
+void source_positions::attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step) {
+  auto& known = entries_[named(name)];
+  if (known.live) {
+    throw invalid_argument_error("two sources named \"" + named(name) + "\" are in use at once; give them different names");
+  }
+  if (!known.first) { known.first = origin{static_cast<std::int64_t>(position()), step}; }
+  known.live = std::move(position);
+}
+
+void source_positions::detach(const std::string& name) noexcept {
+  const auto known = entries_.find(named(name));
+  if (known == entries_.end() || !known->second.live) { return; }
+  try {
+    if (!known->second.is_due) { known->second.position = static_cast<std::int64_t>(known->second.live()); }
+  } catch (...) {
+    log_error("could not read the position of the source \"" + named(name) + "\" at the end of its loop; the previous position is kept");
+  }
+  known->second.live = nullptr;
+}
+
+void source_positions::leave_sources() noexcept {
+  for (auto& [name, known] : entries_) { known.live = nullptr; }
+}
+
+std::optional<std::uint64_t> source_positions::restored(const std::string& name) const {
+  const auto* known = find(name);
+  if (known == nullptr || !known->is_due) { return std::nullopt; }
+  return static_cast<std::uint64_t>(known->position);
+}
+
+void source_positions::mark_positioned(const std::string& name) noexcept {
+  if (const auto known = entries_.find(named(name)); known != entries_.end()) { known->second.is_due = false; }
+}
+
+variable_list source_positions::variables() {
+  variable_list all;
+  for (auto& [name, known] : entries_) {
+    if (known.live && !known.is_due) { known.position = static_cast<std::int64_t>(known.live()); }
+    all.emplace_back(variable_name(name), known.position);
+  }
+  return all;
+}
+
+void source_positions::restore(const std::string& name, std::int64_t position) {
+  auto& known = entries_[named(name)];
+  known.position = position;
+  known.is_due = true;
+}
+
+void source_positions::go_back(std::int64_t step) noexcept {
+  ++rewinds_;
+  for (auto& [name, known] : entries_) {
+    if (known.is_due || !known.first || known.first->step < step) { continue; }
+    known.position = known.first->position;
+    known.is_due = true;
+  }
+}
+
+void source_positions::skip(const std::string& name, std::uint64_t position) { entries_[named(name)].skipped.insert(position); }
+
+bool source_positions::skips(const std::string& name) const {
+  const auto* known = find(name);
+  return known != nullptr && !known->skipped.empty();
+}
+
+bool source_positions::is_skipped(const std::string& name, std::uint64_t position) const {
+  const auto* known = find(name);
+  return known != nullptr && known->skipped.contains(position);
+}
+
+std::string source_positions::variable_name(const std::string& name) {
+  return std::string(source_state_prefix).append(named(name)).append(suffix);
+}
+
+std::optional<std::string> source_positions::source_name(std::string_view variable) {
+  if (!variable.starts_with(source_state_prefix) || !variable.ends_with(suffix)) { return std::nullopt; }
+  variable.remove_prefix(source_state_prefix.size());
+  if (variable.size() <= suffix.size()) { return std::nullopt; }
+  variable.remove_suffix(suffix.size());
+  return std::string(variable);
+}
+
+// ---- checkpoint_search
 
 void checkpoint_search::look_ahead(const std::function<bool(const std::exception_ptr&)>& may_pass) {
   try {
@@ -37,22 +163,36 @@ std::optional<checkpoint_reader> checkpoint_search::look() {
   return std::exchange(found_, std::nullopt);
 }
 
-namespace {
-variable_list joined(variable_list all, variable_list more) {
-  for (auto& variable : more) { all.push_back(std::move(variable)); }
-  return all;
-}
-}  // namespace
+// ---- session_creation
 
 void session_creation::restore(const variable_list& model, const checkpoint_reader& found) {
-  restore_state(found, model, hooks_(), positions_);
+  check_version(found);
+  const auto positions = positions_in(found);  // read before anything is written
+  auto wanted = model;
+  for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
+  const auto report = stepwell::restore(wanted, found);
+  for (const auto& name : report.missing) {
+    const auto* what = name.starts_with(reserved_prefix) ? "the hook" : "it";
+    log_warning(fmt::format("{} has no tensor \"{}\"; {} keeps its initial state", found.prefix(), name, what));
+  }
+  for (const auto& [name, position] : positions) { positions_.restore(name, position); }
+  log_unclaimed(found, report.unused);
   control_.set_restored_from(found.prefix());
 }
 
-void session_creation::keep_initial_state(const variable_list& model, std::int64_t step) { initial_.keep(joined(model, hooks_()), step); }
+variable_list session_creation::with_hooks(variable_list model) const {
+  for (auto& variable : hooks_()) { model.push_back(std::move(variable)); }
+  return model;
+}
+
+void session_creation::keep_initial_state(const variable_list& model, std::int64_t step) {
+  const auto all = with_hooks(model);
+  initial_ = snapshot::capture(snapshot_pool(snapshot_size(all), 1).acquire(), all, step);
+}
 
 bool session_creation::put_back_initial_state(const variable_list& model) {
-  if (!initial_.put_back(joined(model, hooks_()))) { return false; }
+  if (!initial_) { return false; }
+  stepwell::restore(with_hooks(model), *initial_);
   log_info("no checkpoint found; the initial state of the session is restored");
   return true;
 }

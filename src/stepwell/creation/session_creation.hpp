@@ -1,39 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of a session to its creator. The state of hooks and the positions of sources are restored with the model.
+// One creation of a session: its target and configuration, and the interface of the session to its creator. The state of hooks and the
+// positions of sources are restored with the model.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/creation/detail/source_positions.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/io/pool.hpp"
 
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace stepwell {
 
-/// A copy of the initial state of a session, used by recoveries that find no checkpoint.
-class initial_state {
+/// Settings that are passed to the raw session, which uses them as far as it can. A model session does not use the numbers; its model can
+/// read them with `session.config()`. 0: the raw session chooses.
+/// @see contract CREATE-1
+struct session_config {
+  int intra_op_parallelism_threads = 0;
+  int inter_op_parallelism_threads = 0;
+  /// Threads on which checkpoints and event files are written. Null: the threads shared by all sessions of the process.
+  std::shared_ptr<io::pool> io = nullptr;
+};
+
+/// The master, role and configuration for which a raw session is made.
+struct session_target {
+  /// Empty: a session without a master. "local:NAME": the session shares the master with the sessions of this process that use the same
+  /// name.
+  std::string master = {};
+  bool is_chief = true;
+  session_config config = {};
+};
+
+/// The positions of the sources of batches, by name of the source: saved with the state, and applied to the sources after a restore. A
+/// source without a name is called "default". A position outlives its source, so that the last save of a session includes it.
+/// @threads The session's thread.
+class source_positions {
 public:
-  /// Copies `variables`.
-  /// @errors `resource_exhausted_error`.
-  /// @cost A copy of the variables.
-  void keep(const variable_list& variables, std::int64_t step);
-  void forget() noexcept { copy_.reset(); }
-  [[nodiscard]] bool is_kept() const noexcept { return copy_.has_value(); }
-  /// Restores the copy. Returns false if there is none.
-  bool put_back(const variable_list& variables) const;
+  /// Returns true in the first call with this name.
+  [[nodiscard]] bool is_new(const std::string& name) { return seen_.insert(name).second; }
+  /// Registers a source: `position()` is called at each save, until `detach`. `step` is the current global step. The current position of
+  /// the source is stored as its position at that step, if no source of that name was attached before.
+  /// @errors `invalid_argument_error` if a source of that name is already attached.
+  void attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step);
+  /// Unregisters a source, and keeps its current position. If the source cannot report its position, the last known one is kept. A restored
+  /// position that was not applied yet is kept, too.
+  void detach(const std::string& name) noexcept;
+  /// Unregisters all sources. Their positions stay as they were at the last save.
+  void leave_sources() noexcept;
+
+  /// Returns the restored position to which the source has to seek, until `mark_positioned` is called. Empty if there is none.
+  [[nodiscard]] std::optional<std::uint64_t> restored(const std::string& name) const;
+  /// Marks the restored position as applied. Not called if the seek failed, so that it can be retried.
+  void mark_positioned(const std::string& name) noexcept;
+
+  /// Returns the variables `stepwell/source/NAME/position` of all sources, with current values.
+  /// @lifetime The references are valid until the next call to any function.
+  [[nodiscard]] variable_list variables();
+
+  /// Stores a position found in a checkpoint, to be applied to its source.
+  void restore(const std::string& name, std::int64_t position);
+  /// Rewinds the sources to `step`, after a restore of the state and of the positions in the checkpoint. A source without a restored
+  /// position that was attached at `step` or later is rewound to its position at the time it was attached.
+  void go_back(std::int64_t step) noexcept;
+  /// Returns the number of rewinds. A loop has to move its source if the number has changed.
+  [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
+
+  /// Marks the batch at `position` of the source to be skipped when it is reached again.
+  void skip(const std::string& name, std::uint64_t position);
+  [[nodiscard]] bool skips(const std::string& name) const;
+  [[nodiscard]] bool is_skipped(const std::string& name, std::uint64_t position) const;
+
+  /// Returns the name of the variable that holds the position of `name`; the second function is the inverse.
+  [[nodiscard]] static std::string variable_name(const std::string& name);
+  [[nodiscard]] static std::optional<std::string> source_name(std::string_view variable);
 
 private:
-  std::optional<snapshot> copy_;
+  struct origin {
+    std::int64_t position;
+    std::int64_t step;
+  };
+  struct entry {
+    std::int64_t position = 0;
+    bool is_due = false;          // restored, but not yet applied to the source
+    std::optional<origin> first;  // position and step at the time of the first `attach`
+    std::function<std::uint64_t()> live;
+    std::set<std::uint64_t> skipped;
+  };
+  [[nodiscard]] const entry* find(const std::string& name) const noexcept;
+
+  std::map<std::string, entry, std::less<>> entries_;
+  std::set<std::string> seen_;
+  std::uint64_t rewinds_ = 0;
 };
+
+/// A copy of the initial state of a session, used by recoveries that find no checkpoint.
+using initial_state = std::optional<snapshot>;
 
 /// Finds the checkpoint to restore: once ahead, before the creation begins, and then at every creation.
 class checkpoint_search {
@@ -78,11 +151,15 @@ public:
   /// Returns the newest complete checkpoint, found according to the session's settings, or empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
-  /// Restores `model`, the state of hooks and the positions of sources from `found`. Checks everything before it writes anything.
-  /// @errors Those of `restore_state`.
+  /// Restores all variables of `model`, the variables of hooks that `found` has, and the positions of sources, which are applied to the
+  /// sources later. Checks everything before it writes anything. Hook state that the checkpoint lacks keeps its initial value, and a warning
+  /// is logged. Entries of the checkpoint that belong to no variable are ignored, and listed in the log.
+  /// @errors `unimplemented_error` if our entries were written by a later library; those of `restore`: a missing or mismatching variable,
+  ///   named; damaged data.
   void restore(const variable_list& model, const checkpoint_reader& found);
 
   /// Copies the current values of `model` and the hooks, for recoveries that find no checkpoint.
+  /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
   /// Restores the copy. Returns false if there is none.
   bool put_back_initial_state(const variable_list& model);
@@ -96,6 +173,8 @@ public:
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 
 private:
+  [[nodiscard]] variable_list with_hooks(variable_list model) const;
+
   deferred_requests& control_;
   source_positions& positions_;
   initial_state& initial_;

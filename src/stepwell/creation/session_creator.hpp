@@ -5,7 +5,6 @@
 #pragma once
 
 #include "stepwell/creation/scaffold.hpp"
-#include "stepwell/creation/session_config.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/hook/raw_session.hpp"
@@ -51,6 +50,30 @@ session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery
 /// The raw session type that `Creator` makes.
 template<session_creator Creator>
 using created_by = decltype(detail::create_by(std::declval<Creator&>(), std::declval<session_creation&>()));
+
+namespace detail {
+
+/// Makes the raw session of a monitored session ready, for the first time or again.
+template<class Raw>
+using raw_maker = std::function<void(std::optional<Raw>& raw, session_creation& creation)>;
+
+/// Returns a maker for a raw session that the caller gave: a recovery restores it.
+template<raw_session Raw>
+raw_maker<Raw> prepare_given(bool keep_initial_state) {
+  return [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
+    session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = keep_initial_state});
+  };
+}
+/// Returns a maker that replaces the raw session by a new one of `creator`.
+template<raw_session Raw, class Creator>
+raw_maker<Raw> create_with(Creator creator) {
+  return [held = std::make_shared<Creator>(std::move(creator))](std::optional<Raw>& raw, session_creation& creation) {
+    auto made = detail::create_by(*held, creation);
+    raw.emplace(std::move(made));
+  };
+}
+
+}  // namespace detail
 
 /// The raw session type over a model or graph, specialised for each kind of subject.
 template<class Subject>

@@ -4,9 +4,12 @@
 // @see contract SM
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/setting.hpp"
-#include "stepwell/creation/detail/readiness.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/hook/raw_session.hpp"
@@ -15,7 +18,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -52,8 +57,35 @@ struct init_with {
 
 namespace detail {
 
-/// Calls `make_ready` as the chief. Workers that wait for this session continue after it has returned, if it does not return false. Returns
-/// the global step of `raw` at that time.
+/// The reason why something is not ready. Empty if it is ready.
+using unreadiness = std::string;
+
+/// Returns "Variables not initialized: a, b" with the names that `ready_op` returns, or empty if it returns none. If it throws a
+/// `failed_precondition_error` whose message contains "uninitialized", returns that message.
+[[nodiscard]] unreadiness check_uninitialized(function_ref<std::vector<std::string>()> ready_op);
+template<class Ready, class Subject>
+[[nodiscard]] unreadiness not_ready(const Ready& ready_op, const Subject& subject) {
+  return ready_op ? detail::check_uninitialized([&] { return ready_op(subject); }) : unreadiness();
+}
+
+/// Throws if `reason` is not empty.
+void check_ready(std::string_view for_what, bool has_init_op, bool has_init_fn, const unreadiness& reason);
+[[noreturn]] void throw_nothing_to_begin_with();
+
+/// Restores `variables()`, the hooks and the sources from the checkpoint that `from` selects, or else the one that the session's settings
+/// find. Waits for one if `from` requests it. Returns true if something was restored.
+/// @see contract SM-4
+[[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
+                            seconds_value recovery_wait);
+
+/// Blocks until `check` returns an empty reason. Between two calls, calls `wait_for_chief` with the end of the wait, or pauses if that
+/// returns empty. If it returns false, the wait has failed.
+/// @errors Those of `session_manager::wait_for_session`.
+void wait_until_ready(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause,
+                      function_ref<unreadiness()> check, function_ref<std::optional<bool>(clock::time_point)> wait_for_chief);
+
+/// Calls `make_ready` as the chief. Workers that wait for this session continue after it has returned true. Returns the global step of `raw`
+/// at that time.
 template<class Raw, class MakeReady>
 std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
   if constexpr (requires { raw.prepare_as_chief(make_ready); }) {
@@ -88,13 +120,12 @@ public:
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
                        const init_with<subject_type>& init = {}) const {
     const auto step = detail::prepare_as_chief(raw, [&] {
-      auto& subject = subject_in_raw(raw);
+      auto& subject = stepwell::subject_in_raw(raw);
       if (!restore(raw, creation, from)) { initialize(raw, creation, init); }
-      const auto refuse = [&](const char* for_what, const detail::unreadiness& reason) {
-        if (!reason.empty()) { detail::throw_not_ready(for_what, detail::described(bool(init.init_op), bool(init.init_fn)), reason); }
-      };
-      refuse("for local_init", try_local_init(subject));
-      refuse("", detail::not_ready(given_.ready_op, subject));
+      const bool has_op(init.init_op), has_fn(init.init_fn);
+      detail::check_ready("for local_init", has_op, has_fn, try_local_init(subject));
+      detail::check_ready("", has_op, has_fn, detail::not_ready(given_.ready_op, subject));
+      return true;
     });
     creation.set_starts_at(step);
   }
@@ -103,18 +134,13 @@ public:
   /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop or an interruption.
   /// @see contract SM-10
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
-    const detail::ready_wait wait(creation, max_wait, given_.recovery_wait);
-    for (;;) {
-      const auto reason = worker_not_ready(raw, creation);
-      if (reason.empty()) { return; }
-      if constexpr (requires { raw.wait_for_chief(creation.signals(), *creation.time(), wait.until()); }) {
-        if (!raw.is_chief_ready()) {
-          if (!raw.wait_for_chief(creation.signals(), *creation.time(), wait.until())) { wait.give_up(reason); }
-          continue;
-        }
+    const auto wait_for_chief = [&]([[maybe_unused]] clock::time_point until) -> std::optional<bool> {
+      if constexpr (requires { raw.wait_for_chief(creation.signals(), *creation.time(), until); }) {
+        if (!raw.is_chief_ready()) { return raw.wait_for_chief(creation.signals(), *creation.time(), until); }
       }
-      wait.once_more(reason);
-    }
+      return std::nullopt;
+    };
+    detail::wait_until_ready(creation, max_wait, given_.recovery_wait, [&] { return worker_not_ready(raw, creation); }, wait_for_chief);
   }
 
   /// Restores `raw` if there is a checkpoint. Returns true if the session is ready afterwards. Returns false, rather than throwing, if it
@@ -124,7 +150,7 @@ public:
     bool is_ready = false;
     const auto step = detail::prepare_as_chief(raw, [&] {
       const bool is_restored = restore(raw, creation, from);
-      auto& subject = subject_in_raw(raw);
+      auto& subject = stepwell::subject_in_raw(raw);
       const bool has_local_init = try_local_init(subject).empty();
       is_ready = is_restored && has_local_init && detail::not_ready(given_.ready_op, subject).empty();
       return is_ready;
@@ -138,7 +164,7 @@ private:
     if (!is_chief_ready(raw)) { return no_chief; }  // avoids a wait at the gate, to which no deadline applies
     [[maybe_unused]] const auto alone = stepwell::alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
-    auto& subject = subject_in_raw(raw);
+    auto& subject = stepwell::subject_in_raw(raw);
     auto reason = try_local_init(subject);
     if (reason.empty()) { reason = detail::not_ready(given_.ready_op, subject); }
     if (!reason.empty()) { return reason; }
@@ -167,18 +193,27 @@ private:
   }
 
   bool restore(Raw& raw, session_creation& creation, const restore_from& from) const {
-    return detail::restored(creation, [&raw] { return raw.variables(); }, from, given_.recovery_wait);
+    const bool is_restored = detail::restored(creation, [&raw] { return raw.variables(); }, from, given_.recovery_wait);
+    if (is_restored) { stepwell::push_variables(raw); }
+    return is_restored;
   }
 
+  /// Variables that live elsewhere have values only after the initialisation, so their initial state is kept, and put back, after it.
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
-    const bool is_back = creation.put_back_initial_state(raw.variables());  // true in a recovery, and after a first attempt that failed
-                                                                            // half-way
-    if (!is_back && creation.is_first() && init.keep_initial_state) { creation.keep_initial_state(raw.variables(), raw.global_step()); }
-    if (!is_back && !creation.is_first() && !init.init_op && !init.init_fn && !given_.local_init_op) {
-      detail::throw_nothing_to_begin_with();
+    if constexpr (pulls_variables<Raw>) { call_init(raw, init); }
+    if (creation.put_back_initial_state(raw.variables())) {  // in a recovery, and after a first attempt that failed half-way
+      stepwell::push_variables(raw);
+    } else if (!creation.is_first()) {
+      if (!init.init_op && !init.init_fn && !given_.local_init_op) { detail::throw_nothing_to_begin_with(); }
+    } else if (init.keep_initial_state) {
+      [[maybe_unused]] const auto values = stepwell::pull_variables(raw);
+      creation.keep_initial_state(raw.variables(), raw.global_step());
     }
-    if (init.init_op) { init.init_op(subject_in_raw(raw)); }
-    if (init.init_fn) { init.init_fn(subject_in_raw(raw)); }
+    if constexpr (!pulls_variables<Raw>) { call_init(raw, init); }
+  }
+  static void call_init(Raw& raw, const init_with<subject_type>& init) {
+    if (init.init_op) { init.init_op(stepwell::subject_in_raw(raw)); }
+    if (init.init_fn) { init.init_fn(stepwell::subject_in_raw(raw)); }
   }
 
   options given_;

@@ -1,21 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An endless, shuffled, seekable source over a dataset.
+// An endless, shuffled, seekable source over a dataset of examples with random access.
 #pragma once
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/random.hpp"
-#include "stepwell/data/dataset.hpp"
 #include "stepwell/data/source.hpp"
 
 #include <algorithm>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace stepwell::data {
+
+/// Indices of examples; each is below the size of the dataset.
+using example_indices = std::span<const std::uint64_t>;
+
+namespace detail {
+
+template<class Dataset>
+concept has_batch = requires(const Dataset& examples, example_indices indices) { examples.batch(indices); };
+
+template<class Dataset>
+concept plain_list = std::ranges::random_access_range<const Dataset> && std::ranges::sized_range<const Dataset> &&
+                     std::copyable<std::ranges::range_value_t<const Dataset>>;
+
+}  // namespace detail
+
+/// Examples with indices from 0 to `size()` - 1. `batch(indices)` returns the batch of some of them. For a plain list (such as a
+/// vector of examples) the batch is a vector of copies. A dataset may also have `gather(indices, into)`, which fills an existing
+/// batch and so avoids allocations.
+/// The same indices must always give the same batch.
+template<class Dataset>
+concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> && requires(const std::remove_cvref_t<Dataset>& examples) {
+                    { examples.size() } -> std::convertible_to<std::uint64_t>;
+                  }) || detail::plain_list<std::remove_cvref_t<Dataset>>;
+
+/// Returns a new batch of the examples `indices`.
+template<dataset Dataset>
+[[nodiscard]] auto make_batch(const Dataset& examples, example_indices indices) {
+  if constexpr (detail::has_batch<Dataset>) {
+    return examples.batch(indices);
+  } else {
+    std::vector<std::ranges::range_value_t<const Dataset>> batch;
+    batch.reserve(indices.size());
+    const auto first = std::ranges::begin(examples);
+    using offset = std::ranges::range_difference_t<const Dataset>;
+    for (const auto index : indices) { batch.push_back(first[static_cast<offset>(index)]); }
+    return batch;
+  }
+}
+
+/// The return type of `make_batch`.
+template<dataset Dataset>
+using dataset_batch = decltype(data::make_batch(std::declval<const std::remove_cvref_t<Dataset>&>(), example_indices()));
+
+/// Returns the number of examples.
+template<dataset Dataset>
+[[nodiscard]] std::uint64_t example_count(const Dataset& examples) {
+  return static_cast<std::uint64_t>(std::ranges::size(examples));
+}
 
 /// Options of `shuffled_batches`.
 struct shuffle_options {
@@ -44,6 +96,7 @@ public:
   /// @cost The first call for a batch gathers it. In addition, a few hundred instructions for each example.
   [[nodiscard]] const batch* peek() {
     if (!is_present_) { gather(); }
+    is_present_ = true;
     return &*batch_;
   }
   void advance() noexcept { seek(position_ + batch_length()); }
@@ -79,16 +132,11 @@ private:
     const auto first = position_ % size_;
     indices_.resize(static_cast<std::size_t>(batch_length()));
     for (std::uint64_t i = 0; i < indices_.size(); ++i) { indices_[static_cast<std::size_t>(i)] = order(first + i); }
-    if constexpr (requires(batch& into) { std::as_const(examples_).gather(example_indices(), into); }) {
-      if (!batch_) {
-        batch_.emplace(data::make_batch(std::as_const(examples_), indices_));
-      } else {
-        std::as_const(examples_).gather(indices_, *batch_);
-      }
-    } else {
-      batch_.emplace(data::make_batch(std::as_const(examples_), indices_));
+    const auto& examples = std::as_const(examples_);
+    if constexpr (requires(batch& into) { examples.gather(example_indices(), into); }) {
+      if (batch_) { return examples.gather(indices_, *batch_); }
     }
-    is_present_ = true;
+    batch_.emplace(data::make_batch(examples, indices_));
   }
 
   Dataset examples_;

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two concepts for sources of batches. Every training loop uses only these.
+// Sources of batches: the concepts that every training loop uses, a range as a source, and views of sources.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -51,9 +56,180 @@ template<batch_source Source>
                   { source.name() } -> std::convertible_to<std::string_view>;
                 }) {
     return std::string(std::string_view(source.name()));
-  } else {
-    return {};
   }
+  return {};
+}
+
+/// A source whose batches are the elements of a range, in one pass. Not seekable: a resumed run starts from the beginning of the
+/// range. The range is not accessed before the first `peek`, and never beyond the current element.
+/// @cost One allocation, so that a source can be moved while it is in use.
+template<class Range>  // an lvalue reference, or the type of the range that is owned
+  requires std::ranges::input_range<Range>
+class range_source {
+public:
+  using reference = std::ranges::range_reference_t<Range>;
+  using batch = std::remove_reference_t<reference>;
+
+  explicit range_source(Range&& range, std::string name = {})
+      : state_(std::make_unique<state>(std::forward<Range>(range))), name_(std::move(name)) {}
+
+  [[nodiscard]] batch* peek() { return state_->peek(); }
+  void advance() { state_->advance(); }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+private:
+  /// Whether elements are values that must be stored. Elements that are references are not stored.
+  static constexpr bool is_kept = !std::is_reference_v<reference>;
+
+  struct state {
+    explicit state(Range&& given) : range(std::forward<Range>(given)) {}
+
+    batch* peek() {
+      if (present != nullptr) { return present; }
+      if (!position) { position.emplace(std::ranges::begin(range)); }
+      if (*position == std::ranges::end(range)) { return nullptr; }
+      if constexpr (is_kept) {
+        kept.emplace(**position);
+        present = std::addressof(*kept);
+      } else {
+        auto&& element = **position;
+        present = std::addressof(element);
+      }
+      return present;
+    }
+
+    void advance() {
+      if (peek() == nullptr) { return; }
+      present = nullptr;
+      ++*position;
+    }
+
+    Range range;
+    std::optional<std::ranges::iterator_t<Range>> position;
+    std::optional<std::remove_cv_t<std::conditional_t<is_kept, reference, char>>> kept;
+    batch* present = nullptr;
+  };
+
+  std::unique_ptr<state> state_;
+  std::string name_;
+};
+
+/// Returns a source of the elements of `range`. An lvalue is referred to, an rvalue is moved into the source.
+/// @lifetime An lvalue range must outlive the source.
+template<std::ranges::input_range Range>
+[[nodiscard]] range_source<Range> source(Range&& range, std::string name = {}) {
+  return range_source<Range>(std::forward<Range>(range), std::move(name));
+}
+
+/// At most `count` batches of another source, beginning at its position at construction. Seekable if that source is seekable.
+template<batch_source Source>  // an lvalue reference, or the type that is owned
+class taken_source {
+  using under = std::remove_reference_t<Source>;
+
+public:
+  taken_source(Source&& source, std::uint64_t count) : source_(std::forward<Source>(source)), count_(count) {
+    if constexpr (seekable_source<Source>) { begin_ = source_.position(); }
+  }
+
+  /// Returns the current batch, or null after `count` batches. It then does not access the source.
+  [[nodiscard]] auto peek() -> decltype(std::declval<under&>().peek()) { return taken_ < count_ ? source_.peek() : nullptr; }
+  void advance() {
+    if (taken_ >= count_) { return; }
+    source_.advance();
+    ++taken_;
+  }
+
+  /// Returns the position of the underlying source.
+  [[nodiscard]] std::uint64_t position() const
+    requires seekable_source<Source>
+  {
+    return source_.position();
+  }
+  /// Sets the position. Advances from the beginning to count the batches before `position`.
+  /// @cost One `advance` of the underlying source for each batch; no batch is made.
+  void seek(std::uint64_t position)
+    requires seekable_source<Source>
+  {
+    source_.seek(begin_);
+    for (taken_ = 0; taken_ < count_ && source_.position() < position; ++taken_) {
+      const auto before = source_.position();
+      source_.advance();
+      if (source_.position() == before) { break; }  // the source has ended
+    }
+    source_.seek(position);
+  }
+
+  [[nodiscard]] std::string name() const { return data::name_of<under>(source_); }
+
+private:
+  Source source_;
+  std::uint64_t count_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t begin_ = 0;
+};
+
+/// Returns a source of the next `count` batches of `source`. An lvalue is referred to, an rvalue is moved into the result.
+template<batch_source Source>
+[[nodiscard]] taken_source<Source> take(Source&& source, std::uint64_t count) {
+  return taken_source<Source>(std::forward<Source>(source), count);
+}
+
+/// Applies a function to each batch of another source. Seekable if that source is seekable.
+template<batch_source Source, class Function>  // Source: an lvalue reference, or the type that is owned
+class transformed_source {
+  using under = std::remove_reference_t<Source>;
+  using outcome = std::invoke_result_t<Function&, decltype(*std::declval<under&>().peek())>;
+  static_assert(!std::is_void_v<outcome>, "stepwell: data::transform needs a function that returns the new batch");
+  static constexpr bool is_kept = !std::is_reference_v<outcome>;
+
+public:
+  using batch = std::remove_reference_t<outcome>;
+
+  transformed_source(Source&& source, Function function) : source_(std::forward<Source>(source)), function_(std::move(function)) {}
+
+  /// Returns the transformed batch, or null at the end of the data. A function that returns a value is called once for each batch,
+  /// at the first `peek`. A function that returns a reference is called at each `peek`.
+  [[nodiscard]] auto peek() -> std::conditional_t<is_kept, const batch, batch>* {
+    auto* const original = source_.peek();
+    if (original == nullptr) { return nullptr; }
+    if constexpr (is_kept) {
+      if (!made_) { made_.emplace(std::invoke(function_, *original)); }
+      return std::addressof(*made_);
+    } else {
+      auto&& made = std::invoke(function_, *original);
+      return std::addressof(made);
+    }
+  }
+  void advance() {
+    source_.advance();
+    made_.reset();
+  }
+
+  [[nodiscard]] std::uint64_t position() const
+    requires seekable_source<Source>
+  {
+    return source_.position();
+  }
+  void seek(std::uint64_t position)
+    requires seekable_source<Source>
+  {
+    source_.seek(position);
+    made_.reset();
+  }
+
+  [[nodiscard]] std::string name() const { return data::name_of<under>(source_); }
+
+private:
+  Source source_;
+  Function function_;
+  std::optional<std::conditional_t<is_kept, std::remove_cv_t<batch>, char>> made_;
+};
+
+/// Returns a source of the batches `function(batch)`. An lvalue source is referred to, an rvalue is moved into the result.
+/// A resume restores only the position of the source, not state inside `function`. So the function should be stateless.
+template<batch_source Source, std::move_constructible Function>
+[[nodiscard]] transformed_source<Source, Function> transform(Source&& source, Function function) {
+  return transformed_source<Source, Function>(std::forward<Source>(source), std::move(function));
 }
 
 }  // namespace stepwell::data

@@ -6,10 +6,8 @@
 // transposes implicitly: declare a matrix `Eigen::RowMajor`, or name it by `column_major_as_transposed`.
 #pragma once
 
-#include "stepwell/base/dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/base/tensor_adapter.hpp"
 #include "stepwell/base/variable.hpp"
 
 #include <Eigen/Core>

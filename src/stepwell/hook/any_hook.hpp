@@ -4,19 +4,8 @@
 #pragma once
 
 #include "stepwell/base/detail/type_key.hpp"
-#include "stepwell/base/detail/type_name.hpp"
-#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
-#include "stepwell/hook/detail/run_trace.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_args.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/run_options.hpp"
-#include "stepwell/hook/stateful_hook.hpp"
-#include "stepwell/threads/coordinator.hpp"
 
-#include <cstddef>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -28,8 +17,28 @@
 
 namespace stepwell {
 
-/// The request of a type-erased hook. The session sees its options only. The hook reads its fetches directly from the outcome of the run.
+namespace detail {
+
+/// The fetches of a type-erased hook, as the raw session sees them: keys if the raw session has a type for keys, otherwise none. The hook
+/// reads its values directly from the outcome of the run.
+template<class Raw>
+struct erased_fetches {
+  using type = fetch_pack<>;
+};
+template<class Raw>
+  requires requires { typename Raw::fetch_key; }
+struct erased_fetches<Raw> {
+  using type = fetch_list<typename Raw::fetch_key>;
+};
+template<class Raw>
+using erased_fetches_t = typename erased_fetches<Raw>::type;
+
+}  // namespace detail
+
+/// The request of a type-erased hook over a raw session without keys, and over `Raw`.
 using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
+template<class Raw>
+using erased_request_of = std::optional<run_args<detail::erased_fetches_t<Raw>, feed_pack<>, run_options>>;
 
 namespace detail {
 
@@ -40,88 +49,64 @@ public:
   virtual ~erased_hook() = default;
   virtual void begin() = 0;
   virtual void after_create_session(session_handle<Raw>& session, coordinator& threads) = 0;
-  /// Calls `before_run` of the hook. Returns the options that the hook requests, or null.
-  /// @lifetime Valid until the next call.
-  virtual const run_options* before_run(run_context<Raw>& context) = 0;
+  /// Calls `before_run` of the hook, and adds its request to `all`.
+  virtual void before_run(run_context<Raw>& context, erased_request_of<Raw>& all) = 0;
   virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome, const run_info& how) = 0;
-  virtual void on_error(run_context<Raw>& context, const std::exception_ptr& failure) = 0;
-  virtual void end(session_handle<Raw>& session) = 0;
+  virtual void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept = 0;
+  virtual void end(session_handle<Raw>& session, error_collector& failures) = 0;
   virtual void add_state_to(hook_states& all) = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// Returns the hook if its type is `type`, else null.
   [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
 
+/// A hook set of one hook. Its calls are recorded as spans if there is a recorder.
 template<class Raw, class Held>
 class held_hook final : public erased_hook<Raw> {
   using hook_type = hook_type_of<Held>;
-  using on = checked_hook<Raw, hook_type>;
   using request_type = request_of<hook_type, Raw>;
-  static_assert(sizeof(on) > 0);  // instantiates the checks here
-  static_assert(!awaited_points<Raw, hook_type>::any, "stepwell: any_hook cannot hold a hook with awaited calls");
+  static_assert(!is_awaited<hook_type, Raw>, "stepwell: any_hook cannot hold a hook with awaited calls");
   static_assert(!conditional_hook<Held>, "stepwell: any_hook cannot hold chief_only; give chief_only an any_hook instead");
   static_assert(std::tuple_size_v<decltype(std::declval<const request_type&>().feeds())> == 0,
                 "stepwell: any_hook cannot hold a hook that feeds: feeds must be known at compile time; give that hook "
                 "itself to the session");
 
 public:
-  explicit held_hook(Held&& hook) : held_(std::move(hook)) {}
+  explicit held_hook(Held&& hook) : hook_(std::move(hook)) {}
 
-  void begin() override {
-    if constexpr (on::has_begin) { hook().begin(); }
+  void begin() override { hook_.template call<begin_point>(); }
+  void after_create_session(session_handle<Raw>& session, coordinator& threads) override {
+    hook_.template call<after_create_session_point>(session, threads);
   }
-  void after_create_session([[maybe_unused]] session_handle<Raw>& session, [[maybe_unused]] coordinator& threads) override {
-    if constexpr (on::has_after_create_session) { hook().after_create_session(session, threads); }
-  }
-  const run_options* before_run([[maybe_unused]] run_context<Raw>& context) override {
-    if constexpr (on::has_before_run) {
-      const traced_part part(context.trace(), name_of_call<hook_type, hook_point::before_run>());
-      if constexpr (std::is_void_v<decltype(hook().before_run(context))>) {
-        hook().before_run(context);
-      } else {
-        request_.emplace(detail::as_request(hook().before_run(context)));
-      }
-    }
+  void before_run(run_context<Raw>& context, [[maybe_unused]] erased_request_of<Raw>& all) override {
+    request_.emplace(hook_.template before_run<all_hooks, true>(context));
+    [[maybe_unused]] const auto& request = std::get<0>(*request_);
     if constexpr (request_type::has_options) {
-      return request_->options();
-    } else {
-      return nullptr;
+      if (const auto* options = request.options()) { merge(part_of(all).options, *options); }
+    }
+    if constexpr (requires { typename Raw::fetch_key; }) {
+      const auto* fetches = request.pack();
+      if (fetches == nullptr) { return; }
+      fetches->for_each([&](const auto& fetch) { part_of(all).fetch.projections.emplace_back(fetch); });
     }
   }
-  void after_run([[maybe_unused]] run_context<Raw>& context, [[maybe_unused]] const Raw& raw,
-                 [[maybe_unused]] const typename Raw::outcome_type& outcome, [[maybe_unused]] const run_info& how) override {
-    if constexpr (on::has_after_run) {
-      const traced_part part(context.trace(), name_of_call<hook_type, hook_point::after_run>());
-      const values_of<hook_type, Raw> values(raw, outcome, pack(), how);
-      hook().after_run(context, values);
-    }
+  void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome, const run_info& how) override {
+    hook_.template after_run<all_hooks, true>(context, *request_, raw, outcome, how);
   }
-  void on_error([[maybe_unused]] run_context<Raw>& context, [[maybe_unused]] const std::exception_ptr& failure) override {
-    if constexpr (on::has_on_error) { hook().on_error(context, failure); }
-  }
-  void end([[maybe_unused]] session_handle<Raw>& session) override {
-    if constexpr (on::has_end) {
-      const traced_part part(session.trace(), name_of_call<hook_type, hook_point::end>());
-      hook().end(session);
-    }
-  }
-  void add_state_to(hook_states& all) override { all.add(hook()); }
+  void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept override { hook_.on_error(context, failure); }
+  void end(session_handle<Raw>& session, error_collector& failures) override { hook_.template end<true>(session, failures); }
+  void add_state_to(hook_states& all) override { hook_.add_state_to(all); }
 
   [[nodiscard]] std::string_view name() const noexcept override { return type_name<hook_type>(); }
-  [[nodiscard]] void* find(const type_key& type) noexcept override { return type == type_key::of<hook_type>() ? &hook() : nullptr; }
-
-private:
-  [[nodiscard]] hook_type& hook() noexcept { return hook_access<Held>::get(held_); }
-  [[nodiscard]] const auto* pack() const noexcept {
-    if constexpr (std::is_same_v<request_type, no_request>) {
-      return no_request::pack();
-    } else {
-      return request_->pack();
-    }
+  [[nodiscard]] void* find(const type_key& type) noexcept override {
+    return type == type_key::of<hook_type>() ? &hook_.template get<hook_type>() : nullptr;
   }
 
-  Held held_;
-  std::optional<request_type> request_;  // request of the current run
+private:
+  static auto& part_of(erased_request_of<Raw>& all) { return all ? *all : all.emplace(); }
+
+  hook_set<Raw, Held> hook_;
+  std::optional<std::tuple<request_type>> request_;  // request of the current run
 };
 
 }  // namespace detail
@@ -136,12 +121,14 @@ template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {
 public:
   static constexpr auto phase = Phase;
-  using values_type = run_values<Raw, typename Raw::outcome_type, fetch_pack<>>;
+  using values_type = run_values<Raw, typename Raw::outcome_type, detail::erased_fetches_t<Raw>>;
 
   /// Holds `hook`, which may be a `std::ref` to a hook.
   template<class Held>
     requires(!std::is_same_v<Held, any_hook>)
-  explicit any_hook(Held hook) : hook_(std::make_unique<detail::held_hook<Raw, Held>>(std::move(hook))) {}
+  explicit any_hook(Held hook) : hook_(std::make_unique<detail::held_hook<Raw, Held>>(std::move(hook))) {
+    static_assert(detail::has_every_point<any_hook, Raw>, "stepwell: any_hook lacks a hook point");
+  }
 
   /// Returns the name of the type of the held hook.
   [[nodiscard]] std::string_view name() const noexcept { return hook_->name(); }
@@ -153,15 +140,22 @@ public:
 
   void begin() { hook_->begin(); }
   void after_create_session(session_handle<Raw>& session, coordinator& threads) { hook_->after_create_session(session, threads); }
-  [[nodiscard]] erased_request before_run(run_context<Raw>& context) {
-    if (const auto* options = hook_->before_run(context)) { return run_args{.options = *options}; }
-    return std::nullopt;
+  [[nodiscard]] erased_request_of<Raw> before_run(run_context<Raw>& context) {
+    erased_request_of<Raw> request;
+    add_request_to(request, context);
+    return request;
   }
+  /// Calls `before_run` of the hook, and adds its request to `all`.
+  void add_request_to(erased_request_of<Raw>& all, run_context<Raw>& context) { hook_->before_run(context, all); }
   void after_run(run_context<Raw>& context, const values_type& values) {
     hook_->after_run(context, values.raw(), values.outcome(), values.conditions());
   }
-  void on_error(run_context<Raw>& context, const std::exception_ptr& failure) { hook_->on_error(context, failure); }
-  void end(session_handle<Raw>& session) { hook_->end(session); }
+  void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept { hook_->on_error(context, failure); }
+  void end(session_handle<Raw>& session) {
+    detail::error_collector failures;
+    hook_->end(session, failures);
+    failures.rethrow();
+  }
   void add_state_to(hook_states& all) { hook_->add_state_to(all); }
 
 private:
@@ -191,26 +185,16 @@ public:
   void after_create_session(session_handle<Raw>& session, coordinator& threads) {
     for (auto& hook : hooks_) { hook.after_create_session(session, threads); }
   }
-  [[nodiscard]] erased_request before_run(run_context<Raw>& context) {
-    erased_request all;
-    for (auto& hook : hooks_) {
-      auto one = hook.before_run(context);
-      if (!one) { continue; }
-      if (all) {
-        merge(all->options, one->options);
-      } else {
-        all.emplace(std::move(*one));
-      }
-    }
+  [[nodiscard]] erased_request_of<Raw> before_run(run_context<Raw>& context) {
+    erased_request_of<Raw> all;
+    for (auto& hook : hooks_) { hook.add_request_to(all, context); }
     return all;
   }
   void after_run(run_context<Raw>& context, const typename hook_type::values_type& values) {
     for (auto& hook : hooks_) { hook.after_run(context, values); }
   }
   void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept {
-    for (auto& hook : hooks_) {
-      detail::log_failure("ignored exception from a hook's on_error", [&] { hook.on_error(context, failure); });
-    }
+    for (auto& hook : hooks_) { hook.on_error(context, failure); }
   }
   void end(session_handle<Raw>& session) {
     detail::error_collector failures;

@@ -1,19 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The boundary between two steps, at which a session does the work that its hooks requested.
+// The boundary between two steps, at which a session does the work that its hooks requested: the interface of such work, the state that it
+// receives, the metrics that it reports, and the decision whether a state can still be saved when the process is about to end.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/session_metrics.hpp"
+#include "stepwell/checkpoint/saver.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace stepwell {
+
+/// The prefix of the library's own variables. The model must not use it.
+inline constexpr std::string_view reserved_prefix = "stepwell/";
+inline constexpr std::string_view hook_state_prefix = "stepwell/hook/";
+inline constexpr std::string_view source_state_prefix = "stepwell/source/";
+/// The name of the layout version that a session saves. It is unrelated to `stepwell/saver/version`, by which a saver, with or without a
+/// session, recognises the files that it may delete.
+inline constexpr std::string_view version_name = "stepwell/version";
+/// The layout version of the library's own variables in a checkpoint. Later versions are rejected, earlier versions are supported.
+inline constexpr std::int64_t state_version = 1;
+inline constexpr std::string_view global_step_name = "global_step";
 
 /// The complete state at a boundary. All hooks of the step have run.
 /// @lifetime Valid during the call that receives it.
@@ -48,6 +65,73 @@ public:
 private:
   const clock* source_;
   clock::time_point when_;
+};
+
+/// The decision about a state that is due to be saved.
+enum class preemption_choice {
+  save,    ///< The state is saved, after the saves in flight.
+  finish,  ///< The state is not saved: there is not enough time. The saves in flight are expected to finish.
+  leave,   ///< The state is not saved. Only the checkpoints that are already durable are expected to remain.
+};
+
+/// The input of the decision.
+struct preemption_facts {
+  std::chrono::duration<double> left{};           ///< Time until everything must be on the disk.
+  std::uint64_t state_bytes = 0;                  ///< Size of the state that is due to be saved.
+  save_backlog under_way = {};                    ///< Saves in flight, which are written first.
+  std::uint64_t measured_bytes = 0;               ///< Total size of the saves so far.
+  std::chrono::duration<double> measured_time{};  ///< Total duration of the saves so far.
+};
+
+/// The decision, and the times that it is based on.
+struct preemption_plan {
+  preemption_choice choice = preemption_choice::save;
+  std::chrono::duration<double> left{};  ///< Remaining time at the moment of the decision.
+  /// Expected times: `for_all` for the saves in flight and the state, `for_backlog` for the saves in flight alone. Empty if no save has
+  /// been measured.
+  std::optional<std::chrono::duration<double>> for_all = std::nullopt;
+  std::optional<std::chrono::duration<double>> for_backlog = std::nullopt;
+
+  /// Returns one sentence for log messages.
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Decides to save the state if it is expected to be durable in time. The expected time is 1.25 times the time that the bytes take at the
+/// rate of the saves so far, or at the rate of the save in flight if that is slower. If no save has been measured, the state is saved as
+/// long as any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
+[[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
+
+/// The metrics of a session at one moment.
+/// @threads A copy, made on the session's thread.
+struct session_metrics {
+  std::int64_t recoveries = 0;  ///< Attempts, successful or not (contract D-2).
+  std::int64_t creations = 0;   ///< Creations of the session: the first, and one for each recovery that reached creation.
+  std::int64_t rollbacks = 0;   ///< Rollbacks requested by hooks.
+
+  std::int64_t saves = 0;                          ///< Durable checkpoints.
+  std::int64_t saves_failed = 0;                   ///< Saves that failed permanently.
+  std::int64_t saves_skipped = 0;                  ///< Saves that were due but skipped, because the disk was slower than the cadence.
+  std::int64_t bytes_saved = 0;                    ///< Total size of all durable checkpoints.
+  std::chrono::duration<double> last_save_time{};  ///< Time from the copy of the state until the checkpoint was durable.
+  std::chrono::duration<double> total_save_time{};
+  save_backlog under_way = {};  ///< Saves in flight: accepted, but not yet durable.
+  /// The decision about the state when a signal requested the process to end. Empty if the process has no deadline for its end.
+  std::optional<preemption_plan> preemption = std::nullopt;
+
+  std::map<std::string, std::size_t> queue_depths = {};  ///< Number of waiting items by name: queues of queue runners, event files.
+};
+
+/// A request to restore the newest checkpoint, made by a hook that found the state bad. The session handles it like a failure from which it
+/// recovers.
+/// @see `session_requests::request_rollback`
+struct rollback_request {
+  /// The reason, for the log and for errors.
+  std::string why;
+  /// Skips the batch of this step when the loop reaches it again. Without a loop over a seekable source, the failure is thrown to the
+  /// caller after the restore.
+  bool skip_batch = false;
+  /// Called after the restore, for example to lower the learning rate, so that the same failure does not occur again.
+  std::function<void()> answer = nullptr;
 };
 
 /// The result of a session that was closed. Not reported by a session that is destroyed before it is closed.

@@ -26,7 +26,7 @@ struct fed {
 
 /// Returns a feed that replaces `key` by `value` in one run. On a model session the key is a member of the model or of the batch:
 /// `feed(&model::rate, 0.1f)`. A member of the model gets its previous value back after the run. A batch is copied before its member is
-/// replaced.
+/// replaced. On other raw sessions the key may be a name: `feed("images:0", images)`. Names are compared as text, whatever their type is.
 template<class Key, class Value>
 [[nodiscard]] constexpr fed<std::decay_t<Key>, std::decay_t<Value>> feed(Key&& key, Value&& value) {
   return {std::forward<Key>(key), std::forward<Value>(value)};

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -30,13 +31,45 @@ template<class Projection>
 
 // Types that users construct inside an awaited expression have constructors: g++ 12 destroys an aggregate twice there.
 
+namespace detail {
+template<class Projection>
+constexpr const Projection& untagged(const Projection& projection) noexcept {
+  return projection;
+}
+template<class Projection>
+constexpr const Projection& untagged(const tagged<Projection>& fetch) noexcept {
+  return fetch.projection;
+}
+}  // namespace detail
+
 /// Several fetches. Their values are returned in the same order.
 template<class... Projections>
 struct fetch_pack {
   constexpr fetch_pack() = default;
   constexpr explicit fetch_pack(std::tuple<Projections...> all) : projections(std::move(all)) {}
 
+  /// Calls `action` with each fetch, without its display name.
+  template<class Action>
+  constexpr void for_each(Action&& action) const {
+    std::apply([&](const auto&... one) { (static_cast<void>(action(detail::untagged(one))), ...); }, projections);
+  }
+
   [[no_unique_address]] std::tuple<Projections...> projections;
+};
+
+/// Several fetches of one type whose number is known at run time only, such as names from a configuration file. `values[i]` is the value
+/// of the fetch `projections[i]`. For hooks over a raw session with fetches of that type.
+template<class Projection>
+struct fetch_list {
+  fetch_list() = default;
+  explicit fetch_list(std::vector<Projection> all) : projections(std::move(all)) {}
+
+  template<class Action>
+  void for_each(Action&& action) const {
+    for (const auto& one : projections) { static_cast<void>(action(detail::untagged(one))); }
+  }
+
+  std::vector<Projection> projections;
 };
 
 /// Returns a request for values. On a model session a fetch is a member of the step's result or of the model (`&result::loss`,
@@ -53,6 +86,14 @@ template<class T>
 struct is_fetch_pack : std::false_type {};
 template<class... Projections>
 struct is_fetch_pack<fetch_pack<Projections...>> : std::true_type {};
+
+template<class T>
+struct is_fetch_list : std::false_type {};
+template<class Projection>
+struct is_fetch_list<fetch_list<Projection>> : std::true_type {};
+
+template<class T>
+concept fetches = is_fetch_pack<T>::value || is_fetch_list<T>::value;
 
 }  // namespace detail
 
@@ -71,32 +112,19 @@ struct run_info {
 template<class Raw, class Outcome, class Pack>
 class run_values;
 
-template<class Raw, class Outcome, class... Projections>
-class run_values<Raw, Outcome, fetch_pack<Projections...>> {
+namespace detail {
+
+/// The part of `run_values` that does not depend on the kind of `Pack`.
+template<class Raw, class Outcome, class Pack>
+class run_values_base {
 public:
   /// @pre `pack` is null only if no values were requested.
-  constexpr run_values(const Raw& raw, const Outcome& outcome, const fetch_pack<Projections...>* pack, const run_info& how = {}) noexcept
+  constexpr run_values_base(const Raw& raw, const Outcome& outcome, const Pack* pack, const run_info& how = {}) noexcept
       : raw_(raw), outcome_(outcome), pack_(pack), how_(how) {}
-
-  static constexpr std::size_t size() noexcept { return sizeof...(Projections); }
 
   /// Returns true if the hook requested values in this run.
   [[nodiscard]] constexpr bool has_value() const noexcept { return pack_ != nullptr; }
   constexpr explicit operator bool() const noexcept { return has_value(); }
-
-  /// Returns the value of fetch number `I`.
-  /// @pre `has_value()`.
-  template<std::size_t I>
-  [[nodiscard]] constexpr decltype(auto) get() const {
-    return raw_.read(outcome_, std::get<I>(pack_->projections));
-  }
-  /// Returns the value of the only fetch.
-  /// @pre `has_value()`.
-  [[nodiscard]] constexpr decltype(auto) value() const
-    requires(sizeof...(Projections) == 1)
-  {
-    return get<0>();
-  }
 
   /// Returns the options of the run: those of the caller and of all hooks, merged.
   /// @see contract RUN-10
@@ -111,11 +139,48 @@ public:
   [[nodiscard]] constexpr const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] constexpr const run_info& conditions() const noexcept { return how_; }
 
-private:
+protected:
   const Raw& raw_;
   const Outcome& outcome_;
-  const fetch_pack<Projections...>* pack_;
+  const Pack* pack_;
   run_info how_;
+};
+
+}  // namespace detail
+
+template<class Raw, class Outcome, class... Projections>
+class run_values<Raw, Outcome, fetch_pack<Projections...>> : public detail::run_values_base<Raw, Outcome, fetch_pack<Projections...>> {
+public:
+  using run_values::run_values_base::run_values_base;
+
+  static constexpr std::size_t size() noexcept { return sizeof...(Projections); }
+
+  /// Returns the value of fetch number `I`.
+  /// @pre `has_value()`.
+  template<std::size_t I>
+  [[nodiscard]] constexpr decltype(auto) get() const {
+    return this->raw_.read(this->outcome_, detail::untagged(std::get<I>(this->pack_->projections)));
+  }
+  /// Returns the value of the only fetch.
+  /// @pre `has_value()`.
+  [[nodiscard]] constexpr decltype(auto) value() const
+    requires(sizeof...(Projections) == 1)
+  {
+    return get<0>();
+  }
+};
+
+template<class Raw, class Outcome, class Projection>
+class run_values<Raw, Outcome, fetch_list<Projection>> : public detail::run_values_base<Raw, Outcome, fetch_list<Projection>> {
+public:
+  using run_values::run_values_base::run_values_base;
+
+  [[nodiscard]] std::size_t size() const noexcept { return this->pack_ == nullptr ? 0 : this->pack_->projections.size(); }
+  /// Returns the value of fetch number `i`.
+  /// @pre `i < size()`.
+  [[nodiscard]] decltype(auto) operator[](std::size_t i) const {
+    return this->raw_.read(this->outcome_, detail::untagged(this->pack_->projections[i]));
+  }
 };
 
 }  // namespace stepwell

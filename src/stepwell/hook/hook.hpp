@@ -2,20 +2,25 @@
 //
 // Hooks: a hook is any movable type with at least one hook point. The points are found at compile time.
 //
-// A point other than `on_error` may return an `asio::awaitable` of its usual return type. Such a hook works in asynchronous sessions only
-// (async_session.hpp).
+// A point other than `on_error` may be a coroutine of Boost.Asio with its usual return type, which the session awaits. Such a hook works in
+// asynchronous sessions only (async_session.hpp).
 #pragma once
 
+#include "stepwell/base/variable.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_args.hpp"
 #include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/stateful_hook.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
 #include <concepts>
 #include <exception>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -32,8 +37,20 @@ enum class hook_phase {
   persist,  ///< Saves checkpoints.
 };
 
-/// Called once, before the session exists.
+/// Returns the phase of a hook type.
 template<class Hook>
+[[nodiscard]] constexpr hook_phase phase_of() noexcept {
+  if constexpr (requires {
+                  { Hook::phase } -> std::convertible_to<hook_phase>;
+                }) {
+    return Hook::phase;
+  } else {
+    return hook_phase::user;
+  }
+}
+
+/// Called once, before the session exists.
+template<class Hook, class /*Raw*/ = void>
 concept begin_hook = requires(Hook& hook) { hook.begin(); };
 
 /// Called after every creation of the session: after the first, and after each recovery. May request a stop.
@@ -45,7 +62,7 @@ concept after_create_session_hook =
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
-/// Returns true if a hook with an awaitable `before_run` or `after_run` takes part in the next run. If it returns false, neither of the two
+/// Returns true if a hook whose `before_run` or `after_run` is awaited takes part in the next run. If it returns false, neither of the two
 /// is called, and the step need not suspend for them. It must be cheap and free of side effects. It may be called more than once before a
 /// run.
 template<class Hook, class Raw>
@@ -84,20 +101,11 @@ constexpr auto request_type_of() {
 template<class Hook, class Raw>
 using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 
-template<class Request, class Raw>
-struct values_for {
-  using type = run_values<Raw, typename Raw::outcome_type, typename Request::pack_type>;
-};
-template<class Raw>
-struct values_for<void, Raw> {
-  using type = void;
-};
-
 }  // namespace detail
 
 /// The type of `values` in `after_run(context, values)` of this hook.
 template<class Hook, class Raw>
-using values_of = typename detail::values_for<detail::request_of<Hook, Raw>, Raw>::type;
+using values_of = run_values<Raw, typename Raw::outcome_type, typename detail::request_of<Hook, Raw>::pack_type>;
 
 /// Notified of each completed run, with exactly the values that its `before_run` requested.
 /// Called once for each successful run, on the session's thread, never after `end`. All hooks are called, even if an earlier hook requested
@@ -106,193 +114,220 @@ template<class Hook, class Raw>
 concept after_run_hook =
     requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) { hook.after_run(context, values); };
 
+/// A hook with state that survives a restart: it lists variables, and has a name for them. They are saved with the model, below
+/// `stepwell/hook/NAME/`. The name is `state_name()` of the object, else `state_name` of the type. If a checkpoint lacks the state, the
+/// state stays as it is, and a warning is logged.
+/// @errors The construction of a session throws if two of its hooks have the same name.
+template<class Hook>
+concept stateful_hook = requires(Hook& hook) {
+  { hook.variables() } -> std::same_as<variable_list>;
+} && (requires(Hook& hook) { { hook.state_name() } -> std::convertible_to<std::string_view>; } ||
+      requires { { Hook::state_name } -> std::convertible_to<std::string_view>; });
+
+/// True unless a hook lists variables without a name for them. Such variables would silently not be saved.
+template<class Hook>
+concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
+  { hook.variables() } -> std::same_as<variable_list>;
+};
+
+/// Returns the name under which the state of `hook` is saved.
+template<stateful_hook Hook>
+[[nodiscard]] std::string state_name_of(Hook& hook) {
+  if constexpr (requires {
+                  { hook.state_name() } -> std::convertible_to<std::string_view>;
+                }) {
+    return std::string(hook.state_name());
+  } else {
+    return std::string(Hook::state_name);
+  }
+}
+
+/// The variables of several hooks, named `stepwell/hook/NAME/...`.
+class hook_states {
+public:
+  hook_states();
+  ~hook_states();
+  hook_states(const hook_states&) = delete;
+  hook_states& operator=(const hook_states&) = delete;
+
+  /// Adds the variables of `hook` if the hook is stateful. A hook that holds other hooks has a function `add_state_to(hook_states&)`, which
+  /// adds their variables.
+  /// @errors `invalid_argument_error` if two hooks share a name.
+  template<class Hook>
+  void add(Hook& hook) {
+    if constexpr (requires { hook.add_state_to(*this); }) {
+      hook.add_state_to(*this);
+    } else if constexpr (stateful_hook<Hook>) {
+      add(state_name_of(hook), hook.variables());
+    }
+  }
+  [[nodiscard]] variable_list variables() && { return std::move(all_); }
+
+private:
+  void add(const std::string& name, const variable_list& own);
+
+  variable_list all_;
+  std::set<std::string> names_;
+};
+
 namespace detail {
 
-// `spells_NAME` detects whether a class declares a member with this name in any form. Inheriting the name from two bases makes it
-// ambiguous, which detects templates, overloads and private members too. A final class cannot be a base: there, only one plain function is
-// detected.
-struct has_begin {
-  int begin;
-};
-struct has_after_create_session {
-  int after_create_session;
-};
-struct has_before_run {
-  int before_run;
-};
-struct has_after_run {
-  int after_run;
-};
-struct has_on_error {
-  int on_error;
-};
-struct has_end {
-  int end;
-};
-struct has_wants {
-  int wants;
-};
+// The table of the hook points: POINT(NAME, "signature in diagnostics", arguments of the call), with SEPARATOR between two points. The
+// arguments are named as in STEPWELL_DEFINE_POINT. A new point needs a line here, and a concept NAME_hook above, which documents it.
+#define STEPWELL_HOOK_POINTS(POINT, SEPARATOR)                                                            \
+  POINT(begin, "begin()")                                                                                 \
+  SEPARATOR POINT(after_create_session, "after_create_session(session&, coordinator&)", session, threads) \
+  SEPARATOR POINT(before_run, "before_run(run_context&)", context)                                        \
+  SEPARATOR POINT(after_run, "after_run(run_context&, const values&)", context, values)                   \
+  SEPARATOR POINT(on_error, "on_error(run_context&, std::exception_ptr)", context, failure)               \
+  SEPARATOR POINT(end, "end(session&)", session)
 
+// Inherits the name of a point from two bases, if `Hook` declares it.
 template<class Hook, class Name>
 struct both : Hook, Name {};
 
-template<class Hook>
-constexpr bool spells_begin() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_begin>::begin; };
-  } else {
-    return requires { &Hook::begin; };
+// NAME_point: whether a hook has the point, whether it is awaited, and how to call it. `is_valid` is false if a hook declares the name, but
+// cannot be called. A name that two bases declare is ambiguous, which detects templates, overloads and private members too. A final class
+// cannot be a base: there, only one plain function is detected.
+#define STEPWELL_DEFINE_POINT(NAME, SIGNATURE, ...)                                                                                        \
+  struct NAME##_point {                                                                                                                    \
+    static constexpr std::string_view name = #NAME;                                                                                        \
+    struct named {                                                                                                                         \
+      int NAME;                                                                                                                            \
+    };                                                                                                                                     \
+    template<class Hook, class Raw>                                                                                                        \
+    static constexpr bool is_in = NAME##_hook<Hook, Raw>;                                                                                  \
+    template<class Hook, class Raw>                                                                                                        \
+    static constexpr bool is_awaited = requires(Hook& hook, session_handle<Raw>& session, coordinator& threads, run_context<Raw>& context, \
+                                                const values_of<Hook, Raw>& values, std::exception_ptr failure) {                          \
+      { hook.NAME(__VA_ARGS__) } -> coro::awaited;                                                                                         \
+    };                                                                                                                                     \
+    template<class Hook, class Raw>                                                                                                        \
+    static constexpr bool is_valid() {                                                                                                     \
+      if constexpr (is_in<Hook, Raw>) {                                                                                                    \
+        return true;                                                                                                                       \
+      } else if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {                                                              \
+        return requires { &both<Hook, named>::NAME; };                                                                                     \
+      } else {                                                                                                                             \
+        return !requires { &Hook::NAME; };                                                                                                 \
+      }                                                                                                                                    \
+    }                                                                                                                                      \
+    static constexpr decltype(auto) call(auto& hook, auto&... arguments) { return hook.NAME(arguments...); }                               \
   }
-}
-template<class Hook>
-constexpr bool spells_after_create_session() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_after_create_session>::after_create_session; };
-  } else {
-    return requires { &Hook::after_create_session; };
-  }
-}
-template<class Hook>
-constexpr bool spells_before_run() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_before_run>::before_run; };
-  } else {
-    return requires { &Hook::before_run; };
-  }
-}
-template<class Hook>
-constexpr bool spells_after_run() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_after_run>::after_run; };
-  } else {
-    return requires { &Hook::after_run; };
-  }
-}
-template<class Hook>
-constexpr bool spells_on_error() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_on_error>::on_error; };
-  } else {
-    return requires { &Hook::on_error; };
-  }
-}
-template<class Hook>
-constexpr bool spells_end() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_end>::end; };
-  } else {
-    return requires { &Hook::end; };
-  }
-}
+STEPWELL_HOOK_POINTS(STEPWELL_DEFINE_POINT, ;);
+STEPWELL_DEFINE_POINT(wants, "bool wants(run_context&) noexcept", context);
 
-template<class Hook>
-constexpr bool spells_wants() {
-  if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {
-    return !requires { &both<Hook, has_wants>::wants; };
-  } else {
-    return requires { &Hook::wants; };
-  }
-}
+#define STEPWELL_IS_IN(NAME, ...) NAME##_point::template is_in<Hook, Raw>
+#define STEPWELL_IS_VALID(NAME, ...) NAME##_point::template is_valid<Hook, Raw>()
+#define STEPWELL_IS_AWAITED(NAME, ...) NAME##_point::template is_awaited<Hook, Raw>
+#define STEPWELL_CHECK(NAME, SIGNATURE, ...) \
+  static_assert(STEPWELL_IS_VALID(NAME), "stepwell: " #NAME " exists but cannot be called as " SIGNATURE)
+#define STEPWELL_NAME(NAME, ...) #NAME
 
-/// The points of a hook that return an awaitable.
-template<class Raw, class Hook>
-struct awaited_points {
-  static constexpr bool begin = requires(Hook& hook) {
-    { hook.begin() } -> coro::awaited;
-  };
-  static constexpr bool after_create_session = requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) {
-    { hook.after_create_session(session, threads) } -> coro::awaited;
-  };
-  static constexpr bool before_run = requires(Hook& hook, run_context<Raw>& context) {
-    { hook.before_run(context) } -> coro::awaited;
-  };
-  static constexpr bool after_run = requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) {
-    { hook.after_run(context, values) } -> coro::awaited;
-  };
-  static constexpr bool on_error = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) {
-    { hook.on_error(context, failure) } -> coro::awaited;
-  };
-  static constexpr bool end = requires(Hook& hook, session_handle<Raw>& session) {
-    { hook.end(session) } -> coro::awaited;
-  };
+template<class Hook, class Raw>
+inline constexpr bool has_any_point = STEPWELL_HOOK_POINTS(STEPWELL_IS_IN, ||);
+template<class Hook, class Raw>
+inline constexpr bool has_every_point = STEPWELL_HOOK_POINTS(STEPWELL_IS_IN, &&);
+template<class Hook, class Raw>
+inline constexpr bool is_awaited = STEPWELL_HOOK_POINTS(STEPWELL_IS_AWAITED, ||);
+template<class Hook, class Raw>
+inline constexpr bool is_awaited_in_runs = STEPWELL_IS_AWAITED(before_run) || STEPWELL_IS_AWAITED(after_run);
 
-  static constexpr bool run = before_run || after_run;
-  static constexpr bool any = begin || after_create_session || run || end;
-};
-
-/// The points that one hook type has on one raw session, and whether each declared point can be called.
-template<class Raw, class Hook>
-struct hook_on {
-  static constexpr bool has_begin = begin_hook<Hook>;
-  static constexpr bool has_after_create_session = after_create_session_hook<Hook, Raw>;
-  static constexpr bool has_before_run = before_run_hook<Hook, Raw>;
-  static constexpr bool has_after_run = after_run_hook<Hook, Raw>;
-  static constexpr bool has_on_error = on_error_hook<Hook, Raw>;
-  static constexpr bool has_end = end_hook<Hook, Raw>;
-  static constexpr bool has_any = has_begin || has_after_create_session || has_before_run || has_after_run || has_on_error || has_end;
-
-  template<bool Has, auto Spells>
-  static constexpr bool fine() {
-    if constexpr (Has) {
-      return true;
-    } else {
-      return !Spells();
-    }
-  }
-  static constexpr bool begin_fine = fine<has_begin, [] { return spells_begin<Hook>(); }>();
-  static constexpr bool after_create_session_fine = fine<has_after_create_session, [] { return spells_after_create_session<Hook>(); }>();
-  static constexpr bool before_run_fine = fine<has_before_run, [] { return spells_before_run<Hook>(); }>();
-  static constexpr bool fetches_fine = !std::is_void_v<request_of<Hook, Raw>>;
-  static constexpr bool after_run_fine = fine<has_after_run, [] { return spells_after_run<Hook>(); }>();
-  static constexpr bool on_error_fine = fine<has_on_error, [] { return spells_on_error<Hook>(); }>();
-  static constexpr bool end_fine = fine<has_end, [] { return spells_end<Hook>(); }>();
-  static constexpr bool wants_fine = !awaited_points<Raw, Hook>::run || fine<wants_hook<Hook, Raw>, [] { return spells_wants<Hook>(); }>();
-  static constexpr bool errors_at_once = !awaited_points<Raw, Hook>::on_error;
-  static constexpr bool state_fine = names_its_state<Hook>;
-
-  static constexpr bool is_hook = std::move_constructible<Hook> && has_any && begin_fine && after_create_session_fine && before_run_fine &&
-                                  fetches_fine && after_run_fine && on_error_fine && end_fine && wants_fine && errors_at_once && state_fine;
-};
+template<class Hook, class Raw>
+inline constexpr bool has_valid_wants = !is_awaited_in_runs<Hook, Raw> || STEPWELL_IS_VALID(wants);
+template<class Hook, class Raw>
+inline constexpr bool has_valid_points = STEPWELL_HOOK_POINTS(STEPWELL_IS_VALID, &&) && has_valid_wants<Hook, Raw>;
 
 /// The checks of one hook type, instantiated for each hook of a session. An invalid hook fails to compile with a message that names the
 /// hook and the expected signature.
 template<class Raw, class Hook>
-struct checked_hook : hook_on<Raw, Hook> {
-  using on = hook_on<Raw, Hook>;
+struct checked_hook {
   static_assert(std::move_constructible<Hook>, "stepwell: a hook must be movable");
-  static_assert(on::begin_fine, "stepwell: begin exists but cannot be called as begin()");
-  static_assert(on::after_create_session_fine,
-                "stepwell: after_create_session exists but cannot be called as after_create_session(session&, coordinator&)");
-  static_assert(on::before_run_fine, "stepwell: before_run exists but cannot be called as before_run(run_context&)");
-  static_assert(on::fetches_fine, "stepwell: before_run must return void, fetch(...), run_args{fetch(...)}, or a std::optional of those");
-  static_assert(on::after_run_fine, "stepwell: after_run exists but cannot be called as after_run(run_context&, const values&)");
-  static_assert(on::on_error_fine, "stepwell: on_error exists but cannot be called as on_error(run_context&, std::exception_ptr)");
-  static_assert(on::end_fine, "stepwell: end exists but cannot be called as end(session&)");
-  static_assert(on::wants_fine, "stepwell: wants exists but cannot be called as bool wants(run_context&) noexcept");
-  static_assert(on::errors_at_once, "stepwell: on_error only observes, and cannot be awaited");
-  static_assert(on::state_fine,
+  static_assert(!std::is_void_v<request_of<Hook, Raw>>,
+                "stepwell: before_run must return void, fetch(...), run_args{fetch(...)}, or a std::optional of those");
+  STEPWELL_HOOK_POINTS(STEPWELL_CHECK, ;);
+  static_assert(has_valid_wants<Hook, Raw>, "stepwell: wants exists but cannot be called as bool wants(run_context&) noexcept");
+  static_assert(!on_error_point::is_awaited<Hook, Raw>, "stepwell: on_error only observes, and cannot be awaited");
+  static_assert(names_its_state<Hook>,
                 "stepwell: this hook has variables() but no name to save them under; give it `static constexpr auto state_name = \"...\"`");
-  static_assert(on::has_any,
-                "stepwell: this is not a hook: it has none of begin, after_create_session, before_run, "
-                "after_run, on_error, end");
+  static_assert(has_any_point<Hook, Raw>, "stepwell: this is not a hook: it has none of " STEPWELL_HOOK_POINTS(STEPWELL_NAME, ", "));
 };
+
+#undef STEPWELL_HOOK_POINTS
+#undef STEPWELL_DEFINE_POINT
+#undef STEPWELL_IS_IN
+#undef STEPWELL_IS_VALID
+#undef STEPWELL_IS_AWAITED
+#undef STEPWELL_CHECK
+#undef STEPWELL_NAME
 
 }  // namespace detail
 
 /// A type that can observe sessions over `Raw`.
 template<class Hook, class Raw>
-concept hook = detail::hook_on<Raw, Hook>::is_hook;
+concept hook = std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
+               !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && names_its_state<Hook>;
 
-/// Returns the phase of a hook type.
+/// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
+/// declare `is_active(held)`: the hook is then called only while that returns true.
+template<class Held>
+struct hook_access {
+  using hook_type = Held;
+  static constexpr Held& get(Held& held) noexcept { return held; }
+};
 template<class Hook>
-[[nodiscard]] constexpr hook_phase phase_of() noexcept {
-  if constexpr (requires {
-                  { Hook::phase } -> std::convertible_to<hook_phase>;
-                }) {
-    return Hook::phase;
-  } else {
-    return hook_phase::user;
-  }
+struct hook_access<std::reference_wrapper<Hook>> {
+  using hook_type = Hook;
+  static constexpr Hook& get(std::reference_wrapper<Hook> held) noexcept { return held.get(); }
+};
+template<class Held>
+using hook_type_of = typename hook_access<Held>::hook_type;
+
+/// A hook that is called only if `is_active` is true. It keeps its own phase.
+/// @see contract CREATE-1, CREATE-7
+template<class Hook>
+struct chief_only_hook {
+  Hook hook;
+  bool is_active = true;
+};
+
+template<class Hook>
+struct hook_access<chief_only_hook<Hook>> {
+  using hook_type = hook_type_of<Hook>;
+  static constexpr hook_type& get(chief_only_hook<Hook>& held) noexcept { return hook_access<Hook>::get(held.hook); }
+  static constexpr bool is_active(const chief_only_hook<Hook>& held) noexcept { return held.is_active; }
+};
+
+/// Several chief-only hooks, for the hook pack of `monitored_training_session`.
+template<class... Hooks>
+struct chief_only_hooks {
+  std::tuple<chief_only_hook<Hooks>...> all;
+};
+
+/// Returns `hooks` as chief-only hooks: they are never called on a worker. Example: `monitored_training_session(model, options,
+/// chief_only(hook, hook), hook)`.
+template<class... Hooks>
+[[nodiscard]] chief_only_hooks<Hooks...> chief_only(Hooks... hooks) {
+  return {{chief_only_hook<Hooks>{std::move(hooks)}...}};
 }
 
+namespace detail {
+
+/// True for a single hook, false for a pack of hooks.
+template<class Held>
+inline constexpr bool is_flat = true;
+template<class... Hooks>
+inline constexpr bool is_flat<chief_only_hooks<Hooks...>> = false;
+
+template<class Held>
+std::tuple<Held> flattened(Held&& hook, bool /*is_chief*/) {
+  return std::tuple<Held>(std::forward<Held>(hook));
+}
+template<class... Hooks>
+std::tuple<chief_only_hook<Hooks>...> flattened(chief_only_hooks<Hooks...>&& hooks, bool is_chief) {
+  std::apply([is_chief](auto&... one) { ((one.is_active = is_chief), ...); }, hooks.all);
+  return std::move(hooks.all);
+}
+
+}  // namespace detail
 }  // namespace stepwell

@@ -7,6 +7,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace stepwell {
@@ -19,16 +20,35 @@ struct run_outcome {
   std::int64_t step_after;
 };
 
-/// A raw session runs fetches, and owns the variables and the global step.
+/// A raw session runs fetches, and owns the variables and the global step. Required members:
 ///
-/// * `run(requests, args...)` does one step and returns an `outcome_type`: the result, and the global step before and after the run, so
-///   that no hook needs an extra run. It throws the exception of the step; the global step is then unchanged. `requests` is a tuple of the
-///   requests of the caller and the hooks; a session that computes on demand reads it.
-/// * `global_step()` returns the current global step. Every hook may call it at any time: it is cheap and does not throw.
-/// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory.
+/// * `run(request, args...)` does one step and returns an `outcome_type`: the result, and the global step before and after the run, so
+///   that no hook needs an extra run. It throws the exception of the step; the global step is then unchanged. `request` is a `run_request`:
+///   the merged request of the caller and the hooks. A session that computes values on demand enumerates its fetches and feeds.
+/// * `global_step()` returns the current global step. Every hook may call it at any time, also after `close`: it is cheap and does not
+///   throw.
+/// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory. Fetches come without display names.
 /// * `variables()` returns everything that a checkpoint holds, including `global_step`. It is called anew each time; the result is never
-///   cached.
-/// * It is used by one thread at a time. Its address is fixed once a monitored session holds it.
+///   cached. A variable that an older checkpoint may lack is `optional()`.
+///
+/// Optional members:
+///
+/// * `enter(request)`: its result is held from before the run until all hooks have read the values of the run.
+/// * `feed(request)`: like `enter`, in runs with feeds: writes the fed values. Its result restores the previous values. A session whose
+///   `run` reads the feeds declares `static constexpr bool reads_feeds = true` instead.
+/// * `pull()` and `push()`: for variables that live elsewhere, such as in a graph or in another process. `pull` makes the values of
+///   `variables()` current, and its result, if any, is held until they have been read: for a checkpoint, a snapshot, and the copy of the
+///   initial state. `push` sends the values that were written to `variables()` by a restore. Both throw as `run` does. Without a pull,
+///   `variables()` describes names, dtypes and shapes only.
+/// * `using fetch_key = ...`: the type to which every fetch converts, such as `std::string`. `any_hook` adds the fetches of its hook to the
+///   request as a list of keys.
+/// * `exclusive()`: its result is held while the variables are read or written between two steps. `is_shared()`: true if other sessions
+///   may step the same subject.
+/// * `subject()`: the object with which the functions of a scaffold are called, if it is not the raw session.
+/// * `close()`: called when the raw session is not needed any more, and at a recovery before its successor is created. It releases
+///   everything that a successor needs. An exception is logged.
+///
+/// It is used by one thread at a time. Its address is fixed once a monitored session holds it.
 template<class Raw>
 concept raw_session = std::move_constructible<Raw> && requires(Raw& raw, const Raw& constant) {
   typename Raw::result_type;
@@ -47,6 +67,27 @@ concept fetch_of =
 template<class Raw>
 concept reads_feeds = requires { requires Raw::reads_feeds; };
 
+/// A raw session whose variables live elsewhere.
+template<class Raw>
+concept pulls_variables = requires(Raw& raw) { raw.pull(); };
+
+/// Makes the values of `raw.variables()` current. The result must be held until they have been read.
+template<class Raw>
+[[nodiscard]] auto pull_variables(Raw& raw) {
+  if constexpr (!pulls_variables<Raw>) {
+    return 0;
+  } else if constexpr (std::is_void_v<decltype(raw.pull())>) {
+    return raw.pull(), 0;
+  } else {
+    return raw.pull();
+  }
+}
+/// Sends the values that were written to `raw.variables()`.
+template<class Raw>
+void push_variables(Raw& raw) {
+  if constexpr (requires { raw.push(); }) { raw.push(); }
+}
+
 /// Returns true if other sessions may step the same subject. A step of `raw` may then block until they have finished.
 template<class Raw>
 [[nodiscard]] bool is_shared(const Raw& raw) {
@@ -56,6 +97,18 @@ template<class Raw>
     return false;
   }
 }
+
+/// Returns the object with which the functions of a scaffold are called: a model, a graph, or the raw session itself if it has neither.
+template<class Raw>
+[[nodiscard]] auto& subject_in_raw(Raw& raw) noexcept {
+  if constexpr (requires { raw.subject(); }) {
+    return raw.subject();
+  } else {
+    return raw;
+  }
+}
+template<class Raw>
+using subject_of = std::remove_reference_t<decltype(stepwell::subject_in_raw(std::declval<Raw&>()))>;
 
 /// Returns a lock. While it is held, no other session steps or restores the subject of `raw`.
 template<class Raw>

@@ -78,13 +78,13 @@ struct args_request<run_args<Pack, Feed, Options>> {
   constexpr const Options* options() const noexcept { return all ? &all->options : nullptr; }
 };
 
-template<class... Ps>
-constexpr auto as_request(fetch_pack<Ps...>&& pack) {
-  return fetch_request<fetch_pack<Ps...>>{std::move(pack)};
+template<fetches Pack>
+constexpr auto as_request(Pack&& pack) {
+  return fetch_request<Pack>{std::move(pack)};
 }
-template<class... Ps>
-constexpr auto as_request(std::optional<fetch_pack<Ps...>>&& pack) {
-  return maybe_fetch_request<fetch_pack<Ps...>>{std::move(pack)};
+template<fetches Pack>
+constexpr auto as_request(std::optional<Pack>&& pack) {
+  return maybe_fetch_request<Pack>{std::move(pack)};
 }
 template<class... Parts>
 constexpr auto as_request(run_args<Parts...>&& args) {

@@ -4,14 +4,15 @@
 // @see contract RUN-4 to RUN-9
 #pragma once
 
-#include "stepwell/base/detail/type_name.hpp"
-#include "stepwell/base/run_metadata.hpp"
+#include "stepwell/base/detail/type_key.hpp"
+#include "stepwell/base/trace.hpp"
 #include "stepwell/hook/run_args.hpp"
 
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -40,20 +41,36 @@ namespace detail {
 
 template<class Key>
 std::string text_of_key(const Key& key) {
-  if constexpr (requires {
-                  { key.name() } -> std::convertible_to<std::string>;
-                }) {
+  if constexpr (std::convertible_to<const Key&, std::string_view>) {
+    return std::string(std::string_view(key));
+  } else if constexpr (requires {
+                         { key.name() } -> std::convertible_to<std::string>;
+                       }) {
     return key.name();
   } else {
     return std::string(type_name<Key>());
   }
 }
 
+/// Returns true if two keys are equal. A name and an object with a name are equal if the names are.
+template<class A, class B>
+bool same_key(const A& a, const B& b) {
+  constexpr bool is_name_a = std::convertible_to<const A&, std::string_view>;
+  constexpr bool is_name_b = std::convertible_to<const B&, std::string_view>;
+  if constexpr (is_name_a && is_name_b) {
+    return std::string_view(a) == std::string_view(b);
+  } else if constexpr (std::is_same_v<A, B>) {
+    return a == b;
+  } else if constexpr ((is_name_a && requires { b.name(); }) || (is_name_b && requires { a.name(); })) {
+    return detail::text_of_key(a) == detail::text_of_key(b);
+  } else {
+    return false;
+  }
+}
+
 template<class A, class B>
 void check_apart(const A* a, const B* b, bool by_user) {
-  if constexpr (std::is_same_v<decltype(A::key), decltype(B::key)>) {
-    if (a != nullptr && b != nullptr && a->key == b->key) { throw_fed_twice(by_user, text_of_key(a->key)); }
-  }
+  if (a != nullptr && b != nullptr && detail::same_key(a->key, b->key)) { throw_fed_twice(by_user, detail::text_of_key(a->key)); }
 }
 template<class One, class Others>
 void check_apart_from(const One* one, const Others& others, bool by_user) {
@@ -78,6 +95,10 @@ struct fetched_by {
 template<class... Projections, class... Rest>
 struct fetched_by<fetch_pack<Projections...>, Rest...> {
   using type = fetch_pack<Projections...>;
+};
+template<class Projection, class... Rest>
+struct fetched_by<fetch_list<Projection>, Rest...> {
+  using type = fetch_list<Projection>;
 };
 template<class First, class... Rest>
 struct fetched_by<First, Rest...> : fetched_by<Rest...> {};
@@ -121,8 +142,7 @@ inline constinit const run_options default_options{};
 inline constinit const run_metadata discarded_metadata{};  // empty metadata of untraced runs, shared by all sessions
 
 template<class T>
-inline constexpr bool is_for_caller =
-    is_fetch_pack<T>::value || is_fed<T>::value || std::is_same_v<T, run_options> || std::is_same_v<T, run_metadata>;
+inline constexpr bool is_for_caller = fetches<T> || is_fed<T>::value || std::is_same_v<T, run_options> || std::is_same_v<T, run_metadata>;
 
 template<bool ForCaller, class... Args>
 inline constexpr std::size_t number_of = (std::size_t{is_for_caller<std::remove_cvref_t<Args>> == ForCaller} + ... + 0);
@@ -147,8 +167,7 @@ using places_for_step = decltype(places_of<false, Args...>(std::index_sequence_f
 
 }  // namespace detail
 
-/// The request that `run` of a raw session receives. `feeds()` returns a tuple of pointers to `fed`; a pointer is null if its hook feeds
-/// nothing in this run. No key is fed twice.
+/// The request that `run` of a raw session receives. No key is fed twice.
 /// @lifetime Valid during the run.
 template<class Caller, class... Requests>
 class run_request {
@@ -167,6 +186,28 @@ public:
   }
 
   [[nodiscard]] constexpr const hook_requests& hooks() const noexcept { return hooks_; }
+
+  /// Calls `action(fetch)` for each fetch of this run: those of the hooks in the order of the hooks, then those of the caller. A fetch that
+  /// several of them requested is passed several times, each time with the type with which it was requested. Display names are removed.
+  /// @lifetime The reference is valid during the run.
+  template<class Action>
+  constexpr void for_each_fetch(Action&& action) const {
+    const auto visit = [&action](const auto* fetches) {
+      if (fetches != nullptr) { fetches->for_each(action); }
+    };
+    std::apply([&](const auto&... request) { (visit(request.pack()), ...); }, hooks_);
+    if constexpr (!std::is_void_v<typename Caller::pack_type>) { visit(caller_.pack()); }
+  }
+  /// Calls `action(key, value)` for each feed of this run.
+  /// @lifetime The references are valid during the run.
+  template<class Action>
+  constexpr void for_each_feed(Action&& action) const {
+    const auto visit = [&action](const auto* one) {
+      if (one != nullptr) { action(one->key, one->value); }
+    };
+    std::apply([&](const auto*... one) { (visit(one), ...); }, feeds());
+  }
+  /// Returns a tuple of pointers to all `fed`. A pointer is null if its hook feeds nothing in this run.
   [[nodiscard]] constexpr auto feeds() const { return std::tuple_cat(feeds_of_hooks(), caller_.feeds()); }
   /// Returns the options of the caller and the hooks, merged. All are unset if none were given.
   /// @see contract RUN-7

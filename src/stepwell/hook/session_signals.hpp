@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals from other threads to a session, processed between two steps: stop requests and background failures.
+// Signals from other threads to a session, processed between two steps: stop requests, with their reasons, and background failures.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/hook/stop.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -14,47 +13,107 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepwell {
+
+/// The kind of reason why the loop ended.
+enum class stop_cause {
+  none,         ///< The loop has not ended.
+  requested,    ///< `request_stop` was called; the text names the caller.
+  last_step,    ///< The last requested step is done.
+  end_of_data,  ///< The source has no more batches.
+  nan,          ///< A watched value is not finite.
+  signal,       ///< A signal requested the process to end.
+  deadline,     ///< The time limit has expired.
+  error,        ///< A failure, which was or will be thrown.
+  closed,       ///< The session was closed.
+};
+
+[[nodiscard]] constexpr std::string_view to_string(stop_cause cause) noexcept {
+  switch (cause) {
+    case stop_cause::none: return "none";
+    case stop_cause::requested: return "requested";
+    case stop_cause::last_step: return "last_step";
+    case stop_cause::end_of_data: return "end_of_data";
+    case stop_cause::nan: return "nan";
+    case stop_cause::signal: return "signal";
+    case stop_cause::deadline: return "deadline";
+    case stop_cause::error: return "error";
+    case stop_cause::closed: return "closed";
+  }
+  return "none";
+}
+
+/// The cause of a stop, and one sentence that describes it.
+struct stop_reason {
+  stop_cause cause = stop_cause::none;
+  std::string text = {};
+};
 
 /// Flags that the loop checks once for each step, and the data that belongs to them.
 /// @threads All functions may be called on any thread. Shared, because writers may outlive the session.
 class session_signals {
 public:
-  session_signals();
-  session_signals(const session_signals&) = delete;
-  session_signals& operator=(const session_signals&) = delete;
-  ~session_signals();
-
   /// Requests the loop to end. The first reason is kept, except that an error replaces a reason that is not an error.
-  void request_stop(stop_reason why);
+  void request_stop(stop_reason why) { stop(std::move(why), stop_bit); }
   /// Requests the loop to end, on behalf of a hook. No run may follow. A stop from elsewhere does not reject runs: it may come between the
   /// caller's check of `should_stop` and its run, and must not turn that run into an error.
   /// @see contract RUN-1
-  void request_stop_by_hook(stop_reason why);
+  void request_stop_by_hook(stop_reason why) { stop(std::move(why), stop_bit | hook_bit); }
   /// Requests a stop and a save at the next boundary, because the process has to end. `now` is a time on the session's clock.
-  void end_process(std::string why, clock::time_point now);
+  void end_process(std::string why, clock::time_point now) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!process_ends_) { process_ends_ = now; }
+      asked_by_ = why;
+    }
+    stop({stop_cause::signal, std::move(why)}, stop_bit | save_bit | notified_bit);
+  }
   /// Returns the time of the first call of `end_process`; empty before it.
-  [[nodiscard]] std::optional<clock::time_point> process_ends() const;
+  [[nodiscard]] std::optional<clock::time_point> process_ends() const {
+    const std::lock_guard lock(mutex_);
+    return process_ends_;
+  }
   /// Returns true if the state should be saved because the process ends. Returns true only once for each call of `end_process`.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
   /// Appends `plan`, the decision about the state, to the reason of the stop. Has an effect only if a signal requested the stop.
-  void note_plan(std::string_view plan);
+  void note_plan(std::string_view plan) {
+    const std::lock_guard lock(mutex_);
+    if (why_.cause == stop_cause::signal) { why_.text = asked_by_ + "; " + std::string(plan); }
+  }
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
   /// Returns a token for other blocking calls: a stop of the session ends them.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stopped_for_others_.get_token(); }
   /// Blocks until a stop is requested or the session is interrupted, at most until `when`. Returns true unless the time has expired.
-  bool wait_for_stop(clock& time, clock::time_point when);
+  bool wait_for_stop(clock& time, clock::time_point when) {
+    std::unique_lock lock(mutex_);
+    return time.wait_until(lock, stopped_, when, [this] { return stop_requested() || interrupted(); });
+  }
 
   /// Cancels the creation of the session: code that creates it throws `cancelled_error` where it would otherwise wait. This is not a stop:
   /// creation may be repeated after `clear_interruption`.
-  void interrupt();
-  void clear_interruption();
+  void interrupt() {
+    std::unique_lock lock(mutex_);
+    bits_.fetch_or(interrupt_bit, std::memory_order_release);
+    auto others = interrupted_for_others_;
+    lock.unlock();
+    stopped_.notify_all();
+    others.request_stop();
+  }
+  void clear_interruption() {
+    const std::lock_guard lock(mutex_);
+    if (interrupted_for_others_.stop_requested()) { interrupted_for_others_ = std::stop_source(); }
+    bits_.fetch_and(~interrupt_bit, std::memory_order_acq_rel);
+  }
   [[nodiscard]] bool interrupted() const noexcept { return (bits_.load(std::memory_order_acquire) & interrupt_bit) != 0; }
   /// Returns a token for other blocking calls: the next interruption ends them.
-  [[nodiscard]] std::stop_token interruption_token() const;
+  [[nodiscard]] std::stop_token interruption_token() const {
+    const std::lock_guard lock(mutex_);
+    return interrupted_for_others_.get_token();
+  }
 
   /// Requests a recovery before the next run, because one of the session's threads had a transient failure.
   /// @see contract WRAP-4
@@ -65,10 +124,16 @@ public:
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
   /// Returns the reason of the stop, or else the failure reported by `note_failure`.
-  [[nodiscard]] stop_reason why() const;
+  [[nodiscard]] stop_reason why() const {
+    const std::lock_guard lock(mutex_);
+    return why_.cause != stop_cause::none ? why_ : failed_;
+  }
   /// Stores the failure that ended the loop. `forget_failure` clears it if the session continues.
-  void note_failure(stop_reason why);
-  void forget_failure() noexcept;
+  void note_failure(stop_reason why) {
+    const std::lock_guard lock(mutex_);
+    failed_ = std::move(why);
+  }
+  void forget_failure() noexcept { note_failure({}); }
 
   /// Requests that the session processes background events at its next boundary.
   void notify() noexcept { bits_.fetch_or(notified_bit, std::memory_order_release); }
@@ -80,21 +145,30 @@ public:
   [[nodiscard]] bool has_checkpoint() const noexcept { return (bits_.load(std::memory_order_acquire) & checkpoint_bit) != 0; }
 
   /// Reports a failure of background work. It is thrown at the next boundary.
-  void report_failure(std::exception_ptr failure);
-  [[nodiscard]] std::vector<std::exception_ptr> take_failures();
+  void report_failure(std::exception_ptr failure) {
+    {
+      const std::lock_guard lock(mutex_);
+      failures_.push_back(std::move(failure));
+    }
+    notify();
+  }
+  [[nodiscard]] std::vector<std::exception_ptr> take_failures() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(failures_, {});
+  }
 
 private:
-  static constexpr unsigned stop_bit = 1;
-  static constexpr unsigned notified_bit = 2;
-  static constexpr unsigned hook_bit = 4;
-  static constexpr unsigned recover_bit = 8;
-  static constexpr unsigned checkpoint_bit = 16;
-  static constexpr unsigned save_bit = 32;
-  static constexpr unsigned interrupt_bit = 64;
+  enum : unsigned { stop_bit = 1, notified_bit = 2, hook_bit = 4, recover_bit = 8, checkpoint_bit = 16, save_bit = 32, interrupt_bit = 64 };
 
-  void stop(stop_reason why, unsigned bits);
-
-  void keep(stop_reason why);
+  void stop(stop_reason why, unsigned bits) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (why_.cause == stop_cause::none || (why.cause == stop_cause::error && why_.cause != stop_cause::error)) { why_ = std::move(why); }
+      bits_.fetch_or(bits, std::memory_order_release);
+    }
+    stopped_.notify_all();
+    stopped_for_others_.request_stop();
+  }
 
   std::atomic<unsigned> bits_ = 0;
   mutable std::mutex mutex_;

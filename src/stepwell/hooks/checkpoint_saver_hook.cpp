@@ -1,9 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 
-#include "stepwell/base/cadence_setting.hpp"
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/hooks/detail/writer_work.hpp"
+#include "stepwell/io/file_system.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <utility>
 
 namespace stepwell {
+namespace detail {
+
+/// A saver with its buffers and listeners, and with the CHECKPOINT events in the event file.
+class checkpoint_work final : public boundary_work {
+public:
+  /// Stores the options; does not lock the directory.
+  /// @errors Those of `check_saver_options`.
+  explicit checkpoint_work(checkpoint_saver_options options) : options_(std::move(options)) { check_saver_options(options_.saver); }
+
+  /// Locks the directory, unless this object has locked it already.
+  /// @errors Those of the constructor of `saver`.
+  stepwell::saver& open() {
+    if (!saver_) { saver_.emplace(options_.checkpoint_dir, options_.saver); }
+    return *saver_;
+  }
+
+  void begin() {
+    if (std::exchange(is_closed_, false)) { saver_.reset(); }  // a hook that is used again locks the directory again
+    open();
+    events_ = summary::writer::shared(options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir, options_.events);
+    for (const auto& listener : options_.listeners) { listener->begin(); }
+  }
+
+  /// Connects the work to a session: failures and finished saves call `signals->notify()`, and buffers are allocated for `state_bytes`.
+  void attach(std::shared_ptr<session_signals> signals, std::size_t state_bytes) {
+    constexpr std::size_t room_for_ours = 4096;  // hook state and positions; a buffer grows if they need more
+    signals_ = std::move(signals);
+    last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
+    if (!buffers_) { buffers_.emplace(state_bytes + room_for_ours, saver_->options().max_staged); }
+    saver_->on_saved([this](const saved_checkpoint& saved) {
+      failed_ = false;
+      signals_->note_checkpoint();
+      {
+        const std::lock_guard lock(mutex_);
+        done_.push_back(saved);
+        ++counts_.saves;
+        counts_.bytes_saved += static_cast<std::int64_t>(saved.size_bytes);
+        counts_.last_save_time = saved.seconds;
+        counts_.total_save_time += saved.seconds;
+      }
+      signals_->notify();
+    });
+    saver_->on_failure([this](const std::exception_ptr&) {
+      failed_ = true;
+      {
+        const std::lock_guard lock(mutex_);
+        ++counts_.saves_failed;
+      }
+      signals_->notify();
+    });
+  }
+
+  [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
+  /// Returns true if the checkpoint `prefix` belongs to this directory.
+  [[nodiscard]] bool holds(const std::string& prefix) const {
+    const auto listed = saver_->checkpoints();
+    return std::ranges::find(listed, prefix) != listed.end() || io::parent_directory(prefix) == saver_->directory();
+  }
+
+  void note_saved(std::int64_t step) noexcept { last_saved_step_ = step; }
+  /// Records that the save of `step` is the one at the start of the run.
+  void note_first(std::int64_t step) noexcept { first_step_ = step; }
+  /// Returns true if `step` is the last one that is saved or being saved, unless the latest save failed.
+  [[nodiscard]] bool is_saved(std::int64_t step) const noexcept { return !failed_ && last_saved_step_ == step; }
+  /// Announces that the session closes at `step`: no save is skipped any more.
+  void must_save(std::int64_t step) noexcept { last_step_ = step; }
+
+  bool try_save(const boundary_state& state) override {
+    auto buffer = last_step_ ? buffers_->try_acquire() : saver_->try_acquire(*buffers_);
+    if (!buffer) {
+      if (last_step_ || options_.saver.when_busy != when_busy::skip) { return false; }
+      warn_skipped(state.global_step);
+      return true;
+    }
+    tell_before_save(state.global_step);
+    if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step), state.wait_for_records)) { return false; }
+    announced_step_.reset();
+    return true;
+  }
+  [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
+
+  void wait_ready(const deadline& until) override {
+    auto& time = *saver_->options().clock;
+    if (buffers_->acquire_until(time, until.on(time))) { return; }
+    throw deadline_exceeded_error(
+        "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
+  }
+
+  void process_events() override {
+    error_collector failures;
+    failures.attempt([&] { tell_after_save(); });
+    failures.attempt([&] { saver_->throw_if_failed(); });
+    failures.rethrow();
+  }
+
+  void drain(const deadline& until) override {
+    error_collector failures;
+    failures.attempt([&] { saver_->drain(until.on(*saver_->options().clock)); });
+    failures.attempt([&] { tell_after_save(); });
+    if (last_step_) {
+      tell_listeners(failures, [&](auto& listener) { listener.end(*last_step_); });
+    }
+    failures.rethrow();
+  }
+
+  /// Releases the directory for the next session, even if this object lives on.
+  void flush(const deadline& /*until*/) override {
+    is_closed_ = true;
+    saver_->close();
+  }
+
+  void detach() override {
+    if (std::exchange(is_closed_, true) || !saver_) { return; }
+    saver_->detach();
+  }
+
+  void hold_until_released(const std::shared_ptr<void>& hold) override {
+    if (saver_) { saver_->hold_until_released(hold); }
+  }
+
+  void report(session_metrics& all) const override {
+    all.under_way += saver_->backlog();
+    const std::lock_guard lock(mutex_);
+    all.saves += counts_.saves;
+    all.saves_failed += counts_.saves_failed;
+    all.saves_skipped += counts_.saves_skipped;
+    all.bytes_saved += counts_.bytes_saved;
+    all.last_save_time = counts_.last_save_time;
+    all.total_save_time += counts_.total_save_time;
+  }
+
+private:
+  /// Passes a snapshot to the saver. Returns false if the last state must be saved and is not saved yet. The checkpoint is committed
+  /// after the records up to its step, because a run that continues from it does not write them again.
+  [[nodiscard]] bool hand_over(snapshot taken, std::function<void()> wait_for_records) {
+    const auto step = taken.step();
+    try {
+      if (saver_->save(std::move(taken), std::move(wait_for_records)) == save_outcome::skipped) {
+        if (!last_step_) { warn_skipped(step); }
+        return !last_step_;
+      }
+    } catch (...) {
+      if (!last_step_) { throw; }
+      signals_->report_failure(std::current_exception());  // failure of an earlier save; thrown once everything is closed
+      return false;
+    }
+    last_saved_step_ = step;
+    return true;
+  }
+
+  void warn_skipped(std::int64_t step) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++counts_.saves_skipped;
+    }
+    log_warning(fmt::format("{}: the disk is slower than the cadence; step {} is not saved", saver_->directory(), step));
+  }
+
+  void tell_listeners(error_collector& failures, const auto& call) const {
+    for (const auto& listener : options_.listeners) {
+      failures.attempt([&] { call(*listener); });
+    }
+  }
+
+  void tell_before_save(std::int64_t step) {
+    if (std::exchange(announced_step_, step) == step) { return; }  // called again after a wait
+    error_collector failures;
+    tell_listeners(failures, [&](auto& listener) { listener.before_save(step); });
+    failures.rethrow();
+  }
+
+  void tell_after_save() {
+    std::vector<saved_checkpoint> done;
+    {
+      const std::lock_guard lock(mutex_);
+      done.swap(done_);
+    }
+    error_collector failures;
+    for (const auto& saved : done) {
+      failures.attempt([&] { events_->add_session_log(format::session_status::checkpoint, saved.step, saved.prefix); });
+      tell_listeners(failures, [&](auto& listener) {
+        const bool is_asked = listener.after_save(saved);
+        if (!is_asked || last_step_ || saved.step == first_step_) { return; }  // contract HOOK-CKPT-13
+        signals_->request_stop({stop_cause::requested, "requested by a checkpoint listener after " + saved.prefix});
+      });
+    }
+    failures.rethrow();
+  }
+
+  checkpoint_saver_options options_;
+  std::optional<snapshot_pool> buffers_;
+  std::shared_ptr<session_signals> signals_;
+  std::shared_ptr<summary::writer> events_;
+  std::optional<std::int64_t> last_saved_step_;
+  std::optional<std::int64_t> announced_step_;
+  std::optional<std::int64_t> first_step_;
+  std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
+
+  mutable std::mutex mutex_;
+  std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, but listeners are not notified yet
+  session_metrics counts_;              // guarded by mutex_: only the members about saves are used
+  std::atomic<bool> failed_ = false;
+  bool is_closed_ = false;                // true if the session is closed
+  std::optional<stepwell::saver> saver_;  // empty until `open`; last member, because its thread uses the members above
+};
+
+}  // namespace detail
 
 checkpoint_saver_hook::checkpoint_saver_hook(const checkpoint_saver_options& options) : checkpoint_saver_hook(deferred(options)) {
   work_->open();
@@ -15,8 +236,42 @@ checkpoint_saver_hook checkpoint_saver_hook::deferred(const checkpoint_saver_opt
   if (options.checkpoint_dir.empty()) { throw invalid_argument_error("checkpoint_saver_hook: checkpoint_dir is empty"); }
   checkpoint_saver_hook made;
   made.period_ = *period;
-  made.work_ = std::make_shared<checkpoint_work>(options);
+  made.work_ = std::make_shared<detail::checkpoint_work>(options);
   return made;
+}
+
+void checkpoint_saver_hook::begin() {
+  if (work_) { work_->begin(); }
+}
+
+void checkpoint_saver_hook::start(const session_requests& session, std::int64_t step, std::size_t state_bytes) {
+  timer_ = second_or_step_timer(period_, session.time());
+  timer_.update_last_triggered_step(step);
+  work_->attach(session.signals(), state_bytes);
+  session.add_work(work_);
+  watch_writer(session, work_->events());
+  const auto& origin = session.restored_from();
+  if (origin && work_->holds(*origin)) { return work_->note_saved(step); }  // saved already; contract D-5
+  work_->note_first(step);
+  session.request_save(*work_);
+}
+
+bool checkpoint_saver_hook::is_saved(std::int64_t step) const noexcept { return work_->is_saved(step); }
+
+void checkpoint_saver_hook::request_save(const session_requests& session, std::int64_t step) {
+  timer_.update_last_triggered_step(step);
+  session.request_save(*work_);
+}
+
+void checkpoint_saver_hook::request_last_save(const session_requests& session, std::int64_t step) const {
+  work_->must_save(step);
+  if (!work_->is_saved(step)) { session.request_save(*work_); }
+}
+
+saver& checkpoint_saver_hook::saver() { return work_->open(); }
+
+std::function<std::optional<checkpoint_reader>()> checkpoint_saver_hook::checkpoint_finder() const {
+  return [work = work_] { return work->open().restore_newest(); };
 }
 
 }  // namespace stepwell

@@ -1,25 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that saves a checkpoint at the start of a fresh run, at every due boundary, and at the end.
+// A hook that saves a checkpoint at the start of a fresh run, at every due boundary, and at the end; and the interface of listeners,
+// which are notified of each save.
 // @see contract HOOK-CKPT, D-5
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/base/setting.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/hook/hook.hpp"
-#include "stepwell/hooks/checkpoint_saver_listener.hpp"
-#include "stepwell/hooks/detail/checkpoint_work.hpp"
-#include "stepwell/hooks/detail/writer_work.hpp"
+#include "stepwell/hook/run_context.hpp"
+#include "stepwell/summary/writer.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace stepwell {
+
+namespace detail {
+class checkpoint_work;
+}
+
+/// A listener; override the functions that you need. An exception of a listener is thrown at the boundary, after all other listeners were
+/// notified.
+/// @threads The session's thread.
+class checkpoint_saver_listener {
+public:
+  virtual ~checkpoint_saver_listener() = default;
+
+  /// Called once, before the session exists.
+  virtual void begin() {}
+  /// Called before the state of `step` is copied; not called for a save that is skipped. The state may be read, but not changed.
+  /// `after_save` does not follow if the save fails or is replaced by a newer one.
+  virtual void before_save(std::int64_t /*step*/) {}
+  /// Called at the first boundary at which the checkpoint is durable. Returns true to request a stop of the session. The request is ignored
+  /// for the checkpoint at the start of a fresh run, and for the checkpoints that a closing session waits for.
+  virtual bool after_save(const saved_checkpoint& /*saved*/) { return false; }
+  /// Called at a clean close, after the last checkpoint.
+  virtual void end(std::int64_t /*step*/) {}
+};
 
 /// Options of `checkpoint_saver_hook`. `checkpoint_dir` and exactly one of the periods are required.
 struct checkpoint_saver_options {
@@ -54,58 +79,45 @@ public:
   [[nodiscard]] static checkpoint_saver_hook off() { return checkpoint_saver_hook(); }
   [[nodiscard]] bool is_on() const noexcept { return work_ != nullptr; }
 
-  void begin() {
-    if (work_) { work_->begin(); }
-  }
+  void begin();
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    if (!work_) { return; }
-    timer_ = second_or_step_timer(period_, session.time());
-    timer_.update_last_triggered_step(session.global_step());
-    work_->attach(session.signals(), snapshot_size(session.raw_session().variables()));
-    session.add_work(work_);
-    stepwell::watch_writer(session, work_->events());
-    const auto& origin = session.restored_from();
-    if (origin && work_->holds(*origin)) { return work_->note_saved(session.global_step()); }  // saved already; contract D-5
-    work_->note_first(session.global_step());
-    session.request_save(*work_);
+    if (work_) { start(session, session.global_step(), snapshot_size(session.raw_session().variables())); }
   }
 
   void after_run(auto& context, const auto&) {
-    if (timer_.should_trigger_for_step(context.global_step())) [[unlikely]] {
-      timer_.update_last_triggered_step(context.global_step());
-      context.request_save(*work_);
-    }
+    if (timer_.should_trigger_for_step(context.global_step())) [[unlikely]] { request_save(context, context.global_step()); }
   }
 
   /// Requests a save of the current state at the next boundary, unless it is saved already. Returns false if the hook is off.
   bool save_now(auto& session) {
-    if (!work_) { return false; }
-    if (work_->last_saved_step() == session.global_step()) { return true; }
-    timer_.update_last_triggered_step(session.global_step());
-    session.request_save(*work_);
-    return true;
+    if (work_ && !is_saved(session.global_step())) { request_save(session, session.global_step()); }
+    return is_on();
   }
 
   void end(auto& session) {
-    if (!work_) { return; }
-    work_->must_save(session.global_step());
-    if (work_->last_saved_step() != session.global_step()) { session.request_save(*work_); }
+    if (work_) { request_last_save(session, session.global_step()); }
   }
 
   /// Returns the saver, for pinning, metrics, and the list of checkpoints.
   /// @pre `is_on()`.
-  [[nodiscard]] stepwell::saver& saver() { return work_->saver(); }
+  [[nodiscard]] stepwell::saver& saver();
 
-  /// Returns the work that the session does for this hook. Null if the hook is off.
-  [[nodiscard]] const std::shared_ptr<checkpoint_work>& work() const noexcept { return work_; }
+  /// Returns a function that opens the newest checkpoint of the directory which is not damaged, and which the saver then keeps. For
+  /// `session_settings::find_checkpoint`. The function may outlive this hook.
+  /// @pre `is_on()`.
+  [[nodiscard]] std::function<std::optional<checkpoint_reader>()> checkpoint_finder() const;
 
 private:
   checkpoint_saver_hook() = default;
+  void start(const session_requests& session, std::int64_t step, std::size_t state_bytes);
+  [[nodiscard]] bool is_saved(std::int64_t step) const noexcept;
+  void request_save(const session_requests& session, std::int64_t step);
+  void request_last_save(const session_requests& session, std::int64_t step) const;
 
   cadence period_;
   second_or_step_timer timer_;
-  std::shared_ptr<checkpoint_work> work_;
+  std::shared_ptr<detail::checkpoint_work> work_;  // null if the hook is off
 };
 
 }  // namespace stepwell

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that ends training when a value no longer improves.
+// A hook that ends training when a value no longer improves. Criteria: patience, and Prechelt's generalization loss.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
-#include "stepwell/hooks/early_stopping.hpp"
+#include "stepwell/hook/run_context.hpp"
 
 #include <concepts>
 #include <cstdint>
@@ -16,19 +16,80 @@
 
 namespace stepwell {
 
+/// Selects whether lower or higher values are better.
+enum class early_stopping_mode { minimize, maximize };
+
+/// Options of `early_stopping_hook`. At least one of `patience` and `generalization_loss` is required.
+struct early_stopping_options {
+  /// Stop after this number of consecutive values without an improvement.
+  std::optional<std::int64_t> patience = std::nullopt;
+  /// A value is an improvement if it is better than the best value by more than this.
+  double min_delta = 0;
+  early_stopping_mode mode = early_stopping_mode::minimize;
+  /// Prechelt's alpha, in per cent: stop when 100 * (value / lowest - 1) exceeds it. Requires values that are not negative, and for which
+  /// lower is better. ("Early stopping - but when?", 1998.)
+  std::optional<double> generalization_loss = std::nullopt;
+  /// The value is checked in the first run that reaches each multiple of this number of global steps.
+  std::int64_t every_n_steps = 1;
+  /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
+  std::string name = "early_stopping";
+};
+
 namespace detail {
+
+/// The part of `early_stopping_hook` that does not depend on the watched value.
+class early_stopping {
+public:
+  /// Discards all values.
+  void begin() noexcept;
+
+  /// Return the best value so far, and the step after which it was seen. Empty before the first value.
+  [[nodiscard]] std::optional<double> best() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_); }
+  [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_step_); }
+  /// Returns the number of values since the best one.
+  [[nodiscard]] std::int64_t waited() const noexcept { return waited_; }
+
+  [[nodiscard]] variable_list variables();
+  [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
+
+protected:
+  early_stopping(std::string what, early_stopping_options options);
+
+  /// Sets the step after which the session continues.
+  void start(const session_requests& session, std::int64_t step);
+  /// Returns true if the value of a run that ends at `step` should be checked.
+  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
+  /// Adds a value.
+  /// @errors `invalid_argument_error` if generalization loss is used and the value is negative.
+  void take(const session_requests& session, double value, std::int64_t step);
+
+private:
+  void stop_if_over(const session_requests& session) const;
+  [[nodiscard]] bool is_improvement(double value) const noexcept;
+  [[nodiscard]] double loss_now() const noexcept;
+
+  std::string what_;
+  early_stopping_options options_;
+  std::int64_t looked_at_ = 0;
+
+  // The saved state.
+  double best_ = 0;
+  std::int64_t best_step_ = -1;  // -1: no value yet
+  double lowest_ = 0;            // for generalization loss: ignores min_delta
+  double last_ = 0;
+  std::int64_t waited_ = 0;
+};
+
 template<class Value>
 [[nodiscard]] std::optional<double> as_score(const Value& value) {
-  if constexpr (requires {
-                  value.has_value();
-                  *value;
-                }) {
+  if constexpr (requires { *value, value.has_value(); }) {
     return value.has_value() ? std::optional(static_cast<double>(*value)) : std::nullopt;
   } else {
     static_assert(std::convertible_to<Value, double>, "stepwell: early_stopping_hook watches a number, or an optional one");
     return static_cast<double>(value);
   }
 }
+
 }  // namespace detail
 
 /// Watches a number, usually measured on data that is not used for training. Requests a stop if the number has not improved for `patience`
@@ -37,7 +98,7 @@ template<class Value>
 /// resumed with the same options stops at once.
 /// @errors `invalid_argument_error`, thrown by the run, if generalization loss is used and the number is negative.
 template<class Projection>
-class early_stopping_hook {
+class early_stopping_hook : public detail::early_stopping {
 public:
   static constexpr auto phase = hook_phase::guard;
 
@@ -45,46 +106,23 @@ public:
   explicit early_stopping_hook(Projection watched, early_stopping_options options)
       : early_stopping_hook(tagged<Projection>{"the watched value", std::move(watched)}, std::move(options)) {}
   explicit early_stopping_hook(tagged<Projection> watched, early_stopping_options options)
-      : watched_{{std::move(watched.projection)}}, judge_(std::move(watched.name), std::move(options)) {}
+      : early_stopping(std::move(watched.name), std::move(options)), watched_{{std::move(watched.projection)}} {}
 
-  void begin() { judge_.begin(); }
-
-  void after_create_session(auto& session, auto& /*threads*/) {
-    judge_.start(session.global_step());
-    if (auto why = judge_.verdict()) { session.request_stop({stop_cause::requested, std::move(*why)}); }
-  }
+  void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
 
   auto before_run(auto& context) {
-    is_due_ = judge_.is_due(context.global_step() + 1);
+    is_due_ = is_due(context.global_step() + 1);
     return is_due_ ? std::optional(watched_) : std::nullopt;
   }
 
   void after_run(auto& context, const auto& values) {
     if (!is_due_) { return; }
-    const auto value = detail::as_score(values.value());
-    if (!value) { return; }
-    judge_.take(*value, context.global_step());
-    if (auto why = judge_.verdict()) [[unlikely]] { context.request_stop({stop_cause::requested, std::move(*why)}); }
+    if (const auto value = detail::as_score(values.value())) { take(context, *value, context.global_step()); }
   }
-
-  /// Return the best value so far, and the step after which it was seen. Empty before the first value.
-  [[nodiscard]] std::optional<double> best() const noexcept { return judge_.best(); }
-  [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return judge_.best_step(); }
-  /// Returns the number of values since the best one.
-  [[nodiscard]] std::int64_t waited() const noexcept { return judge_.waited(); }
-
-  [[nodiscard]] variable_list variables() { return judge_.variables(); }
-  [[nodiscard]] const std::string& state_name() const noexcept { return judge_.name(); }
 
 private:
   fetch_pack<Projection> watched_;
-  detail::early_stopping judge_;
   bool is_due_ = false;
 };
-
-template<class Projection>
-early_stopping_hook(tagged<Projection>, early_stopping_options) -> early_stopping_hook<Projection>;
-template<class Projection>
-early_stopping_hook(Projection, early_stopping_options) -> early_stopping_hook<Projection>;
 
 }  // namespace stepwell

@@ -3,13 +3,12 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/stateful_hook.hpp"
+#include "stepwell/hook/hook.hpp"
 #include "stepwell/kernel/detail/average.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <span>
 
 namespace stepwell {
@@ -58,7 +57,7 @@ void ema_hook::begin() {
 }
 
 /// Sets the averages to the model's current values, unless there have been updates, for example restored ones.
-void ema_hook::start() {
+void ema_hook::after_create_session(const session_requests& /*session*/, coordinator& /*threads*/) {
   if (updates_ > 0) { return; }
   decays_multiplied_ = 1;
   const auto variables = live();
@@ -86,7 +85,7 @@ void ema_hook::update() {
 }
 
 /// Swaps out, so that the last checkpoint contains the trained values.
-void ema_hook::leave() {
+void ema_hook::end(const session_requests& /*session*/) {
   if (!is_swapped_in_) { return; }
   log_warning("ema_hook: the averages were still swapped in when the session closed; the model's own values are restored");
   swap_out();
@@ -143,8 +142,7 @@ variable_list ema_hook::live() const {
   };
   if (std::ranges::equal(averages_, variables, is_same)) { return variables; }
   throw failed_precondition_error(
-      "ema_hook: the model's variables have changed in name, number, type or shape since the hook was "
-      "made; they must stay as they are");
+      "ema_hook: the model's variables have changed in name, number, type or shape since the hook was made; they must stay as they are");
 }
 
 void ema_hook::refuse(std::string_view what) const {

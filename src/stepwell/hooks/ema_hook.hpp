@@ -18,6 +18,9 @@
 
 namespace stepwell {
 
+class coordinator;
+class session_requests;
+
 /// Options of `ema_hook`. Every option has a default.
 struct ema_options {
   /// The weight of the previous average in each update, at least 0 and below 1.
@@ -53,12 +56,12 @@ public:
       : ema_hook(std::function<variable_list()>([&model] { return model.variables(); }), std::move(options)) {}
 
   void begin();
-  void after_create_session(auto& /*session*/, auto& /*threads*/) { start(); }
-  void before_run(auto& /*context*/) const {
+  void after_create_session(const session_requests& session, coordinator& threads);
+  void before_run(const session_requests& /*session*/) const {
     if (is_swapped_in_) [[unlikely]] { refuse("a run"); }
   }
-  void after_run(auto& /*context*/, const auto&) { update(); }
-  void end(auto& /*session*/) { leave(); }
+  void after_run(const session_requests& /*session*/, const auto&) { update(); }
+  void end(const session_requests& session);
 
   /// Exchanges the model's values with the averages.
   /// @errors `failed_precondition_error` if they are swapped in already, or if the model's variables have changed in name, number, type or
@@ -94,9 +97,7 @@ private:
 
   ema_hook(std::function<variable_list()> model, ema_options options);
 
-  void start();
   void update();
-  void leave();
   void exchange();
   void copy_into(const variable_list& other) const;
   variable_list live() const;

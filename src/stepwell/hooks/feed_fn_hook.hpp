@@ -7,7 +7,6 @@
 #include "stepwell/hook/run_args.hpp"
 
 #include <concepts>
-#include <type_traits>
 #include <utility>
 
 namespace stepwell {

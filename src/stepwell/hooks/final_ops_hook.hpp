@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
 #include "stepwell/hook/raw_session.hpp"
 
 #include <functional>
@@ -17,78 +18,52 @@ namespace stepwell {
 
 namespace detail {
 
+// The type that an op returns, found by overload resolution; the functions are never defined.
+template<class R, class M>
+  requires(!std::is_function_v<R>)
+std::type_identity<R> type_of_op(R M::*);
+template<class R, class M>
+std::type_identity<R> type_of_op(R (M::*)());
+template<class R, class M>
+std::type_identity<R> type_of_op(R (M::*)() const);
+template<class R, class M>
+std::type_identity<R> type_of_op(R (*)(M));
+template<class R, class F, class M>
+std::type_identity<R> type_of_call(R (F::*)(M));
+template<class R, class F, class M>
+std::type_identity<R> type_of_call(R (F::*)(M) const);
 template<class Op>
-struct final_value {
-  static_assert(sizeof(Op) == 0,
-                "stepwell: a final op is a member of the model, or a callable with named parameter types, "
-                "e.g. [](const model& m) { return m.accuracy; }");
-};
-template<class R, class M>
-struct final_value<R M::*> {
-  using type = R;
-};
-template<class R, class M>
-struct final_value<R (M::*)()> {
-  using type = R;
-};
-template<class R, class M>
-struct final_value<R (M::*)() const> {
-  using type = R;
-};
-template<class R, class M>
-struct final_value<R (M::*)() noexcept> {
-  using type = R;
-};
-template<class R, class M>
-struct final_value<R (M::*)() const noexcept> {
-  using type = R;
-};
-template<class R, class M>
-struct final_value<R (*)(M)> {
-  using type = R;
-};
-
-template<class F>
-struct called_value;
-template<class R, class F, class M>
-struct called_value<R (F::*)(M)> {
-  using type = R;
-};
-template<class R, class F, class M>
-struct called_value<R (F::*)(M) const> {
-  using type = R;
-};
-template<class R, class F, class M>
-struct called_value<R (F::*)(M) noexcept> {
-  using type = R;
-};
-template<class R, class F, class M>
-struct called_value<R (F::*)(M) const noexcept> {
-  using type = R;
-};
-
-template<class Op>
-  requires requires { &Op::operator(); }
-struct final_value<Op> : called_value<decltype(&Op::operator())> {};
+auto type_of_op(Op) -> decltype(detail::type_of_call(&Op::operator()));
 
 /// The type of a copy of the member that the op names, or of the value that it returns.
 template<class Op>
-using final_value_of = std::remove_cvref_t<typename final_value<Op>::type>;
+struct final_value {
+  static_assert(
+      requires(Op op) { detail::type_of_op(op); },
+      "stepwell: a final op is a member of the model, or a callable with named parameter types, "
+      "e.g. [](const model& m) { return m.accuracy; }");
+  using type = std::remove_cvref_t<typename decltype(detail::type_of_op(std::declval<Op>()))::type>;
+};
 
-/// Logs a warning that final ops must not read input data.
-void warn_final_ops_read_input();
+inline void warn_final_ops_read_input() {
+  log_warning(
+      "an out_of_range_error or stop_iteration is thrown by the code in final_ops_hook. This typically means that the final ops have a "
+      "dependency back to some input source, which should not happen: they should read what the steps have left in the model, rather than "
+      "another batch");
+}
 
 }  // namespace detail
 
 /// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
-/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`.
+/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. Over a raw session without a subject, an op takes the
+/// raw session.
 /// @errors `close` throws the exception of an op. For `out_of_range_error` or `stop_iteration` a warning is logged first; they do not mean
 ///   the end of the data there.
 /// @see contract HOOK-FINAL-2
 template<class... Ops>
 class final_ops_hook {
 public:
-  using values_type = std::tuple<detail::final_value_of<Ops>...>;
+  using values_type = std::tuple<typename detail::final_value<Ops>::type...>;
 
   explicit final_ops_hook(Ops... final_ops) : ops_(std::move(final_ops)...) {}
 
@@ -97,7 +72,12 @@ public:
   void end(auto& session) {
     if constexpr (sizeof...(Ops) > 0) {
       [[maybe_unused]] const auto alone = stepwell::alone_with(session.raw_session());  // other sessions may still step the model
-      compute(session.raw_session().model());
+      auto& raw = session.raw_session();
+      if constexpr (requires { raw.model(); }) {
+        compute(raw.model());
+      } else {
+        compute(stepwell::subject_in_raw(raw));
+      }
     }
   }
 

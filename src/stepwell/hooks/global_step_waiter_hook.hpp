@@ -4,8 +4,8 @@
 // @see contract HOOK-WAIT
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/setting.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
 #include <cstdint>
@@ -34,10 +34,9 @@ public:
 
   void before_run(auto& context) {
     if (is_over_) [[likely]] { return; }
-    wait(
-        *context.time(), [&] { return std::int64_t{context.raw_session().global_step()}; },  // not the context's step: other sessions
-                                                                                             // increase it
-        [&] { return context.stop_requested() || threads_->should_stop(); });
+    // Not the context's step: other sessions increase it.
+    const auto current_step = [&] { return std::int64_t{context.raw_session().global_step()}; };
+    wait(*context.time(), current_step, [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;
   }
 

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/base/setting.hpp"
+#include "stepwell/base/tensor.hpp"
+#include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
-#include "stepwell/hooks/detail/kept_value.hpp"
-#include "stepwell/hooks/detail/logging_lines.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
 
 #include <array>
 #include <cstddef>
@@ -16,12 +16,20 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
+
+/// A value in the form that a formatter receives.
+struct logged_value {
+  std::string text;                             ///< The text in a log line.
+  std::optional<double> number = std::nullopt;  ///< The number, if the value is a scalar.
+};
 
 /// Options of `logging_tensor_hook`. Either exactly one of the periods, or `at_end`, or both a period and `at_end`.
 struct logging_tensor_options {
@@ -44,13 +52,56 @@ struct tag_map {
 };
 
 namespace detail {
-template<class Given>
-struct projection_of {
-  using type = Given;
+
+/// A number, a text, or the first elements of a tensor with its shape.
+/// @cost Storing a number allocates nothing; storing a tensor allocates its shape only.
+class kept_value {
+public:
+  template<class Value>
+  void keep(const Value& value) {
+    if constexpr (std::is_arithmetic_v<Value>) { number_ = static_cast<double>(value); }
+    if constexpr (variable_like<const Value>) {
+      keep_elements(stepwell::view_of(value));
+    } else {
+      shown_.dtype = dtype::invalid;
+      text_ = stepwell::value_text(value);
+    }
+  }
+
+  [[nodiscard]] logged_value logged() const;
+
+private:
+  void keep_elements(tensor_view tensor);
+
+  static constexpr std::size_t largest_element = 16;
+
+  std::string text_;
+  std::optional<double> number_;
+  tensor_view shown_;  // type and shape, without bytes
+  std::array<std::byte, shown_elements * largest_element> bytes_{};
 };
-template<class Projection>
-struct projection_of<tagged<Projection>> {
-  using type = Projection;
+
+/// Returns the cadence of the lines. Empty if a line is logged at the end only.
+/// @errors `invalid_argument_error` unless exactly one period, `at_end`, or both are given, and if `every_n_iter` is not above zero.
+/// @see contract HOOK-LOG-1
+[[nodiscard]] std::optional<cadence> logging_cadence(const logging_tensor_options& options);
+
+/// Converts tags and values to lines.
+class logging_lines {
+public:
+  /// @errors `invalid_argument_error` if a map contains a tag twice.
+  logging_lines(std::vector<std::string> tags, bool is_map, logging_tensor_options options);
+
+  [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
+
+  /// Logs "a = 1, b = 2 (0.123 sec)", or the line that the formatter returns.
+  /// @pre There is one value for each tag.
+  void write(std::span<const kept_value> values, const std::optional<elapsed_since_trigger>& elapsed) const;
+
+private:
+  std::vector<std::string> tags_;
+  std::vector<std::size_t> order_;  // order of printing
+  logging_tensor_options options_;
 };
 
 template<class Projection>
@@ -61,6 +112,9 @@ template<class Projection>
 tagged<Projection> with_tag(Projection given, std::size_t position) {
   return {"value_" + std::to_string(position), std::move(given)};
 }
+template<class Given>
+using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projection);
+
 }  // namespace detail
 
 /// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: in the first run, and then at the given period. The time is the time since
@@ -73,11 +127,11 @@ class logging_tensor_hook {
 public:
   /// @errors `invalid_argument_error` for invalid options, and if two tags of a `tag_map` are equal.
   template<class... Given>
-    requires(std::is_same_v<typename detail::projection_of<Given>::type, Projections> && ...)
+    requires(std::is_same_v<detail::projection_of<Given>, Projections> && ...)
   explicit logging_tensor_hook(logging_tensor_options options, Given... given)
       : logging_tensor_hook(std::move(options), std::index_sequence_for<Given...>{}, std::move(given)...) {}
   explicit logging_tensor_hook(logging_tensor_options options, tag_map<Projections...> wanted)
-      : logging_tensor_hook(std::move(options), std::move(wanted), std::index_sequence_for<Projections...>{}) {}
+      : logging_tensor_hook(std::move(options), true, std::move(wanted.entries)) {}
 
   /// Resets the hook: the next run is the first.
   void begin() {
@@ -110,14 +164,11 @@ public:
 private:
   template<std::size_t... I, class... Given>
   logging_tensor_hook(logging_tensor_options options, std::index_sequence<I...>, Given... given)
-      : logging_tensor_hook(std::move(options), false, detail::with_tag(std::move(given), I)...) {}
-  template<std::size_t... I>
-  logging_tensor_hook(logging_tensor_options options, tag_map<Projections...> wanted, std::index_sequence<I...>)
-      : logging_tensor_hook(std::move(options), true, std::get<I>(std::move(wanted.entries))...) {}
-  logging_tensor_hook(logging_tensor_options options, bool is_map, tagged<Projections>... wanted)
-      : period_(detail::logging_cadence(options.every_n_iter, options.every_n_secs, options.at_end)),
-        lines_({std::move(wanted.name)...}, is_map, options.at_end, std::move(options.formatter)),
-        wanted_{{std::move(wanted.projection)...}} {}
+      : logging_tensor_hook(std::move(options), false, {detail::with_tag(std::move(given), I)...}) {}
+  logging_tensor_hook(logging_tensor_options options, bool is_map, std::tuple<tagged<Projections>...> wanted)
+      : period_(detail::logging_cadence(options)),
+        lines_(std::apply([](auto&... one) { return std::vector{std::move(one.name)...}; }, wanted), is_map, std::move(options)),
+        wanted_(std::apply([](auto&... one) { return std::tuple(std::move(one.projection)...); }, wanted)) {}
 
   template<std::size_t... I>
   void keep(const auto& values, std::index_sequence<I...>) {
@@ -132,11 +183,11 @@ private:
   second_or_step_timer timer_;
   std::int64_t runs_ = 0;
   bool is_due_ = false;
-  std::optional<std::array<kept_value, sizeof...(Projections)>> kept_;  // values of the last run that fetched
+  std::optional<std::array<detail::kept_value, sizeof...(Projections)>> kept_;  // values of the last run that fetched
 };
 
 template<class... Given>
-logging_tensor_hook(logging_tensor_options, Given...) -> logging_tensor_hook<typename detail::projection_of<Given>::type...>;
+logging_tensor_hook(logging_tensor_options, Given...) -> logging_tensor_hook<detail::projection_of<Given>...>;
 template<class... Projections>
 logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<Projections...>;
 

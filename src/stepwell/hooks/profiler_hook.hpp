@@ -5,11 +5,10 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/base/setting.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_args.hpp"
+#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hook/run_options.hpp"
-#include "stepwell/hooks/detail/profiler_work.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -18,6 +17,11 @@
 #include <string>
 
 namespace stepwell {
+
+class coordinator;
+namespace detail {
+class profiler_work;
+}
 
 /// Options of `profiler_hook`. Exactly one of the periods is required. If both are above zero, seconds are used, with a warning.
 /// @see contract D-8
@@ -55,25 +59,19 @@ public:
   /// @see contract HOOK-PROF-2
   explicit profiler_hook(profiler_options options);
 
-  void after_create_session(auto& session, auto& /*threads*/) {
-    timer_ = second_or_step_timer(period_, session.time());
-    is_first_ = true;
-    work_->attach(session.time(), session.signals());
-    session.add_work(work_);
-  }
+  void after_create_session(const session_requests& session, coordinator& threads);
 
   std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>> before_run(auto& context) {
     step_before_ = context.global_step();
     is_due_ = !is_first_ && timer_.should_trigger_for_step(step_before_ + 1);
     if (!is_due_) [[likely]] { return std::nullopt; }
-    context.trace_into(work_->recorder());
+    start_trace(context);
     return run_args{.options = run_options{.trace_level = trace_level::full}};
   }
 
   void after_run(auto& context, const auto&) {
     if (is_due_) [[unlikely]] {
-      timer_.update_last_triggered_step(context.global_step());
-      work_->expect(context.global_step());
+      expect_timeline(context.global_step());
     } else if (is_first_) [[unlikely]] {
       timer_.update_last_triggered_step(step_before_);
       is_first_ = false;
@@ -81,9 +79,12 @@ public:
   }
 
 private:
+  void start_trace(const session_requests& session) const;
+  void expect_timeline(std::int64_t step);
+
   cadence period_;
   second_or_step_timer timer_;
-  std::shared_ptr<profiler_work> work_;
+  std::shared_ptr<detail::profiler_work> work_;
   std::int64_t step_before_ = 0;  // of the current run
   bool is_first_ = true;          // true until a run of this session has completed
   bool is_due_ = false;           // true if the current run is due

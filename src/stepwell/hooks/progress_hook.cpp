@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/progress_hook.hpp"
 
-#include "stepwell/base/detail/refuse_negative.hpp"
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
@@ -79,20 +79,21 @@ void progress_printer::show(std::int64_t step, std::optional<double> value) {
   }
   state_.step = step;
   if (value) { state_.value = value; }
-  write(progress_line(state_, is_terminal_, options_.columns > 0 ? options_.columns : terminal_columns()), false);
+  write(false);
 }
 
 void progress_printer::finish(std::int64_t step) {
   if (!clock_ || (step == state_.first_step && !shown_)) { return; }
   if (!is_terminal_ && shown_ && step == state_.step) { return; }  // displayed already
   state_.step = step;
-  state_.elapsed = clock_->now() - started_;
-  if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }
-  write(progress_line(state_, is_terminal_, options_.columns > 0 ? options_.columns : terminal_columns()), true);
+  const std::chrono::duration<double> elapsed = clock_->now() - started_;
+  if (elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / elapsed.count(); }
+  write(true);
 }
 
-void progress_printer::write(const std::string& line, bool is_last) {
+void progress_printer::write(bool is_last) {
   shown_ = true;
+  const auto line = progress_line(state_, is_terminal_, options_.columns > 0 ? options_.columns : terminal_columns());
   const auto text = is_terminal_ ? "\r\x1b[K" + line + (is_last ? "\n" : "") : line + "\n";
   if (options_.output) { return options_.output(text); }
   std::fwrite(text.data(), 1, text.size(), stderr);

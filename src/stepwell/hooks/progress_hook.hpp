@@ -5,7 +5,6 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/setting.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 
@@ -35,8 +34,7 @@ struct progress_state {
   std::int64_t step = 0;
   std::int64_t last_step = 0;                  ///< 0: unknown.
   std::optional<double> value = std::nullopt;  ///< The watched value, for example the loss.
-  std::chrono::duration<double> elapsed{};
-  double steps_per_second = 0;  ///< Recent rate; 0: not known yet.
+  double steps_per_second = 0;                 ///< Recent rate; 0: not known yet.
 };
 
 /// Returns "step 1200/10000  12%  loss 0.1234  410 steps/s  ETA 0:21". With `with_bar` the line begins with a bar if there is enough space,
@@ -56,7 +54,7 @@ public:
   void finish(std::int64_t step);
 
 private:
-  void write(const std::string& line, bool is_last);
+  void write(bool is_last);
 
   progress_options options_;
   bool is_terminal_;
@@ -70,46 +68,31 @@ private:
 /// Displays a bar with step, rate, value and remaining time. The value is fetched only when it is displayed.
 /// `progress_hook{{.last_step = 1000}, &result::loss}`, or without a value.
 /// @cost One relaxed load for each run.
-template<class Projection = void>
+template<class... Watched>
 class progress_hook {
+  static_assert(sizeof...(Watched) <= 1, "stepwell: progress_hook displays one value");
+
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  explicit progress_hook(progress_options options, Projection watched)
-      : printer_(std::move(options)), watched_(stepwell::fetch(std::move(watched))) {}
+  explicit progress_hook(progress_options options = {}, Watched... watched)
+      : printer_(std::move(options)), watched_(stepwell::fetch(std::move(watched)...)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session.global_step(), session.time()); }
   auto before_run(auto& context) { return printer_.is_due(context.global_step() + 1) ? std::optional(watched_) : std::nullopt; }
   void after_run(auto& context, const auto& values) {
-    if (values.has_value()) { printer_.show(context.global_step(), static_cast<double>(values.value())); }
+    if (!values.has_value()) { return; }
+    if constexpr (sizeof...(Watched) == 1) {
+      printer_.show(context.global_step(), static_cast<double>(values.value()));
+    } else {
+      printer_.show(context.global_step(), std::nullopt);
+    }
   }
   void end(auto& session) { printer_.finish(session.global_step()); }
 
 private:
   progress_printer printer_;
-  fetch_pack<Projection> watched_;
+  fetch_pack<Watched...> watched_;
 };
-
-template<>
-class progress_hook<void> {
-public:
-  static constexpr auto phase = hook_phase::observe;
-
-  explicit progress_hook(progress_options options = {}) : printer_(std::move(options)) {}
-
-  void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session.global_step(), session.time()); }
-  void after_run(auto& context, const auto&) {
-    if (printer_.is_due(context.global_step())) { printer_.show(context.global_step(), std::nullopt); }
-  }
-  void end(auto& session) { printer_.finish(session.global_step()); }
-
-private:
-  progress_printer printer_;
-};
-
-template<class Projection>
-progress_hook(progress_options, Projection) -> progress_hook<Projection>;
-progress_hook(progress_options) -> progress_hook<void>;
-progress_hook() -> progress_hook<void>;
 
 }  // namespace stepwell

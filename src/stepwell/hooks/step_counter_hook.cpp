@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/step_counter_hook.hpp"
 
-#include "stepwell/base/cadence_setting.hpp"
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/hooks/detail/writer_work.hpp"
 
 #include <fmt/format.h>
 #include <atomic>
@@ -20,12 +21,20 @@ std::atomic<int> warnings_left = 5;
 
 step_counter_hook::step_counter_hook(step_counter_options options)
     : period_(choose_cadence({"every_n_steps", options.every_n_steps, "every_n_secs", options.every_n_secs}, cadence{.every_steps = 100})),
-      output_dir_(std::move(options.output_dir)), event_options_(std::move(options.events)), writer_(std::move(options.writer)) {
+      options_(std::move(options)) {
   if (!period_) { throw invalid_argument_error("step_counter_hook: one of every_n_steps and every_n_secs must be above zero"); }
 }
 
 void step_counter_hook::begin() {
-  if (period_ && !writer_ && !output_dir_.empty()) { writer_ = summary::writer::shared(output_dir_, event_options_); }
+  if (period_ && !options_.writer && !options_.output_dir.empty()) {
+    options_.writer = summary::writer::shared(options_.output_dir, options_.events);
+  }
+}
+
+void step_counter_hook::start(const session_requests& session, std::int64_t step) {
+  if (period_) { timer_ = second_or_step_timer(*period_, session.time()); }
+  last_step_ = step;
+  if (options_.writer) { watch_writer(session, options_.writer); }
 }
 
 void step_counter_hook::note_standstill() const {
@@ -45,7 +54,7 @@ void step_counter_hook::count(std::int64_t step) {
   }
   const double rate = static_cast<double>(elapsed->steps) / elapsed->seconds.count();
   log_info("global_step/sec: " + number_text(rate));
-  if (writer_) { writer_->add_scalar("global_step/sec", static_cast<float>(rate), step); }
+  if (options_.writer) { options_.writer->add_scalar("global_step/sec", static_cast<float>(rate), step); }
 }
 
 }  // namespace stepwell

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/base/setting.hpp"
 #include "stepwell/hook/hook.hpp"
-#include "stepwell/hooks/detail/writer_work.hpp"
+#include "stepwell/hook/run_context.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -39,11 +38,7 @@ public:
 
   void begin();
 
-  void after_create_session(auto& session, auto& /*threads*/) {
-    if (period_) { timer_ = second_or_step_timer(*period_, session.time()); }
-    last_step_ = session.global_step();
-    if (writer_) { stepwell::watch_writer(session, writer_); }
-  }
+  void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
 
   void after_run(auto& context, const auto&) {
     const std::int64_t step = context.global_step();
@@ -54,13 +49,12 @@ public:
 
 private:
   explicit step_counter_hook(std::nullopt_t) {}
+  void start(const session_requests& session, std::int64_t step);
   void count(std::int64_t step);
   void note_standstill() const;
 
   std::optional<cadence> period_;
-  std::string output_dir_;
-  summary::writer_options event_options_;
-  std::shared_ptr<summary::writer> writer_;
+  step_counter_options options_;  // `writer` is set by `begin` if there is an output directory
   second_or_step_timer timer_;
   std::int64_t last_step_ = 0;  // step after the previous run
 };

@@ -1,24 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that writes summaries at the first run and at every due run.
+// A hook that writes summaries at the first run and at every due run, and the summary ops, which select values of a run:
+// `summary::scalar("loss", &result::loss)`.
 // @see contract HOOK-SUM, D-5
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/base/setting.hpp"
+#include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
-#include "stepwell/hooks/detail/summary_work.hpp"
-#include "stepwell/hooks/summary_ops.hpp"
+#include "stepwell/hook/run_context.hpp"
+#include "stepwell/summary/metric_writer.hpp"
+#include "stepwell/summary/writer.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace stepwell::detail {
+
+/// False for types that cannot be images: numbers, lists, and tensors of other elements.
+template<class Value>
+concept may_be_image = adapted_tensor<Value> || (tensor_like<const Value> && (dtype_of<typename Value::value_type> == dtype::uint8 ||
+                                                                              dtype_of<typename Value::value_type> == dtype::float32));
+
+}  // namespace stepwell::detail
+
+namespace stepwell::summary {
+
+/// Writes one number for each step; event files store it as a float.
+template<class Projection>
+struct scalar_op {
+  std::string tag;
+  Projection projection;
+
+  /// Writes `value` to `out`, a `writer` or a `metric_writer`.
+  void write(auto& out, const auto& value, std::int64_t step) const {
+    using value_type = std::remove_cvref_t<decltype(value)>;
+    out.add_scalar(tag, static_cast<std::conditional_t<std::is_arithmetic_v<value_type>, value_type, float>>(value), step);
+  }
+};
+template<class Projection>
+[[nodiscard]] scalar_op<Projection> scalar(std::string tag, Projection projection) {
+  return {std::move(tag), std::move(projection)};
+}
+
+/// Writes a histogram of `values`.
+/// @errors `invalid_argument_error` if the elements of the tensor are neither floats nor doubles.
+void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step);
+
+/// Writes the distribution of the elements of a tensor of floats or doubles.
+template<class Projection>
+struct histogram_op {
+  std::string tag;
+  Projection projection;
+
+  void write(writer& out, const auto& value, std::int64_t step) const {
+    if constexpr (adapted_tensor<decltype(value)>) {
+      write_histogram(out, tag, stepwell::view_of(value), step);
+    } else {
+      using element = std::remove_cvref_t<decltype(*std::data(value))>;
+      static_assert(std::floating_point<element>, "stepwell: a histogram is made of floats or doubles");
+      out.add_histogram(tag, std::span<const element>(std::data(value), std::size(value)), step);
+    }
+  }
+};
+template<class Projection>
+[[nodiscard]] histogram_op<Projection> histogram(std::string tag, Projection projection) {
+  return {std::move(tag), std::move(projection)};
+}
+
+/// Writes images: a tensor [height, width], [height, width, channels] or [count, height, width, channels] of `std::uint8_t`, or of `float`
+/// from 0 to 1 (other values are clamped). It is a `tensor`, a `tensor_view`, or a tensor of another library. At most `max_outputs` images
+/// of a batch are written.
+template<class Projection>
+struct image_op {
+  std::string tag;
+  Projection projection;
+  int max_outputs = 3;
+
+  void write(writer& out, const auto& value, std::int64_t step) const {
+    if constexpr (stepwell::detail::may_be_image<std::remove_cvref_t<decltype(value)>>) {
+      write_images(out, tag, stepwell::view_of(value), max_outputs, step);
+    } else {
+      static_assert(sizeof(value) == 0,
+                    "stepwell: an image is a tensor [height,width], [height,width,channels] or [count,height,width,channels] of "
+                    "std::uint8_t or float; a list has no rows: wrap it in a stepwell::tensor_view with a shape");
+    }
+  }
+};
+template<class Projection>
+[[nodiscard]] image_op<Projection> image(std::string tag, Projection projection, int max_outputs = 3) {
+  return {std::move(tag), std::move(projection), max_outputs};
+}
+/// Writes `images`.
+/// @errors `invalid_argument_error` that describes the tensor, if it is not an image.
+void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step);
+
+/// Writes text in Markdown.
+template<class Projection>
+struct text_op {
+  std::string tag;
+  Projection projection;
+
+  void write(writer& out, const auto& value, std::int64_t step) const { out.add_text(tag, std::string_view(value), step); }
+};
+template<class Projection>
+[[nodiscard]] text_op<Projection> text(std::string tag, Projection projection) {
+  return {std::move(tag), std::move(projection)};
+}
+
+/// A type with a fetch and a function that writes its value.
+template<class Op>
+concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.projection; };
+
+}  // namespace stepwell::summary
 
 namespace stepwell {
 
@@ -36,6 +142,37 @@ struct summary_saver_options {
   std::optional<format::hparam_map> hparams = std::nullopt;
 };
 
+namespace detail {
+
+/// The cadence and the writers of a summary_saver_hook.
+class summary_work {
+public:
+  /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
+  explicit summary_work(summary_saver_options options);
+
+  [[nodiscard]] cadence period() const noexcept { return period_; }
+  /// Returns the event writer. Null if only metrics are written.
+  /// @pre `begin` was called.
+  [[nodiscard]] summary::writer* writer() noexcept { return options_.writer.get(); }
+  [[nodiscard]] const std::vector<std::shared_ptr<summary::metric_writer>>& metrics() const noexcept { return options_.metrics; }
+
+  /// Opens the event file, if one is used, and writes the hyper-parameters.
+  void begin();
+  /// Registers the writers with a session that was created, for the first time or again. Writers that no other hook of the session has
+  /// claimed get a START record before the next value. A second START in one session would make viewers drop the first values.
+  void begin_session(const session_requests& session);
+  /// Writes the START records that are due. Viewers drop values that an earlier run wrote from `step` on.
+  void note_start(std::int64_t step);
+
+private:
+  summary_saver_options options_;  // `writer` is set by `begin` if there is an output directory
+  cadence period_;
+  bool starts_writer_ = false;                   // the writer needs a START record before its next value
+  std::vector<summary::metric_writer*> starts_;  // metric writers that need a START record
+};
+
+}  // namespace detail
+
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
 /// fetched only in the runs that write. They are added to the writer's queue; the step does not write to the disk.
 /// @cost An idle run: one comparison, and in seconds mode one relaxed load.
@@ -50,9 +187,9 @@ public:
 
   /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
-      : summary_saver_hook(summary_work::make(options), std::move(ops)...) {}
+      : summary_saver_hook(std::make_shared<detail::summary_work>(options), std::move(ops)...) {}
   /// Uses existing work. Null: the hook writes nothing, for sessions in which summaries are optional.
-  explicit summary_saver_hook(std::shared_ptr<summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
+  explicit summary_saver_hook(std::shared_ptr<detail::summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {
     if (work_) { work_->begin(); }
@@ -80,7 +217,7 @@ private:
 
   template<std::size_t... I>
   void write(std::int64_t step, const auto& values, std::index_sequence<I...>) {
-    if (work_->starts()) { work_->note_start(step); }
+    work_->note_start(step);
     timer_.update_last_triggered_step(step);
     if (auto* const out = work_->writer()) { (std::get<I>(ops_).write(*out, values.template get<I>(), step), ...); }
     for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), values.template get<I>(), step), ...); }
@@ -89,13 +226,10 @@ private:
     if constexpr (requires { op.write(out, value, step); }) { op.write(out, value, step); }
   }
 
-  std::shared_ptr<summary_work> work_;
+  std::shared_ptr<detail::summary_work> work_;
   std::tuple<Ops...> ops_;
   second_or_step_timer timer_;
   bool is_due_ = false;
 };
-
-template<class... Ops>
-summary_saver_hook(summary_saver_options, Ops...) -> summary_saver_hook<Ops...>;
 
 }  // namespace stepwell

@@ -2,7 +2,7 @@
 #include "stepwell/io/atomic_file.hpp"
 
 #include "stepwell/base/log.hpp"
-#include "stepwell/io/path.hpp"
+#include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -57,15 +57,6 @@ atomic_file::atomic_file(atomic_file&& other) noexcept
     : files_(other.files_), final_path_(std::move(other.final_path_)), temporary_path_(std::move(other.temporary_path_)),
       content_(std::move(other.content_)), size_(other.size_), handed_over_(other.handed_over_),
       stage_(std::exchange(other.stage_, stage::gone)), reason_(std::move(other.reason_)) {}
-
-atomic_file& atomic_file::operator=(atomic_file&& other) noexcept {
-  if (this != &other) {
-    discard();
-    std::destroy_at(this);
-    std::construct_at(this, std::move(other));
-  }
-  return *this;
-}
 
 atomic_file::~atomic_file() { discard(); }
 
@@ -127,10 +118,6 @@ result<void> write_file_atomically(file_system& files, const std::string& path, 
   if (!made) { return std::move(made).error(); }
   if (auto written = made->append(bytes); !written) { return written; }
   return made->publish();
-}
-
-result<void> write_file_atomically(file_system& files, const std::string& path, std::string_view text) {
-  return write_file_atomically(files, path, std::as_bytes(std::span(text)));
 }
 
 }  // namespace stepwell::io

@@ -4,7 +4,7 @@
 // synced. Readers never see a part of the file, even if the machine stops at any instant. All code of stepwell uses this one protocol.
 #pragma once
 
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <cstddef>
@@ -37,7 +37,7 @@ public:
   [[nodiscard]] static result<atomic_file> create(file_system& files, std::string final_path);
 
   atomic_file(atomic_file&& other) noexcept;
-  atomic_file& operator=(atomic_file&& other) noexcept;
+  atomic_file& operator=(atomic_file&&) = delete;
   ~atomic_file();
 
   /// Appends `bytes`. Each call is one write, so collect small pieces first.
@@ -84,6 +84,8 @@ private:
 /// Replaces the file `path` by a file that contains `bytes`. After a crash the file is either the old one or the complete new one.
 /// @errors Any error of the file system.
 result<void> write_file_atomically(file_system& files, const std::string& path, std::span<const std::byte> bytes);
-result<void> write_file_atomically(file_system& files, const std::string& path, std::string_view text);
+inline result<void> write_file_atomically(file_system& files, const std::string& path, std::string_view text) {
+  return write_file_atomically(files, path, std::as_bytes(std::span(text)));
+}
 
 }  // namespace stepwell::io

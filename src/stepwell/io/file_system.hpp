@@ -1,20 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// File systems. All code that opens, renames or removes files uses a `file_system`, so that a test can make any of these operations fail,
-// block or stop early.
+// Files and file systems. All code that opens, renames or removes files uses a `file_system`, so that a test can make any of these
+// operations fail, block or stop early.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/result.hpp"
-#include "stepwell/io/detail/file_lock.hpp"
-#include "stepwell/io/file.hpp"
+#include "stepwell/base/error.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepwell::io {
+
+/// Returns the path of `name` in `directory`: "run/model.ckpt-3.index" for "run" and "model.ckpt-3.index".
+[[nodiscard]] inline std::string join_path(std::string_view directory, std::string_view name) {
+  std::string path(directory);
+  if (!path.empty() && path.back() != '/') { path.push_back('/'); }
+  return path.append(name);
+}
+
+/// Returns the directory of `path`: "run" for "run/a", "." for "a", "/" for "/a".
+[[nodiscard]] inline std::string parent_directory(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') { path.remove_suffix(1); }
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos) { return "."; }
+  const auto end = path.find_last_not_of('/', slash);
+  return end == std::string_view::npos ? "/" : std::string(path.substr(0, end + 1));
+}
+
+/// Returns the last component of `path`: "a" for "run/a".
+[[nodiscard]] inline std::string base_name(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') { path.remove_suffix(1); }
+  const auto slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+/// Alignment in bytes, in the file and in memory, that lets `file::bypass_cache` write without a copy. Current disks require no more.
+inline constexpr std::size_t page_size = 4096;
+
+/// An open file, opened by a `file_system`. The functions continue interrupted calls and short writes.
+/// The destructor closes an open file and logs errors.
+/// @threads Reads and writes of different ranges may run concurrently. No other call may run during `close`.
+class file {
+public:
+  explicit file(std::string path) : path_(std::move(path)) {}
+  file(const file&) = delete;
+  file& operator=(const file&) = delete;
+  virtual ~file() = default;
+
+  /// Returns the path by which the file was opened. A later rename does not change it.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  /// Writes all of `bytes` at `offset`. A gap between the end of the file and `offset` reads as zeros.
+  /// @errors Any error of the system. An unknown part of `bytes` may then be written. The same range may be written again.
+  virtual result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+
+  /// Reads bytes at `offset` into `into`. Returns the number of bytes read, which is less than `into.size()` at the end of the file only.
+  /// @errors Any error of the system.
+  virtual result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
+
+  /// Returns the end of the hole at `offset` in a sparse file, at most the size of the file. All bytes from `offset` to the end of the hole
+  /// read as zeros. Returns `offset` if no hole is known there.
+  [[nodiscard]] virtual std::uint64_t skip_hole(std::uint64_t offset) noexcept { return offset; }
+
+  /// Makes all bytes written before durable: they survive a crash of the machine.
+  /// @errors Any error of the system. After a failure all later calls return the same error, because the system may have dropped the bytes
+  ///         and would then report success. Write a new file instead.
+  virtual result<void> sync() = 0;
+
+  /// Hints the system to start writing these bytes to the disk, so that a later `sync` takes less time.
+  virtual void start_writeback([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}
+
+  /// Hints that later writes should bypass the cache of the system, if the system and the file system support it. Writing a large file then
+  /// takes neither cache memory nor long copies. Useful for files that are read again late or never. A `sync` is still necessary.
+  virtual void bypass_cache() noexcept {}
+
+  /// Returns the size in bytes. @errors Any error of the system.
+  [[nodiscard]] virtual result<std::uint64_t> size() = 0;
+
+  /// Sets the size in bytes. Removes bytes from the end, or appends zeros. @errors Any error of the system.
+  virtual result<void> truncate(std::uint64_t size) = 0;
+
+  /// Closes the file. The second call does nothing.
+  /// @errors Errors of earlier writes that the system reports late (disk quota and network file systems). The file is closed nevertheless.
+  virtual result<void> close() = 0;
+
+private:
+  std::string path_;
+};
+
+/// A held lock (flock) on a file that names the holder. The destructor releases the lock. The system releases it when the process ends, in
+/// every case. The file is not removed. A child process created by `fork` without `exec` holds the lock, too.
+class file_lock {
+public:
+  file_lock() = default;
+  file_lock(const file_lock&) = delete;
+  file_lock& operator=(const file_lock&) = delete;
+  virtual ~file_lock() = default;
+
+  /// Returns false if `path` is a different file than the locked file. The locked file was then moved or removed, and another owner may
+  /// hold the file in its place. Returns true if `path` does not exist.
+  [[nodiscard]] virtual bool is_at(const std::string& path) const noexcept = 0;
+};
 
 /// The mode in which a file is opened.
 enum class open_mode {
@@ -74,8 +167,9 @@ public:
   [[nodiscard]] virtual result<std::string> canonical(const std::string& path) = 0;
 
   /// Locks the file `path` without waiting. Creates the file if it does not exist.
-  /// @errors `failed_precondition` if the file is locked (the message names the holder), or if it is not a lock file. A file that is not a
-  ///         lock file is left unchanged.
+  /// @errors `failed_precondition` if any process holds the lock, this process included; the message names process, host and start time.
+  ///         `failed_precondition` if the content of the file is not that of a lock file; the file is then left unchanged.
+  ///         `invalid_argument` if `path` is not a regular file. Any error of the system.
   [[nodiscard]] virtual result<std::unique_ptr<file_lock>> lock(const std::string& path) = 0;
 };
 

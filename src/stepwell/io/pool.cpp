@@ -1,65 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/pool.hpp"
 
-#include "stepwell/base/detail/start_thread.hpp"
-#include "stepwell/base/detail/thread_name.hpp"
-#include "stepwell/base/error.hpp"
+#include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/io/detail/pool_implementation.hpp"
 
+#include <condition_variable>
+#include <deque>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace stepwell::io {
 namespace {
 
+thread_local const void* pool_of_this_thread = nullptr;
+
 void run_guarded(const std::function<void()>& job) noexcept {
   try {
     job();
-  } catch (const std::exception& failure) {
-    log_error(std::string("a background job ended with an exception, which is dropped: ") + failure.what());
-  } catch (...) { log_error("a background job ended with an exception of an unknown type, which is dropped"); }
+  } catch (...) {
+    log_error("a background job ended with an exception, which is dropped: " + stepwell::detail::text_of(std::current_exception()));
+  }
 }
 
 }  // namespace
 
-pool::pool(std::size_t threads) : threads_(std::make_shared<implementation>(threads)) {
-  threads_->threads.reserve(threads);
+/// Each thread holds a reference to the core, so that the last job may destroy the pool.
+struct pool::core {
+  /// Queues `job` for the threads and empties it. Returns false if the pool no longer accepts jobs.
+  bool try_post(std::function<void()>& job) {
+    const std::lock_guard lock(mutex);
+    if (is_joined) { return false; }
+    jobs.push_back(std::move(job));
+    changed.notify_one();
+    return true;
+  }
+
+  /// Makes `try_post` reject further jobs. The threads end after they have run all queued jobs.
+  void take_no_more() {
+    const std::lock_guard lock(mutex);
+    is_joined = true;
+    changed.notify_all();
+  }
+
+  void run() {
+    pool_of_this_thread = this;
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [this] { return is_joined || !jobs.empty(); });
+      if (jobs.empty()) { return; }
+      auto job = std::move(jobs.front());
+      jobs.pop_front();
+      lock.unlock();
+      run_guarded(job);
+      job = nullptr;  // without the lock, because the destructors of the job may call the pool
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> jobs;
+  bool is_joined = false;
+  std::vector<std::thread> threads;  // the pool joins or detaches them
+};
+
+pool::pool(std::size_t threads) : core_(std::make_shared<core>()) {
+  core_->threads.reserve(threads);
   for (std::size_t i = 0; i < threads; ++i) {
     const auto name = "stepwell io " + std::to_string(i);
-    auto started = stepwell::detail::start_thread(name, [name, kept = threads_] {
+    auto started = stepwell::detail::start_thread(name, [name, kept = core_] {
       set_thread_name(name);
-      kept->context.run();
+      kept->run();
     });
     if (!started) { join(); }
-    threads_->threads.push_back(value_or_throw(std::move(started)));
+    core_->threads.push_back(value_or_throw(std::move(started)));
   }
 }
 
 pool::~pool() {
-  if (!running_in_this_thread()) {
-    join();
-    return;
-  }
-  threads_->take_no_more();
-  for (auto& thread : threads_->threads) { thread.detach(); }
-  threads_->threads.clear();
+  core_->take_no_more();
+  for (auto& thread : core_->threads) { running_in_this_thread() ? thread.detach() : thread.join(); }
+  core_->threads.clear();
 }
 
 void pool::post(std::function<void()> job) {
-  auto guarded = [job = std::move(job)] { run_guarded(job); };
-  if (!threads_->try_post(guarded)) { guarded(); }
+  if (!core_->try_post(job)) { run_guarded(job); }
 }
 
 void pool::join() {
-  threads_->take_no_more();
-  for (auto& thread : threads_->threads) { thread.join(); }
-  threads_->threads.clear();
+  core_->take_no_more();
+  for (auto& thread : core_->threads) { thread.join(); }
+  core_->threads.clear();
 }
 
-bool pool::running_in_this_thread() const noexcept { return threads_->context.get_executor().running_in_this_thread(); }
+bool pool::running_in_this_thread() const noexcept { return pool_of_this_thread == core_.get(); }
 
 std::shared_ptr<pool> pool::shared() {
   // Never destroyed: its threads may run while static objects are destroyed.

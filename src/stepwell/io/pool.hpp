@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread pool for input and output. It is implemented with Asio, but this header does not include Asio.
+// A thread pool for input and output.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,6 @@ namespace stepwell::io {
 /// @threads All functions may be called from any thread.
 class pool {
 public:
-  struct implementation;  ///< An Asio io_context with threads.
-
   /// Starts the threads.
   /// @errors `resource_exhausted_error` if the system cannot start one of the threads. All threads have then ended.
   explicit pool(std::size_t threads = 2);
@@ -35,15 +33,15 @@ public:
   /// Returns true if the calling thread is a thread of the pool.
   [[nodiscard]] bool running_in_this_thread() const noexcept;
 
-  [[nodiscard]] implementation& native() noexcept { return *threads_; }
-
   /// Returns the pool of the process, which has two threads and is created by the first call. It is never joined, so code that posts jobs
   /// must wait for them before the process ends.
   /// @errors The errors of the constructor. The next call then tries again.
   [[nodiscard]] static std::shared_ptr<pool> shared();
 
 private:
-  std::shared_ptr<implementation> threads_;
+  struct core;
+
+  std::shared_ptr<core> core_;  // shared with the threads
 };
 
 }  // namespace stepwell::io

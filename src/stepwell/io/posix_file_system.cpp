@@ -1,22 +1,325 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The file system of this machine: files by pread, pwrite and fsync, writes that bypass the cache (O_DIRECT), and locks (flock).
 #include "stepwell/base/log.hpp"
-#include "stepwell/io/detail/failure.hpp"
 #include "stepwell/io/detail/posix_file.hpp"
-#include "stepwell/io/file_system.hpp"
-#include "stepwell/io/path.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <new>
+#include <optional>
 
 namespace stepwell::io {
 namespace {
+
+/// A writer to a file whose descriptor another object owns. Complete pages bypass the cache of the system, which would otherwise copy the
+/// bytes and allocate memory for them without yielding the processor. Pages are written directly if their memory is page-aligned, and from
+/// a page-aligned copy otherwise. The bytes before the first and after the last complete page go through the cache. All bytes go through
+/// the cache if the file system rejects uncached writes.
+/// @threads All functions may be called from any thread. Writes that need a copy run one at a time.
+class uncached_writer {
+public:
+  /// Returns a writer for the file of `cached`. Returns null if the system or the file system lacks uncached writes, or if memory is
+  /// exhausted.
+  /// @param cached A descriptor that is open for writing. It must stay open during the lifetime of the writer.
+  static std::unique_ptr<uncached_writer> open(int cached) noexcept {
+    page_memory aligned(static_cast<std::byte*>(std::aligned_alloc(page_size, most_copied)), &std::free);
+    const int uncached = aligned ? open_uncached(cached) : -1;
+    if (uncached < 0) { return nullptr; }
+    auto* const made = new (std::nothrow) uncached_writer(cached, uncached, std::move(aligned));
+    if (made == nullptr) { ::close(uncached); }
+    return std::unique_ptr<uncached_writer>(made);
+  }
+  uncached_writer(const uncached_writer&) = delete;
+  uncached_writer& operator=(const uncached_writer&) = delete;
+  ~uncached_writer() { ::close(uncached_); }
+
+  /// Writes like pwrite. Returns the number of bytes written, which may be less than `bytes.size()`. Returns -1 and sets errno on failure.
+  ssize_t write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+    const auto into_page = static_cast<std::size_t>(offset % page_size);
+    if (into_page != 0) { return write_cached(offset, bytes.first(std::min(bytes.size(), page_size - into_page))); }
+    if (bytes.size() < page_size) { return write_cached(offset, bytes); }
+    const auto pages = bytes.first(bytes.size() / page_size * page_size);
+    if (reinterpret_cast<std::uintptr_t>(pages.data()) % page_size == 0) { return write_pages(offset, pages); }
+    const auto copied = pages.first(std::min(pages.size(), most_copied));
+    const std::lock_guard lock(mutex_);
+    std::memcpy(aligned_.get(), copied.data(), copied.size());
+    return write_pages(offset, {aligned_.get(), copied.size()});
+  }
+
+private:
+  using page_memory = std::unique_ptr<std::byte[], void (*)(void*)>;
+  static constexpr std::size_t most_copied = std::size_t{4} << 20;  // size in bytes of the aligned buffer
+
+  uncached_writer(int cached, int uncached, page_memory aligned) noexcept
+      : cached_(cached), uncached_(uncached), aligned_(std::move(aligned)) {}
+
+  static int open_uncached([[maybe_unused]] int cached) {
+#if defined(__linux__) && defined(O_DIRECT)
+    return ::open(fmt::format("/proc/self/fd/{}", cached).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
+#else
+    return -1;
+#endif
+  }
+
+  ssize_t write_cached(std::uint64_t offset, std::span<const std::byte> bytes) const noexcept {
+    return ::pwrite(cached_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  }
+
+  ssize_t write_pages(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+    if (is_refused_) { return write_cached(offset, bytes); }
+    const auto written = ::pwrite(uncached_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written >= 0 || errno != EINVAL) { return written; }
+    is_refused_ = true;  // the file system requires a larger alignment, or lacks uncached writes
+    return write_cached(offset, bytes);
+  }
+
+  int cached_;
+  int uncached_;
+  std::mutex mutex_;
+  page_memory aligned_;
+  std::atomic<bool> is_refused_ = false;
+};
+
+/// A file that owns a POSIX descriptor.
+class posix_file final : public file {
+public:
+  posix_file(std::string path, int descriptor) : file(std::move(path)), descriptor_(descriptor) {}
+  ~posix_file() override {
+    if (const auto closed = close(); !closed) { log_error(closed.error().to_string()); }
+  }
+
+  result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+      const auto moved = retry_on_signal([&] { return write_some(offset + done, bytes.subspan(done)); });
+      if (moved <= 0) {
+        const auto tried = fmt::format("could not write {} bytes at offset {} ({} written)", bytes.size(), offset, done);
+        return status_from_errno(moved < 0 ? errno : ENOSPC, tried, path());
+      }
+      done += static_cast<std::size_t>(moved);
+    }
+    return {};
+  }
+
+  result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const auto count = std::min(into.size() - done, most_at_once);
+      const auto moved =
+          retry_on_signal([&] { return ::pread(descriptor_, into.data() + done, count, static_cast<off_t>(offset + done)); });
+      if (moved < 0) { return status_from_errno(errno, fmt::format("could not read {} bytes at offset {}", into.size(), offset), path()); }
+      if (moved == 0) { break; }
+      done += static_cast<std::size_t>(moved);
+    }
+    return done;
+  }
+
+  std::uint64_t skip_hole([[maybe_unused]] std::uint64_t offset) noexcept override {
+#ifdef SEEK_DATA
+    const auto found = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
+    if (found >= 0) { return static_cast<std::uint64_t>(found); }
+    struct ::stat about{};
+    const bool is_hole_to_the_end = errno == ENXIO && ::fstat(descriptor_, &about) == 0;
+    if (is_hole_to_the_end) { return std::max(offset, static_cast<std::uint64_t>(about.st_size)); }
+#endif
+    return offset;
+  }
+
+  result<void> sync() override {
+    const std::lock_guard lock(sync_mutex_);
+    if (sync_failure_) { return *sync_failure_; }
+    if (retry_on_signal([&] { return ::fsync(descriptor_); }) < 0) {
+      sync_failure_ = status_from_errno(errno, "could not sync it to the disk (fsync), written data may be lost", path());
+      return *sync_failure_;
+    }
+    return {};
+  }
+
+  void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override {
+#ifdef SYNC_FILE_RANGE_WRITE
+    static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE));
+#else
+    static_cast<void>(offset), static_cast<void>(size);
+#endif
+  }
+
+  void bypass_cache() noexcept override {
+    if (!past_cache_) { past_cache_ = uncached_writer::open(descriptor_); }
+  }
+
+  result<std::uint64_t> size() override {
+    struct ::stat about{};
+    if (::fstat(descriptor_, &about) < 0) { return status_from_errno(errno, "could not get its size", path()); }
+    return static_cast<std::uint64_t>(about.st_size);
+  }
+
+  result<void> truncate(std::uint64_t size) override {
+    if (retry_on_signal([&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); }) < 0) {
+      return status_from_errno(errno, fmt::format("could not set its size to {} bytes", size), path());
+    }
+    return {};
+  }
+
+  result<void> close() override {
+    past_cache_.reset();
+    const int descriptor = std::exchange(descriptor_, -1);
+    // Linux closes the descriptor even if a signal interrupts the call, so the call must not be repeated.
+    if (descriptor >= 0 && ::close(descriptor) < 0 && errno != EINTR) {
+      return status_from_errno(errno, "could not close it without an error, data written before may be lost", path());
+    }
+    return {};
+  }
+
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+private:
+  /// Maximum number of bytes per system call. Linux transfers at most 0x7ffff000 bytes per call.
+  static constexpr std::size_t most_at_once = std::size_t{1} << 30;
+
+  ssize_t write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+    bytes = bytes.first(std::min(bytes.size(), most_at_once));
+    if (past_cache_) { return past_cache_->write_some(offset, bytes); }
+    return ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  }
+
+  int descriptor_;
+  std::unique_ptr<uncached_writer> past_cache_;
+  std::mutex sync_mutex_;
+  std::optional<status> sync_failure_;
+};
+
+status refused(std::string_view tried, std::string_view why, const std::string& path) {
+  return {errc::invalid_argument, fmt::format("{}: {}", tried, why), path};
+}
+
+constexpr std::string_view is_special =
+    "this is a pipe, a device or a socket, not a regular file; remove it, or give the path of another file";
+
+status open_failure(int errno_value, bool is_for_reading, std::string_view tried, const std::string& path) {
+  if (errno_value == ENXIO || errno_value == ENODEV || errno_value == EOPNOTSUPP) { return refused(tried, is_special, path); }
+  if (errno_value == ELOOP && !is_for_reading) {
+    return refused(
+        tried, "this is a symbolic link, and files are not written through links; remove the link, or give the path of its target", path);
+  }
+  return status_from_errno(errno_value, tried, path);
+}
+
+/// Opens the regular file `path` with the flags `flags` of open(2). Never blocks. Rejects pipes, devices, sockets and directories, and also
+/// rejects symbolic links unless the file is opened for reading only. `tried` names the operation in messages.
+/// @errors `invalid_argument` if `path` is rejected. Any error of the system.
+result<std::unique_ptr<posix_file>> open_regular_file(const std::string& path, int flags, std::string_view tried) {
+  const bool is_for_reading = (flags & O_ACCMODE) == O_RDONLY;
+  const int all = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (is_for_reading ? 0 : O_NOFOLLOW);
+  const int descriptor = retry_on_signal([&] { return ::open(path.c_str(), all, 0666); });
+  if (descriptor < 0) { return open_failure(errno, is_for_reading, tried, path); }
+  auto opened = std::make_unique<posix_file>(path, descriptor);
+  struct ::stat about{};
+  if (::fstat(descriptor, &about) < 0) { return status_from_errno(errno, tried, path); }
+  if (S_ISDIR(about.st_mode)) { return status_from_errno(EISDIR, tried, path); }
+  if (!S_ISREG(about.st_mode)) { return refused(tried, is_special, path); }
+  return opened;
+}
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) < 0) { return "an unnamed host"; }
+  return name.data();
+}
+
+/// Returns the complete content of a lock file: "process 12 on host a since 2026-01-02T03:04:05Z".
+std::string holder_line() {
+  const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("process {} on host {} since {:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", ::getpid(), this_host(), parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+class posix_lock final : public file_lock {
+public:
+  explicit posix_lock(std::unique_ptr<posix_file> held) : held_(std::move(held)) {}
+  ~posix_lock() override { static_cast<void>(held_->truncate(0)); }  // the file names no holder after the release
+
+  [[nodiscard]] bool is_at(const std::string& path) const noexcept override {
+    struct ::stat ours{};
+    struct ::stat there{};
+    if (::fstat(held_->descriptor(), &ours) < 0 || ::stat(path.c_str(), &there) < 0) { return true; }
+    return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  }
+
+private:
+  std::unique_ptr<posix_file> held_;  // closing the file releases the lock
+};
+
+constexpr std::size_t longest_holder_line = 512;
+
+/// Returns the beginning of the file. For a lock file this is the complete content.
+result<std::string> read_beginning(posix_file& file) {
+  std::string text(longest_holder_line + 1, '\0');
+  auto count = file.read_at(0, std::as_writable_bytes(std::span(text)));
+  if (!count) { return std::move(count).error(); }
+  text.resize(*count);
+  return text;
+}
+
+/// Returns true if `text` is a line written by `holder_line`. Also returns true for an empty text and for zero bytes, which a power failure
+/// can leave in a lock file.
+bool is_own_content(std::string_view text) {
+  constexpr std::string_view time = " since 2026-01-02T03:04:05Z";
+  if (text.size() > longest_holder_line) { return false; }
+  if (text.find_first_not_of('\0') == std::string_view::npos) { return true; }
+  const auto begins_like_ours = text.starts_with("process ") && text.find(" on host ") != std::string_view::npos;
+  return begins_like_ours && text.size() > time.size() && text.substr(text.size() - time.size()).starts_with(" since ") &&
+         text.ends_with('Z');
+}
+
+status held_by_other(posix_file& file) {
+  const auto beginning = read_beginning(file);
+  const auto holder = beginning ? *beginning : std::string();
+  const bool is_ours = holder.starts_with(fmt::format("process {} on host {} ", ::getpid(), this_host()));
+  return {errc::failed_precondition,
+          fmt::format("could not lock it: it is locked by {}{}; stop that process first, or choose another directory",
+                      holder.empty() ? "a process that has not yet written its id" : holder, is_ours ? " (this process)" : ""),
+          file.path()};
+}
+
+/// Locks the file `path` as `file_system::lock` documents.
+result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path) {
+  auto opened = open_regular_file(path, O_RDWR | O_CREAT, "could not open the lock file");
+  if (!opened) { return std::move(opened).error(); }
+  auto file = std::move(opened).value();
+  if (retry_on_signal([&] { return ::flock(file->descriptor(), LOCK_EX | LOCK_NB); }) < 0) {
+    if (errno == EWOULDBLOCK) { return held_by_other(*file); }
+    return status_from_errno(errno, "could not lock it (flock)", path);
+  }
+  const auto before = read_beginning(*file);
+  if (!before) { return before.error(); }
+  if (!is_own_content(*before)) {
+    return status(errc::failed_precondition,
+                  "could not lock it: this file is not a lock file and was not changed; "
+                  "move it away, or choose another directory",
+                  path);
+  }
+  if (auto emptied = file->truncate(0); !emptied) { return std::move(emptied).error(); }
+  const auto line = holder_line();
+  if (auto named = file->write_at(0, std::as_bytes(std::span(line))); !named) { return std::move(named).error(); }
+  return std::make_unique<posix_lock>(std::move(file));
+}
 
 struct open_words {
   int flags;
@@ -39,7 +342,7 @@ result<bool> create_directory(const std::string& path) {
   const int reason = errno;
   struct ::stat about{};
   if (reason == EEXIST && ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) { return false; }
-  return failure(reason, "could not create this directory", path);
+  return status_from_errno(reason, "could not create this directory", path);
 }
 
 class posix final : public file_system {
@@ -55,25 +358,25 @@ public:
   }
 
   result<void> rename(const std::string& from, const std::string& to) override {
-    if (::rename(from.c_str(), to.c_str()) < 0) { return failure(errno, "could not rename " + from + " to this path", to); }
+    if (::rename(from.c_str(), to.c_str()) < 0) { return status_from_errno(errno, "could not rename " + from + " to this path", to); }
     return {};
   }
 
   result<void> remove(const std::string& path) override {
-    if (std::remove(path.c_str()) < 0) { return failure(errno, "could not remove it", path); }
+    if (std::remove(path.c_str()) < 0) { return status_from_errno(errno, "could not remove it", path); }
     return {};
   }
 
   result<void> sync_directory(const std::string& directory) override {
     const int descriptor = retry_on_signal([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (descriptor < 0) { return failure(errno, "could not open this directory to sync it", directory); }
+    if (descriptor < 0) { return status_from_errno(errno, "could not open this directory to sync it", directory); }
     const int synced = retry_on_signal([&] { return ::fsync(descriptor); });
     const int reason = errno;
     ::close(descriptor);
     // Some file systems do not support the sync of a directory and return EINVAL. Their names are durable without it, or cannot be made
     // durable.
     if (synced < 0 && reason != EINVAL) {
-      return failure(reason, "could not sync this directory, a new or renamed file in it may be lost", directory);
+      return status_from_errno(reason, "could not sync this directory, a new or renamed file in it may be lost", directory);
     }
     return {};
   }
@@ -94,7 +397,7 @@ public:
 
   result<std::vector<std::string>> list(const std::string& directory) override {
     ::DIR* const stream = ::opendir(directory.c_str());
-    if (stream == nullptr) { return failure(errno, "could not list this directory", directory); }
+    if (stream == nullptr) { return status_from_errno(errno, "could not list this directory", directory); }
     std::vector<std::string> names;
     errno = 0;
     while (const ::dirent* entry = ::readdir(stream)) {
@@ -104,14 +407,14 @@ public:
     }
     const int reason = errno;
     ::closedir(stream);
-    if (reason != 0) { return failure(reason, "could not list all of this directory", directory); }
+    if (reason != 0) { return status_from_errno(reason, "could not list all of this directory", directory); }
     std::ranges::sort(names);
     return names;
   }
 
   result<file_info> stat(const std::string& path) override {
     struct ::stat about{};
-    if (::stat(path.c_str(), &about) < 0) { return failure(errno, "could not get its type and size (stat)", path); }
+    if (::stat(path.c_str(), &about) < 0) { return status_from_errno(errno, "could not get its type and size (stat)", path); }
     const auto since = std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec);
     return file_info{static_cast<std::uint64_t>(about.st_size),
                      clock::wall_time(std::chrono::duration_cast<clock::wall_time::duration>(since)), S_ISDIR(about.st_mode)};
@@ -119,7 +422,7 @@ public:
 
   result<std::string> canonical(const std::string& path) override {
     const std::unique_ptr<char, void (*)(void*)> found(::realpath(path.c_str(), nullptr), &std::free);
-    if (!found) { return failure(errno, "could not resolve this path", path); }
+    if (!found) { return status_from_errno(errno, "could not resolve this path", path); }
     return std::string(found.get());
   }
 
@@ -139,6 +442,10 @@ private:
 };
 
 }  // namespace
+
+std::unique_ptr<file> file_of_descriptor(std::string path, int descriptor) {
+  return std::make_unique<posix_file>(std::move(path), descriptor);
+}
 
 result<bool> file_system::exists(const std::string& path) {
   const auto found = stat(path);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A raw session over a user type: any type with `step(args...)` and `variables()`.
+// Raw sessions over a user type: any type with `step(args...)` and `variables()`. `model_session` trains it, `evaluation_session` evaluates
+// it.
 #pragma once
 
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
-#include "stepwell/creation/local_master.hpp"
-#include "stepwell/creation/session_config.hpp"
+#include "stepwell/creation/detail/local_master.hpp"
+#include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
+#include "stepwell/hook/feed.hpp"
+#include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/stateful_hook.hpp"
-#include "stepwell/model/detail/model_feeds.hpp"
-#include "stepwell/model/model_traits.hpp"
+#include "stepwell/model/model.hpp"
 #include "stepwell/session/monitored_session.hpp"
 
 #include <atomic>
@@ -21,13 +22,126 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace stepwell {
+namespace detail {
+
+// ---- feeds: members of the model are replaced during a run, members of a batch are replaced in a copy
+
+template<class Key>
+struct member_of;
+template<class T, class C>
+struct member_of<T C::*> {
+  using value_type = T;
+  using class_type = C;
+};
+
+/// True if `Key` points to a member of `Holder` that can be assigned to.
+template<class Key, class Holder>
+concept key_into = requires { typename member_of<Key>::class_type; } && std::derived_from<Holder, typename member_of<Key>::class_type> &&
+                   !std::is_const_v<typename member_of<Key>::value_type>;
+
+/// Replaces a member of a model, and restores its value at destruction.
+template<class Model, class T, class C>
+class put_back {
+public:
+  template<class Value>
+  put_back(Model& model, T C::* member, const Value& value) : model_(&model), member_(member), old_(static_cast<T>(value)) {
+    std::swap(model.*member, old_);
+  }
+  put_back(put_back&& other) noexcept : model_(std::exchange(other.model_, nullptr)), member_(other.member_), old_(std::move(other.old_)) {}
+  put_back& operator=(put_back&&) = delete;
+  ~put_back() {
+    if (model_ != nullptr) { std::swap(model_->*member_, old_); }
+  }
+
+private:
+  Model* model_;
+  T C::* member_;
+  T old_;
+};
+
+/// Checks the key of a feed.
+/// @errors `invalid_argument_error` if the key is a null pointer.
+template<class Key, class Value>
+void check_key(const fed<Key, Value>* one) {
+  if (one != nullptr && one->key == nullptr) {
+    throw invalid_argument_error("a feed names no member: its key is a null pointer to a member of type " +
+                                 std::string(type_name<typename member_of<Key>::value_type>()) + "; give the address of the member");
+  }
+}
+
+template<class Model, class Key, class Value>
+auto fed_member(Model& model, const fed<Key, Value>* one) {
+  if constexpr (key_into<Key, Model>) {
+    check_key(one);
+    using holder = put_back<Model, typename member_of<Key>::value_type, typename member_of<Key>::class_type>;
+    return one != nullptr ? std::optional<holder>(std::in_place, model, one->key, one->value) : std::optional<holder>();
+  } else {
+    return std::nullopt;  // a feed to a batch
+  }
+}
+
+/// The request of a run; `std::tuple<>` is an empty request.
+template<class Order>
+concept order_like = requires {
+  { Order::has_feeds } -> std::convertible_to<bool>;
+} || std::same_as<Order, std::tuple<>>;
+
+/// The keys of the feeds of a run.
+template<class... Key>
+struct key_list {
+  template<class Batch>
+  static constexpr bool any_into = (key_into<Key, Batch> || ...);
+  template<class One, class... Holder>
+  static constexpr bool fits = (key_into<One, Holder> || ...);
+  /// True if every key points to a member of one of `Holder`.
+  template<class... Holder>
+  static constexpr bool all_fit = (fits<Key, Holder...> && ...);
+};
+template<class... Key, class... Value>
+key_list<Key...> keys_in(const std::tuple<const fed<Key, Value>*...>&);
+template<class Order>
+constexpr auto keys_of() {
+  if constexpr (requires { requires Order::has_feeds; }) {
+    return decltype(detail::keys_in(std::declval<const Order&>().feeds())){};
+  } else {
+    return key_list<>{};
+  }
+}
+
+template<class Batch, class Key, class Value>
+void feed_one(Batch& batch, const fed<Key, Value>* one) {
+  if constexpr (key_into<Key, Batch>) {
+    check_key(one);
+    if (one != nullptr) { batch.*(one->key) = static_cast<typename member_of<Key>::value_type>(one->value); }
+  }
+}
+
+/// Returns the argument itself, or a copy with the feeds applied if there are feeds to it.
+template<class Order, class Arg>
+decltype(auto) with_feeds(const Order& order, Arg&& arg) {
+  using batch_type = std::remove_cvref_t<Arg>;
+  if constexpr (decltype(detail::keys_of<Order>())::template any_into<batch_type>) {
+    batch_type copy(std::forward<Arg>(arg));
+    std::apply([&](const auto*... one) { (feed_one(copy, one), ...); }, order.feeds());
+    return copy;
+  } else {
+    return std::forward<Arg>(arg);
+  }
+}
+
+}  // namespace detail
+
+/// A callable or member that can be applied to a step's result, to the model, or to both.
+template<class Projection, class Result, class Model>
+concept fetchable_from = std::invocable<const Projection&, const Result&> || std::invocable<const Projection&, const Model&> ||
+                         std::invocable<const Projection&, const Result&, const Model&>;
 
 /// Runs the steps of a model and counts them: each `step` that returns adds one, with or without hooks. A `step` that throws does not
 /// count. A model that has `std::int64_t& global_step()` owns the count.
@@ -65,7 +179,7 @@ public:
   template<class... Args>
   static constexpr bool takes = requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); };
 
-  /// True if a step with these arguments returns an `asio::awaitable` of its result.
+  /// True if the result of a step with these arguments must be awaited.
   template<class... Args>
   static constexpr bool awaits = requires(Model& model, Args&&... args) {
     { model.step(std::forward<Args>(args)...) } -> coro::awaited;
@@ -96,8 +210,8 @@ public:
     }
   }
 
-  /// The parts of `run` for a step that returns an awaitable. `fed` returns the arguments with feeds applied, which must live until the
-  /// step has ended. `step` returns the awaitable, which starts when it is awaited. `count` returns the outcome and counts the step.
+  /// The parts of `run` for a step whose result must be awaited. `fed` returns the arguments with feeds applied, which must live until the
+  /// step has ended. `step` returns the coroutine, which starts when it is awaited. `count` returns the outcome and counts the step.
   template<detail::order_like Order, class... Args>
   static auto fed(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
@@ -135,10 +249,6 @@ public:
     } else {
       return std::invoke(projection, outcome.result, std::as_const(*model_));
     }
-  }
-  template<class Projection>
-  [[nodiscard]] decltype(auto) read(const outcome_type& outcome, const tagged<Projection>& wanted) const {
-    return read(outcome, wanted.projection);
   }
 
   /// Returns the number of steps done so far. At a master, steps of all sessions are counted.
@@ -181,7 +291,7 @@ public:
     const auto alone = connection_ ? connection_->begin_preparing() : master_scope();
     look_at_step();
     if (connection_) { connection_->set_global_step(own_step()); }
-    if (succeeds(make_ready) && connection_) { connection_->end_preparing(own_step()); }
+    if (make_ready() && connection_) { connection_->end_preparing(own_step()); }
     return own_step();
   }
   /// Returns true if the session is connected to a master, so that other sessions may step the model.
@@ -209,7 +319,7 @@ private:
   template<class Order, class... Args>
   static consteval void check_step() {
     static_assert(takes<Args...>, "stepwell: the model has no step that takes these arguments");
-    static_assert(detail::all_feeds_fit<Order, Model, std::remove_cvref_t<Args>...>(),
+    static_assert(decltype(detail::keys_of<Order>())::template all_fit<Model, std::remove_cvref_t<Args>...>,
                   "stepwell: a feed must name an assignable member of the model, or of an argument of its step");
   }
   static std::unique_ptr<master_connection> connect(const session_target& target, Model& model) {
@@ -221,16 +331,6 @@ private:
     if (connection_) [[unlikely]] { return connection_->enter(); }
     return {};
   }
-  template<class MakeReady>
-  static bool succeeds(MakeReady& make_ready) {
-    if constexpr (std::is_void_v<decltype(make_ready())>) {
-      make_ready();
-      return true;
-    } else {
-      return make_ready();
-    }
-  }
-
   [[nodiscard]] std::int64_t own_step() const noexcept {
     if constexpr (owns_global_step<Model>) {
       return model_->global_step();
@@ -258,6 +358,39 @@ private:
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;
+};
+
+/// Runs the steps of a model as evaluations: the global step does not change.
+/// @lifetime The model must outlive the session.
+template<trainable_model Model>
+class evaluation_session : private model_session<Model> {
+  using steps = model_session<Model>;
+
+public:
+  using steps::feed;
+  using steps::model;
+  using steps::read;
+  using steps::subject;
+  using steps::variables;
+  using typename steps::model_type;
+  using typename steps::outcome_type;
+  using typename steps::result_type;
+
+  /// Creates the session over `model`. `global_step` is the step of the checkpoint from which the model was restored.
+  evaluation_session(Model& model, std::int64_t global_step) : steps(model), global_step_(global_step) {}
+
+  /// Does one step.
+  /// @errors Exceptions of `step`.
+  template<class Requests, class... Args>
+  outcome_type run(const Requests& requests, Args&&... args) {
+    auto outcome = steps::run(requests, std::forward<Args>(args)...);
+    outcome.step_before = outcome.step_after = global_step_;
+    return outcome;
+  }
+  [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
+
+private:
+  std::int64_t global_step_;
 };
 
 template<trainable_model Model>

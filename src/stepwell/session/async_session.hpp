@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/coro/detail/initiate.hpp"
-#include "stepwell/data/range_source.hpp"
+#include "stepwell/data/source.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_operations.hpp"
@@ -356,7 +356,7 @@ public:
 
 private:
   explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw,
-                                   detail::raw_maker_ptr<Raw> maker, Held... hooks)
+                                   detail::raw_maker<Raw> maker, Held... hooks)
       : async_(std::make_shared<async_type>(std::move(how), std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {}
 
   [[nodiscard]] core_type& core() const noexcept { return async_->core(); }

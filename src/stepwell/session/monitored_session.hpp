@@ -8,7 +8,7 @@
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/creation/session_manager.hpp"
-#include "stepwell/data/range_source.hpp"
+#include "stepwell/data/source.hpp"
 #include "stepwell/session/detail/blocking_driver.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/training_session.hpp"
@@ -252,7 +252,7 @@ private:
     return run_type::result_of(detail::run_within_step<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
-  explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, detail::raw_maker_ptr<Raw> maker,
+  explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, detail::raw_maker<Raw> maker,
                              Held... hooks)
       : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {
     detail::drive(*core_, core_->protocol().start());

@@ -3,8 +3,8 @@
 // Settings of a monitored session, apart from its raw session and hooks.
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/setting.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 
 #include <chrono>

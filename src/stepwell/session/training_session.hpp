@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/hook/stop.hpp"
+#include "stepwell/hook/session_signals.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 
 #include <concepts>

@@ -4,10 +4,10 @@
 // TensorBoard. The caller puts a line into a bounded queue; a task on the I/O pool writes it.
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/setting.hpp"
-#include "stepwell/base/status.hpp"
-#include "stepwell/format/text/detail/metric_line.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/format/detail/metric_line.hpp"
 #include "stepwell/io/detail/byte_queue.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -56,7 +56,7 @@ public:
   template<class Number>
     requires std::is_arithmetic_v<Number>
   void add_scalar(std::string_view tag, Number value, std::int64_t step) {
-    add(tag, format::number_text(static_cast<spelt<Number>>(value)).view(), step);
+    add(tag, format::number_text(value).view(), step);
   }
 
   /// Writes a start line. It makes earlier lines with this step or a later one obsolete.
@@ -99,11 +99,7 @@ protected:
   ~metric_writer();
 
 private:
-  class core;
-  template<class Number>
-  using spelt = std::conditional_t<std::is_same_v<Number, float>, float,
-                                   std::conditional_t<std::is_floating_point_v<Number>, double,
-                                                      std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>>;
+  struct core;
   void add(std::string_view tag, std::string_view value, std::int64_t step);
 
   std::unique_ptr<core> core_;

@@ -1,147 +1,349 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/summary/writer.hpp"
 
-#include "stepwell/base/detail/memory_shortage.hpp"
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/format/events/detail/hparams.hpp"
+#include "stepwell/base/trace.hpp"
+#include "stepwell/format/detail/coding.hpp"
+#include "stepwell/format/detail/run_metadata.hpp"
 #include "stepwell/format/events/detail/png.hpp"
-#include "stepwell/format/events/detail/run_metadata.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
-#include "stepwell/format/events/event.hpp"
-#include "stepwell/format/text/detail/utf8.hpp"
-#include "stepwell/kernel/histogram.hpp"
-#include "stepwell/summary/detail/writer_core.hpp"
+#include "stepwell/format/events/record.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "stepwell/summary/detail/output.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
 #include <exception>
-#include <utility>
+#include <map>
+#include <mutex>
+#include <set>
+#include <unordered_set>
 
 namespace stepwell::summary {
 namespace {
 
+using format::summary_style;
 using stepwell::detail::with_memory;
 
-format::summary single(format::summary_value value) {
-  format::summary values;
-  values.values.push_back(std::move(value));
-  return values;
+/// Hash that allows lookup of strings by `string_view`.
+struct text_hash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+};
+
+std::string made_directory(io::file_system& files, const std::string& directory) {
+  value_or_throw(files.create_directories(directory));
+  return value_or_throw(files.canonical(directory));
 }
 
-// Returns the histogram and the number of values that are not finite.
-template<class Number>
-std::pair<format::summary_value, std::uint64_t> histogram_of(std::string tag, std::span<const Number> values, format::summary_style style) {
-  if (style == format::summary_style::simple) {
-    const auto made = kernel::make_growing_histogram(values);
-    return {format::make_histogram_value(std::move(tag), made), made.stats.nonfinite};
+std::string this_host() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') { return "localhost"; }
+  return name.data();
+}
+
+/// Returns a name whose time is later than those of all event files among `names`, because viewers read the files of a directory in the
+/// order of their names and do not return to an earlier one.
+std::string next_name(std::span<const std::string> names, std::int64_t now, std::string_view suffix) {
+  constexpr std::string_view prefix = "events.out.tfevents.";
+  constexpr std::int64_t last_second = 9'999'999'999;  // up to ten digits the order of names is the order of times
+  for (std::string_view name : names) {
+    if (!name.starts_with(prefix)) { continue; }
+    name.remove_prefix(prefix.size());
+    std::int64_t seconds = 0;
+    const auto failure = std::from_chars(name.data(), name.data() + name.size(), seconds).ec;
+    if (failure == std::errc{} && seconds >= 0 && seconds < last_second) { now = std::max(now, seconds + 1); }
   }
-  const auto made = kernel::make_equal_histogram(values);
-  return {format::make_histogram_value(std::move(tag), made), made.stats.nonfinite};
+  static std::atomic<std::uint64_t> counter = 0;
+  return fmt::format("{}{:010}.{}.{}.{}{}", prefix, now, this_host(), ::getpid(), counter.fetch_add(1, std::memory_order_relaxed), suffix);
+}
+
+void warn_if_not_last(std::span<const std::string> names, const std::string& ours) {
+  for (const auto& name : names) {
+    if (name.find("tfevents") != std::string::npos && name >= ours) {
+      log_warning(fmt::format("viewers will read {} after {} and may ignore the second file; move the first one away", name, ours));
+    }
+  }
+}
+
+/// A sink that fails in `sync` after the file was removed or renamed.
+class event_file_sink final : public io::byte_sink {
+public:
+  event_file_sink(std::shared_ptr<io::file_system> files, std::string path, std::unique_ptr<io::file> target)
+      : files_(std::move(files)), path_(std::move(path)), target_(io::sink_into(std::move(target))) {}
+
+  result<void> write(std::span<const std::byte> bytes) override {
+    trace_span span("write", "summary");
+    span.argument("file", path_);
+    span.argument("bytes", bytes.size());
+    return target_->write(bytes);
+  }
+  result<void> sync() override {
+    trace_span span("sync", "summary");
+    span.argument("file", path_);
+    if (auto synced = target_->sync(); !synced) { return synced; }
+    const auto is_there = files_->exists(path_);
+    if (!is_there) { return is_there.error(); }
+    if (*is_there) { return {}; }
+    return status(errc::not_found,
+                  "the event file was removed or renamed while it was written; later events would be lost, start a new writer", path_);
+  }
+  result<void> close() override { return target_->close(); }
+
+private:
+  std::shared_ptr<io::file_system> files_;
+  std::string path_;
+  std::unique_ptr<io::byte_sink> target_;
+};
+
+/// A new, empty event file.
+struct event_file {
+  std::string path;
+  std::unique_ptr<io::byte_sink> sink;
+};
+
+/// Creates an event file with a name greater than the names of all event files in the directory. Never changes an existing file.
+event_file make_event_file(const std::string& directory, const writer_options& options) {
+  if (options.filename_suffix.find('/') != std::string::npos) {
+    throw invalid_argument_error("the suffix of an event file's name must not contain a slash: " + options.filename_suffix);
+  }
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.time->wall_now().time_since_epoch()).count();
+  constexpr int attempts = 16;  // another host may take the same name, but hardly twice
+  for (int attempt = 1;; ++attempt) {
+    const auto names = value_or_throw(options.files->list(directory));
+    const auto name = next_name(names, now, options.filename_suffix);
+    const auto path = io::join_path(directory, name);
+    auto opened = options.files->open(path, io::open_mode::create_new);
+    if (!opened && opened.error().code == errc::already_exists && attempt < attempts) { continue; }
+    auto file = value_or_throw(std::move(opened));
+    value_or_throw(options.files->sync_directory(directory));
+    warn_if_not_last(names, name);
+    return {path, std::make_unique<event_file_sink>(options.files, path, std::move(file))};
+  }
 }
 
 }  // namespace
+
+struct writer::core {
+  core(std::string dir, writer_options wanted)
+      : options(std::move(wanted)), directory(made_directory(*options.files, dir)), file(make_event_file(directory, options)),
+        out(std::move(file.sink), "event writer of " + directory, options) {
+    // The time has whole seconds, as TensorFlow writes it.
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.time->wall_now().time_since_epoch());
+    const format::file_version version{std::string(format::event_file_version)};
+    const auto bytes = format::encode_event({static_cast<double>(now.count()), 0, version, ""});
+    add_bytes(std::as_bytes(std::span(bytes)));
+    out.flush(io::byte_queue::forever);
+  }
+
+  [[nodiscard]] double now_seconds() const {
+    // Microseconds are exact in a double until the year 2255. A direct conversion of nanoseconds would be off by hundreds of nanoseconds.
+    using std::chrono::microseconds;
+    const auto now = std::chrono::duration_cast<microseconds>(options.time->wall_now().time_since_epoch());
+    return static_cast<double>(now.count()) / 1e6;
+  }
+
+  /// Returns true at the first call with this kind and name.
+  [[nodiscard]] bool is_first(std::string_view kind, std::string_view name) {
+    const std::lock_guard lock(order);
+    return said.insert(fmt::format("{}:{}", kind, name)).second;
+  }
+
+  /// Appends a record. `fill` writes its data.
+  template<class Fill>
+  void append(std::size_t data_size, Fill fill) {
+    const auto size = data_size + format::record_overhead;
+    out.append(size, [&](std::byte* into) {
+      const std::span frame(into, size);
+      fill(format::record_data(frame));
+      format::seal_record(frame);
+      return size;
+    });
+  }
+
+  void add_bytes(std::span<const std::byte> event) {
+    if (!out.accepts()) { return; }
+    if (event.size() > format::default_record_limit) {
+      throw invalid_argument_error(
+          fmt::format("an event of {} bytes exceeds the record limit of readers ({})", event.size(), format::default_record_limit),
+          file.path);
+    }
+    append(event.size(), [&](std::span<std::byte> data) { std::ranges::copy(event, data.begin()); });
+  }
+
+  void add_float(std::string_view tag, float value, std::int64_t step) {
+    for (const auto& metric : options.metrics) { metric->add_scalar(tag, value, step); }
+    if (!out.accepts()) { return; }
+    if (!format::is_utf8(tag)) [[unlikely]] { return add_float(format::to_utf8(tag), value, step); }
+    const format::scalar_event happened{now_seconds(), step, tag, value};
+    std::unique_lock lock(order, std::defer_lock);
+    bool is_new = false;
+    if (options.style == summary_style::tensor) {
+      lock.lock();
+      is_new = !described.contains(tag);
+      if (is_new) { described.emplace(tag); }
+    }
+    const format::scalar_encoder encoder(happened, options.style, is_new);
+    append(encoder.size(), [&](std::span<std::byte> data) { encoder.write(data); });
+  }
+
+  void add_event(format::event happened) {
+    if (const auto* const note = std::get_if<format::session_log>(&happened.what);
+        note != nullptr && note->status == format::session_status::start) {
+      for (const auto& metric : options.metrics) { metric->add_start(happened.step); }
+    }
+    if (!out.accepts()) { return; }
+    if (happened.wall_time == 0) { happened.wall_time = now_seconds(); }
+    std::unique_lock lock(order, std::defer_lock);
+    if (auto* const summary = std::get_if<format::summary>(&happened.what)) {
+      lock.lock();
+      for (auto& value : summary->values) {  // metadata is written only once
+        if (value.metadata && !described.insert(format::to_utf8(value.tag)).second) { value.metadata.reset(); }
+      }
+    }
+    const auto bytes = with_memory("could not encode an event", file.path, [&] { return format::encode_event(happened); });
+    if (bytes.empty()) { throw invalid_argument_error("the event exceeds the maximum size of a protobuf message (2 GiB)", file.path); }
+    add_bytes(std::as_bytes(std::span(bytes)));
+  }
+
+  void add_value(format::summary_value value, std::int64_t step) {
+    format::summary values;
+    values.values.push_back(std::move(value));
+    add_event({0, step, std::move(values), ""});
+  }
+
+  template<class Number>
+  void add_histogram(std::string_view tag, std::span<const Number> values, std::int64_t step) {
+    if (!out.accepts()) { return; }
+    const auto add = [&](const auto& histogram) {
+      const auto left_out = histogram.stats.nonfinite;
+      if (left_out > 0 && is_first("not finite", tag)) {
+        log_warning(
+            fmt::format("{} of the {} values of histogram {} at step {} are NaN or infinite and left out (logged once for each tag)",
+                        left_out, values.size(), tag, step));
+      }
+      add_value(format::make_histogram_value(std::string(tag), histogram), step);
+    };
+    if (options.style == summary_style::simple) { return add(kernel::make_growing_histogram(values)); }
+    add(kernel::make_equal_histogram(values));
+  }
+
+  /// Applies `action` to the event file and flushes the metric writers. Tries all of them, then throws the first failure and logs the
+  /// others.
+  template<class Action>
+  void for_all(Action action, clock::time_point until) {
+    std::exception_ptr first;
+    const auto attempt = [&](auto&& one) {
+      try {
+        one();
+      } catch (const std::exception& failure) {
+        if (first) {
+          log_error(failure.what());
+        } else {
+          first = std::current_exception();
+        }
+      }
+    };
+    attempt(action);
+    for (const auto& metric : options.metrics) {
+      attempt([&] { metric->flush(until); });
+    }
+    if (first) { std::rethrow_exception(first); }
+  }
+
+  const writer_options options;
+  const std::string directory;
+  event_file file;
+  output out;
+
+  std::mutex order;  // held from the lookup of a tag until its value is queued; locked before the queue's mutex
+  std::unordered_set<std::string, text_hash, std::equal_to<>> described;  // tags whose metadata is in the file
+  std::set<std::string> said;                                             // kind and name of everything that is written or logged once
+};
 
 writer::writer(std::string directory) : writer(std::move(directory), writer_options()) {}
 writer::writer(std::string directory, writer_options options) : core_(std::make_unique<core>(std::move(directory), std::move(options))) {}
 
 writer::~writer() {
-  try {
-    if (core_->out().is_detached()) {
-      core_->out().close_detached();
-    } else {
-      close(core_->out().last_deadline());
-    }
-  } catch (const std::exception& failure) { log_error(fmt::format("closing the event file {}: {}", path(), failure.what())); }
+  core_->out.end("the event file ", path(), [this](clock::time_point until) { close(until); });
 }
 
-namespace {
+std::shared_ptr<writer> writer::shared(const std::string& directory) { return shared(directory, writer_options()); }
 
-/// Applies `action` to the event file and flushes the metric writers. Tries all of them, then throws the first failure and logs the
-/// others.
-template<class Core, class Action>
-void for_all(Core& core, Action action, clock::time_point until) {
-  std::exception_ptr first;
-  const auto attempt = [&](auto&& one) {
-    try {
-      one();
-    } catch (const std::exception& failure) {
-      if (first) {
-        log_error(failure.what());
-      } else {
-        first = std::current_exception();
-      }
-    }
+std::shared_ptr<writer> writer::shared(const std::string& directory, writer_options options) {
+  struct registry {
+    std::mutex mutex;
+    std::map<std::pair<const io::file_system*, std::string>, std::weak_ptr<writer>> writers;  // by the canonical path in a file system
   };
-  attempt([&] { action(core.out()); });
-  for (const auto& metric : core.metrics()) {
-    attempt([&] { metric->flush(until); });
+  static registry& all = *new registry;  // never destroyed, because static destructors may request writers
+  const std::pair<const io::file_system*, std::string> where(options.files.get(), made_directory(*options.files, directory));
+  const std::lock_guard lock(all.mutex);
+  auto known = all.writers[where].lock();
+  if (known && !known->is_closed()) {
+    const auto& served = known->core_->options.metrics;
+    const auto is_served = [&](const auto& metric) { return std::ranges::find(served, metric) != served.end(); };
+    if (!std::ranges::all_of(options.metrics, is_served)) {
+      log_warning(
+          fmt::format("{}: a metric file was given for this directory after its event file was opened; nothing is written to it. Give it "
+                      "to the first writer of the directory, such as a hook that is created before the session",
+                      where.second));
+    }
+    return known;
   }
-  if (first) { std::rethrow_exception(first); }
+  known = std::make_shared<writer>(where.second, std::move(options));
+  std::erase_if(all.writers, [](const auto& entry) { return entry.second.expired(); });
+  all.writers[where] = known;
+  return known;
 }
-
-}  // namespace
 
 void writer::add_float(std::string_view tag, float value, std::int64_t step) { core_->add_float(tag, value, step); }
 
-namespace {
-
-template<class Core, class Number>
-void add_histogram_to(Core& core, std::string_view tag, std::span<const Number> values, std::int64_t step) {
-  if (!core.accepts()) { return; }
-  auto [value, left_out] = histogram_of(std::string(tag), values, core.style());
-  if (left_out > 0 && core.is_first("not finite", tag)) {
-    log_warning(
-        fmt::format("{} of the {} values of histogram {} at step {} are NaN or infinite and left out "
-                    "(logged once for each tag)",
-                    left_out, values.size(), tag, step));
-  }
-  core.add_event({0, step, single(std::move(value)), ""});
-}
-
-}  // namespace
-
 void writer::add_histogram(std::string_view tag, std::span<const float> values, std::int64_t step) {
-  add_histogram_to(*core_, tag, values, step);
+  core_->add_histogram(tag, values, step);
 }
-
 void writer::add_histogram(std::string_view tag, std::span<const double> values, std::int64_t step) {
-  add_histogram_to(*core_, tag, values, step);
+  core_->add_histogram(tag, values, step);
 }
 
 void writer::add_text(std::string_view tag, std::string_view text, std::int64_t step) {
-  if (!core_->accepts()) { return; }
-  add_summary(with_memory("could not encode a text", path(),
-                          [&] { return single(format::make_text_value(std::string(tag), format::to_utf8(text))); }),
-              step);
+  if (!core_->out.accepts()) { return; }
+  const auto encode = [&] { return format::make_text_value(std::string(tag), format::to_utf8(text)); };
+  core_->add_value(with_memory("could not encode a text", path(), encode), step);
 }
 
 void writer::add_image(std::string_view tag, const image_view& image, std::int64_t step) {
-  if (!core_->accepts()) { return; }
-  auto png = value_or_throw(with_memory("could not encode an image", path(),
-                                        [&] { return format::encode_png(image.pixels, image.width, image.height, image.channels); }));
-  const bool is_old = core_->style() == format::summary_style::simple;
-  add_summary(single(format::make_image_value(fmt::format("{}{}", tag, is_old ? "/image" : ""), static_cast<std::int32_t>(image.width),
-                                              static_cast<std::int32_t>(image.height), image.channels, std::move(png), core_->style())),
-              step);
+  if (!core_->out.accepts()) { return; }
+  const auto encode = [&] { return format::encode_png(image.pixels, image.width, image.height, image.channels); };
+  auto png = value_or_throw(with_memory("could not encode an image", path(), encode));
+  const auto style = core_->options.style;
+  auto name = std::string(tag).append(style == summary_style::simple ? "/image" : "");
+  core_->add_value(format::make_image_value(std::move(name), static_cast<std::int32_t>(image.width),
+                                            static_cast<std::int32_t>(image.height), image.channels, std::move(png), style),
+                   step);
 }
 
 void writer::add_hparams(const format::hparam_map& settings, std::string_view group_name) {
-  if (!core_->accepts()) { return; }
+  if (!core_->out.accepts()) { return; }
   if (!core_->is_first("hparams", "start")) {
     return log_warning(fmt::format("the hyperparameters of {} are already in its event file: the new ones are dropped", directory()));
   }
-  format::hparams_start start{settings, "", "", std::string(group_name), core_->now_seconds()};
-  add_summary(single(format::make_hparams_value(std::move(start))), 0);
+  core_->add_value(make_hparams_value(format::hparams_start{settings, std::string(group_name), core_->now_seconds()}), 0);
 }
 
 void writer::add_hparams_end(format::hparams_status how) {
-  if (!core_->accepts()) { return; }
+  if (!core_->out.accepts()) { return; }
   if (!core_->is_first("hparams", "end")) {
     return log_warning(fmt::format("the final status of the run in {} is already in its event file: the new one is dropped", directory()));
   }
-  add_summary(single(format::make_hparams_value(format::hparams_end{how, core_->now_seconds()})), 0);
+  core_->add_value(make_hparams_value(format::hparams_end{how, core_->now_seconds()}), 0);
 }
 
 void writer::add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path, std::string_view message) {
@@ -157,12 +359,12 @@ void writer::add_meta_graph(std::string meta_graph_def_bytes, std::int64_t step)
 }
 
 void writer::add_run_metadata(const run_metadata& observed, std::string_view tag, std::int64_t step) {
-  if (!core_->accepts()) { return; }
+  if (!core_->out.accepts()) { return; }
   add_run_metadata(with_memory("could not encode run metadata", path(), [&] { return format::encode_run_metadata(observed); }), tag, step);
 }
 
 void writer::add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step) {
-  if (!core_->accepts()) { return; }
+  if (!core_->out.accepts()) { return; }
   if (!core_->is_first("run metadata", format::to_utf8(tag))) {
     throw invalid_argument_error(fmt::format("run metadata with the tag {} was already written; choose another tag", tag), path());
   }
@@ -172,48 +374,48 @@ void writer::add_run_metadata(std::string run_metadata_bytes, std::string_view t
 void writer::add_summary(format::summary values, std::int64_t step) { add_event({0, step, std::move(values), ""}); }
 void writer::add_event(format::event happened) { core_->add_event(std::move(happened)); }
 void writer::add_event_bytes(std::span<const std::byte> event) { core_->add_bytes(event); }
+
 void writer::request_flush() {
-  core_->out().request_flush();
-  for (const auto& metric : core_->metrics()) { metric->request_flush(); }
+  core_->out.request_flush();
+  for (const auto& metric : core_->options.metrics) { metric->request_flush(); }
 }
 
 std::vector<io::byte_queue::pending_flush> writer::start_flush() {
-  std::vector<io::byte_queue::pending_flush> started{core_->out().start_flush()};
-  for (const auto& metric : core_->metrics()) { started.push_back(metric->start_flush()); }
+  std::vector<io::byte_queue::pending_flush> started{core_->out.start_flush()};
+  for (const auto& metric : core_->options.metrics) { started.push_back(metric->start_flush()); }
   return started;
 }
 
 void writer::flush(clock::time_point until) {
-  for_all(*core_, [&](output& file) { file.flush(until); }, until);
+  core_->for_all([&] { core_->out.flush(until); }, until);
 }
 void writer::close(clock::time_point until) {
-  for_all(*core_, [&](output& file) { file.close(until); }, until);
+  core_->for_all([&] { core_->out.close(until); }, until);
 }
 
 void writer::detach() {
-  core_->out().detach();
-  for (const auto& metric : core_->metrics()) { metric->detach(); }
+  core_->out.detach();
+  for (const auto& metric : core_->options.metrics) { metric->detach(); }
 }
 
 void writer::on_failure(std::function<void(const status&)> action) {
-  for (const auto& metric : core_->metrics()) { metric->on_failure(action); }
-  core_->out().listeners().add(std::move(action));
+  for (const auto& metric : core_->options.metrics) { metric->on_failure(action); }
+  core_->out.on_failure(std::move(action));
 }
 
 bool writer::has_failed() const noexcept {
-  return core_->out().queue().has_failed() ||
-         std::ranges::any_of(core_->metrics(), [](const auto& metric) { return metric->has_failed(); });
+  return core_->out.has_failed() || std::ranges::any_of(core_->options.metrics, &metric_writer::has_failed);
 }
 std::optional<status> writer::failure() const {
-  auto found = core_->out().queue().failure();
-  for (const auto& metric : core_->metrics()) {
+  auto found = core_->out.failure();
+  for (const auto& metric : core_->options.metrics) {
     if (!found) { found = metric->failure(); }
   }
   return found;
 }
-bool writer::is_closed() const noexcept { return core_->out().is_over(); }
-const std::shared_ptr<clock>& writer::time() const noexcept { return core_->time(); }
-const std::string& writer::directory() const noexcept { return core_->directory(); }
-const std::string& writer::path() const noexcept { return core_->path(); }
+bool writer::is_closed() const noexcept { return core_->out.is_over(); }
+const std::shared_ptr<clock>& writer::time() const noexcept { return core_->options.time; }
+const std::string& writer::directory() const noexcept { return core_->directory; }
+const std::string& writer::path() const noexcept { return core_->file.path; }
 
 }  // namespace stepwell::summary

@@ -4,13 +4,11 @@
 // task on the I/O pool writes.
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/run_metadata.hpp"
-#include "stepwell/base/setting.hpp"
-#include "stepwell/base/status.hpp"
-#include "stepwell/format/events/detail/scalar_event.hpp"
-#include "stepwell/format/events/hparam_value.hpp"
-#include "stepwell/format/events/session_status.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/trace.hpp"
+#include "stepwell/format/events/event.hpp"
 #include "stepwell/io/detail/byte_queue.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -21,16 +19,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
-
-namespace stepwell::format {
-struct event;
-struct summary;
-}  // namespace stepwell::format
 
 namespace stepwell::summary {
 
@@ -63,9 +58,8 @@ struct image_view {
 /// Events are written in the order of the calls, each with the time of its call. Plugin metadata is written only with the first
 /// value of a tag. Invalid bytes in a tag that is not UTF-8 are replaced.
 ///
-/// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or
-///          `close`, or by a call that is blocked on the full queue. After that, as after `close`, `add_*` drops its value with a
-///          warning.
+/// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`,
+///          or by a call that is blocked on the full queue. After that, as after `close`, `add_*` drops its value with a warning.
 /// @threads All functions may be called from any thread, except a thread of `writer_options::threads`.
 class writer {
 public:
@@ -110,8 +104,7 @@ public:
 
   /// Writes the settings of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a warning.
   void add_hparams(const format::hparam_map& settings, std::string_view group_name = {});
-  /// Writes the final status of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a
-  /// warning.
+  /// Writes the final status of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a warning.
   void add_hparams_end(format::hparams_status how);
 
   /// Writes a session event. A START contains the first step to come; viewers drop the events of an earlier START from this step on.
@@ -127,9 +120,9 @@ public:
   void add_run_metadata(const run_metadata& observed, std::string_view tag, std::int64_t step);
   void add_run_metadata(std::string run_metadata_bytes, std::string_view tag, std::int64_t step);
 
-  /// Writes a summary with any values as one event. Include <stepwell/format/events/summary.hpp> for its type.
+  /// Writes a summary with any values as one event.
   void add_summary(format::summary values, std::int64_t step);
-  /// Writes any event (see <stepwell/format/events/event.hpp>). A wall_time of 0 is replaced by the current time.
+  /// Writes any event. A wall_time of 0 is replaced by the current time.
   void add_event(format::event happened);
   /// Writes the bytes of an Event message unchanged and unchecked.
   void add_event_bytes(std::span<const std::byte> event);
@@ -174,10 +167,37 @@ public:
   [[nodiscard]] const std::string& path() const noexcept;
 
 private:
-  class core;
+  struct core;
   void add_float(std::string_view tag, float value, std::int64_t step);
 
   std::unique_ptr<core> core_;
 };
+
+/// Pairs of tag and number, in the order in which they are written.
+using metric_list = std::vector<std::pair<std::string, double>>;
+
+/// A range of pairs of tag and number, such as a `metric_list` or a map.
+template<class T>
+concept metric_range = std::ranges::input_range<const T&> && requires(std::ranges::range_reference_t<const T&> one) {
+  { one.first } -> std::convertible_to<std::string_view>;
+  requires std::is_arithmetic_v<std::remove_cvref_t<decltype(one.second)>>;
+};
+
+/// A metric range, or a type whose `metrics()` returns one.
+template<class T>
+concept names_metrics = metric_range<T> || requires(const T& values) {
+  { values.metrics() } -> metric_range;
+};
+
+/// Writes each number as a scalar of `step`.
+/// @errors Like `writer::add_scalar`.
+template<names_metrics T>
+void add_metrics(writer& out, const T& values, std::int64_t step) {
+  if constexpr (metric_range<T>) {
+    for (const auto& [tag, value] : values) { out.add_scalar(tag, value, step); }
+  } else {
+    add_metrics(out, values.metrics(), step);
+  }
+}
 
 }  // namespace stepwell::summary

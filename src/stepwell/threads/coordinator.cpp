@@ -2,6 +2,7 @@
 #include "stepwell/threads/coordinator.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 
@@ -10,9 +11,116 @@
 #include <cstdint>
 #include <iterator>
 #include <mutex>
-#include <optional>
+#include <thread>
 
 namespace stepwell {
+
+bool exception_set::contains(const std::exception_ptr& failure) const noexcept try {
+  if (says_yes_ && says_yes_(failure)) { return true; }
+  if (kinds_.empty()) { return false; }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& ours) { return std::ranges::find(kinds_, ours.kind()) != kinds_.end(); }
+} catch (...) { return false; }
+
+namespace detail {
+
+enum class thread_stage { unstarted, alive, ended };
+
+/// State of a thread. A running thread owns a reference to it. `mutex` is never held during calls of user code.
+struct thread_record {
+  thread_record(std::string given_name, std::function<void()> given_body, thread_stage given_stage)
+      : name(std::move(given_name)), body(std::move(given_body)), stage(given_stage) {}
+  // The last reference may be released on the thread itself, which cannot join itself.
+  ~thread_record() {
+    if (running.joinable()) { running.detach(); }
+  }
+
+  void run() {
+    try {
+      body();
+    } catch (...) { log_error("the thread \"" + name + "\" ended with: " + text_of(std::current_exception())); }
+    body = nullptr;  // before the end is announced
+    end();
+  }
+
+  void end() {
+    std::vector<std::function<void()>> actions;
+    {
+      const std::lock_guard lock(mutex);
+      stage.store(thread_stage::ended, std::memory_order_release);
+      actions.swap(at_end);
+      changed.notify_all();
+    }
+    for (const auto& action : actions) { action(); }
+  }
+
+  const std::string name;
+  std::function<void()> body;  // used only by the thread once it runs
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<thread_stage> stage;
+  std::vector<std::function<void()>> at_end;
+  std::thread running;
+};
+
+}  // namespace detail
+
+using detail::thread_stage;
+
+coordinated_thread::coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept : record_(std::move(record)) {}
+
+coordinated_thread::coordinated_thread(std::string name, std::function<void()> body) {
+  if (!body) { throw invalid_argument_error("the thread \"" + name + "\" has no function to run; give it a function"); }
+  record_ = std::make_shared<detail::thread_record>(std::move(name), std::move(body), thread_stage::unstarted);
+}
+
+const std::string& coordinated_thread::name() const noexcept { return record_->name; }
+
+bool coordinated_thread::is_alive() const noexcept { return record_->stage.load(std::memory_order_acquire) == thread_stage::alive; }
+
+bool coordinated_thread::has_ended() const noexcept { return record_->stage.load(std::memory_order_acquire) == thread_stage::ended; }
+
+void coordinated_thread::start() {
+  const std::lock_guard lock(record_->mutex);
+  if (record_->stage != thread_stage::unstarted) {
+    throw failed_precondition_error("could not start the thread \"" + name() + "\": it was started before; make a new one");
+  }
+  record_->stage = thread_stage::alive;
+  auto started = detail::start_thread(name(), [record = record_] { record->run(); });
+  if (!started) { record_->stage = thread_stage::unstarted; }
+  record_->running = value_or_throw(std::move(started));
+}
+
+void coordinated_thread::join() const {
+  std::unique_lock lock(record_->mutex);
+  record_->changed.wait(lock, [this] { return !is_alive(); });
+  if (record_->running.joinable()) { record_->running.join(); }  // the thread has ended and no longer needs this mutex
+}
+
+void coordinated_thread::on_end(std::function<void()> action) {
+  {
+    const std::lock_guard lock(record_->mutex);
+    if (record_->stage != thread_stage::ended) {
+      record_->at_end.push_back(std::move(action));
+      return;
+    }
+  }
+  action();
+}
+
+void coordinated_thread::detach_waiter() const {
+  const std::lock_guard lock(record_->mutex);
+  if (record_->running.joinable()) { record_->running.detach(); }
+}
+
+thread_mark::thread_mark(std::string name)
+    : record_(std::make_shared<detail::thread_record>(std::move(name), nullptr, thread_stage::alive)) {}
+
+thread_mark::~thread_mark() {
+  if (record_) { record_->end(); }
+}
+
 namespace {
 
 constexpr clock::time_point forever = clock::time_point::max();
@@ -280,5 +388,49 @@ void coordinator::raise_requested_exception() const {
 }
 
 const std::shared_ptr<clock>& coordinator::time() const noexcept { return state_->time; }
+
+namespace {
+
+/// Checks the token before the coordinator: for a straggler the coordinator may already be in use again or destroyed.
+void run(coordinator& threads, const std::optional<clock::duration>& interval, const std::function<void()>& run_loop,
+         const std::stop_token& stop) {
+  if (!interval) {
+    while (!stop.stop_requested()) { run_loop(); }
+    return;
+  }
+  auto next = threads.time()->now();
+  while (!stop.stop_requested() && !threads.wait_for_stop(next)) {
+    next += *interval;
+    run_loop();
+  }
+}
+
+coordinated_thread make(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                        looper_options options) {
+  if (!run_loop) { throw invalid_argument_error("looper_thread: the function is empty; give it a function"); }
+  if (interval && *interval < clock::duration::zero()) {
+    throw invalid_argument_error("looper_thread: the interval is negative; leave it out to call the function without pauses");
+  }
+  auto name = options.name;
+  return threads.make_thread(
+      std::move(name), [&threads, interval, run_loop = std::move(run_loop), options = std::move(options)](const std::stop_token& stop) {
+        if (options.start_loop) { options.start_loop(); }
+        run(threads, interval, run_loop, stop);
+        if (options.stop_loop) { options.stop_loop(); }
+      });
+}
+
+}  // namespace
+
+looper_thread::looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                             looper_options options)
+    : thread_(make(threads, interval, std::move(run_loop), std::move(options))) {}
+
+looper_thread looper_thread::loop(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                                  looper_options options) {
+  looper_thread looper(threads, interval, std::move(run_loop), std::move(options));
+  looper.start();
+  return looper;
+}
 
 }  // namespace stepwell

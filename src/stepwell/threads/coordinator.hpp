@@ -1,24 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coordinator stops the threads of one session together.
-// @see contract COORD
+// The threads of one session: a coordinator stops them together.
+// @see contract COORD, LOOP
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/threads/coordinated_thread.hpp"
-#include "stepwell/threads/exception_set.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace stepwell {
+
+/// A set of exceptions, given by error kinds of this library or by a predicate. Empty by default.
+class exception_set {
+public:
+  /// Predicate that returns true for exceptions in the set. If it throws, the result counts as false.
+  using predicate = std::function<bool(const std::exception_ptr&)>;
+
+  exception_set() = default;
+  exception_set(std::initializer_list<errc> kinds) : kinds_(kinds) {}
+  explicit exception_set(predicate says_yes) : says_yes_(std::move(says_yes)) {}
+
+  [[nodiscard]] bool empty() const noexcept { return kinds_.empty() && !says_yes_; }
+  /// Returns true if the set contains `failure`.
+  /// @pre `failure` is not null.
+  [[nodiscard]] bool contains(const std::exception_ptr& failure) const noexcept;
+
+private:
+  std::vector<errc> kinds_;
+  predicate says_yes_;
+};
+
+namespace detail {
+struct thread_record;
+}
+
+/// Handle of a thread with a name. Copies refer to the same thread. Destroying all copies neither stops nor joins the thread.
+/// @threads All functions may be called from any thread.
+class coordinated_thread {
+public:
+  /// Creates a thread that runs `body` after `start`. An exception of `body` is logged and ends only this thread.
+  /// @errors `invalid_argument_error` if `body` is empty.
+  coordinated_thread(std::string name, std::function<void()> body);
+
+  [[nodiscard]] const std::string& name() const noexcept;
+  /// Returns true if the thread was started and has not ended. After it returns false, the thread no longer accesses the objects
+  /// that `body` uses.
+  [[nodiscard]] bool is_alive() const noexcept;
+
+  /// Starts the thread.
+  /// @errors `failed_precondition_error` if it was started before. `resource_exhausted_error` if the system cannot create a thread.
+  void start();
+  /// Blocks without a time limit until the thread has ended. Returns at once if it was never started.
+  /// @pre Not called on the thread itself.
+  void join() const;
+  /// Calls `action` on the thread when the thread ends, or at once if it has ended. `action` must be short and must not throw.
+  void on_end(std::function<void()> action);
+
+  friend bool operator==(const coordinated_thread&, const coordinated_thread&) = default;
+
+private:
+  friend class coordinator;
+  friend class thread_mark;
+  explicit coordinated_thread(std::shared_ptr<detail::thread_record> record) noexcept;
+  [[nodiscard]] bool has_ended() const noexcept;
+  /// Detaches the system's thread, so that it needs no join.
+  void detach_waiter() const;
+
+  std::shared_ptr<detail::thread_record> record_;
+};
+
+/// Registration of a thread that other code started. The thread owns the mark while it runs. The mark gives the thread a name, and
+/// a coordinator can wait for it.
+///
+///     stepwell::thread_mark mark("reader");
+///     threads.register_thread(mark.thread());
+///     std::thread reader([mark = std::move(mark), &] { ... });
+///
+/// The thread counts as alive from the construction of the mark until its destruction. The code that started the thread must still join it.
+class thread_mark {
+public:
+  explicit thread_mark(std::string name);
+  thread_mark(thread_mark&&) noexcept = default;
+  thread_mark& operator=(thread_mark&&) = delete;
+  ~thread_mark();
+
+  /// @pre Not moved from.
+  [[nodiscard]] coordinated_thread thread() const { return coordinated_thread(record_); }
+
+private:
+  std::shared_ptr<detail::thread_record> record_;
+};
 
 /// Options of `coordinator::join`.
 struct join_options {
@@ -124,6 +206,39 @@ private:
 
   std::shared_ptr<state> state_;  // shared with the threads: a straggler may outlive the coordinator
   const std::atomic<bool>* stop_requested_;
+};
+
+/// Options of a `looper_thread`.
+struct looper_options {
+  std::string name = "LooperThread";
+  std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call.
+  std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call; not after a failure.
+};
+
+/// Calls a function until its coordinator is stopped. The first call is made at once, later calls at start + k * interval on the
+/// coordinator's clock. A late call does not shift the others; overdue calls are made one after the other. Without an interval the
+/// function is called in a loop without pause. An exception of the function requests a stop.
+///
+///     auto looper = stepwell::looper_thread::loop(threads, 10s, [&] { report(); });
+/// @lifetime The coordinator must outlive the thread; its `join` waits for the thread.
+/// @see      contract LOOP-1
+class looper_thread {
+public:
+  /// Creates and registers the thread without starting it.
+  /// @errors `invalid_argument_error` if there is no function or the interval is negative.
+  looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop, looper_options options = {});
+
+  /// Starts the thread.
+  /// @errors Like `coordinated_thread::start`.
+  void start() { thread_.start(); }
+  /// Creates a looper and starts it.
+  static looper_thread loop(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
+                            looper_options options = {});
+
+  [[nodiscard]] const coordinated_thread& thread() const noexcept { return thread_; }
+
+private:
+  coordinated_thread thread_;
 };
 
 }  // namespace stepwell

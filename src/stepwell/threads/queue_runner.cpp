@@ -2,30 +2,26 @@
 #include "stepwell/threads/queue_runner.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
-#include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <mutex>
-#include <ranges>
 
 namespace stepwell {
 
 /// State of a queue runner. `mutex` guards `running`, `raised` and `has_closed`.
 struct queue_runner::core {
-  std::string name;
-  std::vector<enqueue_op> ops;
-  std::function<bool()> close;
-  std::function<bool()> cancel;
-  std::function<void()> reopen;
-  std::function<std::size_t()> depth;
-  exception_set queue_closed;
+  core(operations given_queue, std::vector<enqueue_op> given_ops, exception_set closed)
+      : queue(std::move(given_queue)), ops(std::move(given_ops)), queue_closed(std::move(closed)) {}
 
-  mutable std::mutex mutex = {};
-  std::map<session_key, std::size_t> running = {};
-  std::vector<std::exception_ptr> raised = {};
+  const operations queue;
+  const std::vector<enqueue_op> ops;
+  const exception_set queue_closed;
+
+  mutable std::mutex mutex;
+  std::map<session_key, std::size_t> running;
+  std::vector<std::exception_ptr> raised;
   bool has_closed = false;  // this runner closed the queue, which was open before
 
   /// Closes or cancels the queue.
@@ -42,12 +38,12 @@ struct queue_runner::core {
     const auto count = running.find(session);
     if (--count->second > 0) { return; }
     running.erase(count);
-    if (closing) { shut(close); }
+    if (closing) { shut(queue.close); }
   }
 
   void stop() {
     const std::lock_guard lock(mutex);
-    shut(cancel);
+    shut(queue.cancel);
   }
 
   void raise(std::exception_ptr failure) {
@@ -99,38 +95,21 @@ queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, que
   const auto given = [](std::function<void()>& op) { return [op = std::move(op)] { return op(), false; }; };
   if (options.close_op) { on_queue.close = given(options.close_op); }
   if (options.cancel_op) { on_queue.cancel = given(options.cancel_op); }
-  core_ = std::shared_ptr<core>(new core{.name = std::move(on_queue.name),
-                                         .ops = std::move(ops),
-                                         .close = std::move(on_queue.close),
-                                         .cancel = std::move(on_queue.cancel),
-                                         .reopen = std::move(on_queue.reopen),
-                                         .depth = std::move(on_queue.depth),
-                                         .queue_closed = std::move(options.queue_closed)});
-}
-
-/// Starts the threads in reverse order. With a coordinator, the last thread cancels the others after a stop. So the threads already
-/// started end even if a later one cannot be started.
-void queue_runner::start_all(std::vector<coordinated_thread>& made, bool has_coordinator) {
-  try {
-    for (auto& thread : std::views::reverse(made)) { thread.start(); }
-  } catch (...) {
-    if (!has_coordinator) { core_->stop(); }
-    throw;
-  }
+  core_ = std::make_shared<core>(std::move(on_queue), std::move(ops), std::move(options.queue_closed));
 }
 
 std::vector<coordinated_thread> queue_runner::create_threads(session_key session, coordinator* threads, bool start) {
   {
     const std::lock_guard lock(core_->mutex);
     if (core_->running.contains(session)) { return {}; }
-    if (core_->has_closed) { core_->reopen(); }  // if it throws, nothing has begun, and the call can be repeated
+    if (core_->has_closed) { core_->queue.reopen(); }  // if it throws, nothing has begun, and the call can be repeated
     core_->has_closed = false;
     core_->running[session] = core_->ops.size();
     core_->raised.clear();
   }
   std::vector<coordinated_thread> made;
   for (const auto& op : core_->ops) {
-    auto name = "QueueRunnerThread-" + core_->name + "-" + op.name;
+    auto name = "QueueRunnerThread-" + core_->queue.name + "-" + op.name;
     auto mine = std::make_shared<turn>(core_, session);
     if (threads != nullptr) {
       made.push_back(threads->make_thread(std::move(name), [mine, op](const std::stop_token& stop) { mine->run(op, stop); }));
@@ -143,13 +122,21 @@ std::vector<coordinated_thread> queue_runner::create_threads(session_key session
     });
   }
   if (threads != nullptr) {
-    made.push_back(
-        threads->make_thread("QueueRunnerThread-" + core_->name + "-close_on_stop", [runner = core_, threads](const std::stop_token& stop) {
-          if (!stop.stop_requested()) { threads->wait_for_stop(); }
-          runner->stop();
-        }));
+    made.push_back(threads->make_thread("QueueRunnerThread-" + core_->queue.name + "-close_on_stop",
+                                        [runner = core_, threads](const std::stop_token& stop) {
+                                          if (!stop.stop_requested()) { threads->wait_for_stop(); }
+                                          runner->stop();
+                                        }));
   }
-  if (start) { start_all(made, threads != nullptr); }
+  if (!start) { return made; }
+  // In reverse order: with a coordinator, the last thread cancels the others after a stop. So the threads already started end even if
+  // a later one cannot be started.
+  try {
+    for (auto& thread : std::views::reverse(made)) { thread.start(); }
+  } catch (...) {
+    if (threads == nullptr) { core_->stop(); }
+    throw;
+  }
   return made;
 }
 
@@ -164,9 +151,9 @@ std::vector<std::exception_ptr> queue_runner::exceptions_raised() const {
   return core_->raised;
 }
 
-std::optional<std::size_t> queue_runner::depth() const { return core_->depth ? std::optional(core_->depth()) : std::nullopt; }
+std::optional<std::size_t> queue_runner::depth() const { return core_->queue.depth ? std::optional(core_->queue.depth()) : std::nullopt; }
 
-const std::string& queue_runner::name() const noexcept { return core_->name; }
+const std::string& queue_runner::name() const noexcept { return core_->queue.name; }
 
 std::vector<coordinated_thread> start_queue_runners(queue_runner::session_key session, coordinator& threads,
                                                     std::span<const std::shared_ptr<queue_runner>> runners) {

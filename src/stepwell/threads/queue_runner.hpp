@@ -4,23 +4,110 @@
 // @see contract QR
 #pragma once
 
+#include "stepwell/base/error.hpp"
+#include "stepwell/data/source.hpp"
 #include "stepwell/threads/coordinator.hpp"
-#include "stepwell/threads/enqueue_op.hpp"
-#include "stepwell/threads/exception_set.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace stepwell {
+
+/// An operation that puts one or a few elements into a queue at each call of `run`. It throws `out_of_range_error` at the end of
+/// its input. The token reports a stop of the session. `run` may use it; the queue runner checks it between two calls.
+struct enqueue_op {
+  std::string name;
+  std::function<void(std::stop_token)> run;
+};
+
+namespace detail {
+
+/// Moves elements from a source to a queue. `Source` is an lvalue reference or an owned type. Several threads may call it at once;
+/// each element is added once. `Moves` is true if the elements belong to the source and may be moved from.
+template<class Queue, class Source, bool Moves>
+class feeder {
+public:
+  using value_type = typename Queue::value_type;
+
+  feeder(Queue& queue, Source&& source, std::string name) : queue_(queue), source_(std::forward<Source>(source)), name_(std::move(name)) {}
+
+  void feed_one() {
+    auto value = next();
+    try {
+      queue_.enqueue(std::move(value));
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      left_over_.push_back(std::move(value));  // `enqueue` leaves the value unchanged when it throws
+      throw;
+    }
+  }
+
+private:
+  value_type next() {
+    const std::lock_guard lock(mutex_);
+    if (!left_over_.empty()) {
+      value_type value = std::move(left_over_.back());
+      left_over_.pop_back();
+      return value;
+    }
+    auto* const present = source_.peek();
+    if (present == nullptr) { throw out_of_range_error("\"" + name_ + "\" is at the end of its input"); }
+    auto value = [&] {
+      if constexpr (Moves) {
+        return value_type(std::move(*present));
+      } else {
+        return value_type(*present);
+      }
+    }();
+    source_.advance();
+    return value;
+  }
+
+  Queue& queue_;
+  Source source_;
+  std::string name_;
+  std::mutex mutex_;
+  std::vector<value_type> left_over_;
+};
+
+template<bool Moves, class Queue, class Source>
+enqueue_op feed(Queue& queue, Source&& source, std::string name) {
+  auto feeding = std::make_shared<feeder<Queue, Source, Moves>>(queue, std::forward<Source>(source), name);
+  return {std::move(name), [feeding = std::move(feeding)](const std::stop_token&) { feeding->feed_one(); }};
+}
+
+}  // namespace detail
+
+/// Returns an operation that puts the elements of `source` into `queue`, in one pass. `source` is a source of batches or any input
+/// range. Several threads may run copies of the operation; each element is added by one of them. If adding an element fails, the
+/// element is the next one again. Elements are copied, unless the range returns them by value. An lvalue source is referred to, an
+/// rvalue is moved into the operation.
+/// @lifetime The queue and an lvalue source must outlive the threads that run the operation.
+template<class Queue, class Source>
+  requires data::batch_source<Source> || std::ranges::input_range<Source>
+[[nodiscard]] enqueue_op enqueue_from(Queue& queue, Source&& source, std::string name = {}) {
+  if (name.empty()) { name = std::string(std::string_view(queue.name())) + "_enqueue"; }
+  if constexpr (data::batch_source<Source>) {
+    return detail::feed<false, Queue, Source>(queue, std::forward<Source>(source), std::move(name));
+  } else {
+    using under = data::range_source<Source>;
+    constexpr bool moves = !std::is_reference_v<std::ranges::range_reference_t<Source>>;
+    return detail::feed<moves, Queue, under>(queue, under(std::forward<Source>(source)), std::move(name));
+  }
+}
 
 /// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread.
 /// If `close` returns whether this call closed the queue, and there is a `reopen()`, a queue that was closed by its runner is
@@ -62,10 +149,9 @@ public:
   queue_runner(Queue& queue, std::vector<enqueue_op> ops, queue_runner_options options = {})
       : queue_runner(operations_on(queue), std::move(ops), std::move(options)) {}
 
-  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator it also creates
-  /// `...-close_on_stop`, which waits for a stop and then cancels pending enqueues, and registers all threads there. Starts the
-  /// threads only if `start` is true. Clears `exceptions_raised`. Does nothing and returns no threads if threads of that session
-  /// still run.
+  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator it also creates `...-close_on_stop`,
+  /// which waits for a stop and then cancels pending enqueues, and registers all threads there. Starts the threads only if `start` is true.
+  /// Clears `exceptions_raised`. Does nothing and returns no threads if threads of that session still run.
   /// @lifetime The coordinator must outlive the threads; its `join` waits for them.
   /// @errors   `resource_exhausted_error` if the system cannot create a thread. Threads already started end at a stop of the
   ///           coordinator. Without a coordinator the queue is cancelled.
@@ -93,7 +179,6 @@ private:
   class turn;
 
   queue_runner(operations on_queue, std::vector<enqueue_op> ops, queue_runner_options options);
-  void start_all(std::vector<coordinated_thread>& made, bool has_coordinator);
 
   template<class Queue>
   static operations operations_on(Queue& queue) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/base/tensor_adapter.hpp"
 #include "stepwell/base/variable.hpp"
 
 #include <ATen/core/Tensor.h>

@@ -26,6 +26,7 @@ private:
 /// `defer_start(async_options().steps_on(executor))` also sets the executor.
 struct defer_start_t {
   [[nodiscard]] deferred_start operator()(async_options how) const { return deferred_start(std::move(how)); }
+  explicit(false) operator deferred_start() const { return deferred_start(async_options()); }
 };
 inline constexpr defer_start_t defer_start{};
 
@@ -53,12 +54,6 @@ template<class Model, class... Hooks>
     return detail::make_training_session<async_monitored_session>(model, options, std::tuple<async_options>(std::move(how)),
                                                                   std::move(hooks)...);
   }
-}
-template<class Model, class... Hooks>
-[[nodiscard]] auto monitored_training_session(defer_start_t, Model&& model, training_options<std::remove_cvref_t<Model>> options = {},
-                                              Hooks... hooks) {
-  return stepwell::monitored_training_session(deferred_start(async_options()), std::forward<Model>(model), std::move(options),
-                                              std::move(hooks)...);
 }
 
 }  // namespace stepwell

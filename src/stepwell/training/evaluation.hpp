@@ -4,20 +4,31 @@
 // `evaluate_once` and `evaluate_repeatedly`.
 #pragma once
 
-#include "stepwell/checkpoint/checkpoints_iterator.hpp"
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
+#include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/final_ops_hook.hpp"
-#include "stepwell/hooks/stop_after_n_evals_hook.hpp"
-#include "stepwell/model/evaluation_session.hpp"
+#include "stepwell/hooks/stop_hooks.hpp"
+#include "stepwell/model/model.hpp"
+#include "stepwell/model/model_session.hpp"
 #include "stepwell/session/monitored_session.hpp"
+#include "stepwell/session/session_settings.hpp"
 #include "stepwell/session/training_session.hpp"
-#include "stepwell/training/evaluation_options.hpp"
 
+#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -25,10 +36,59 @@
 
 namespace stepwell {
 
+/// Options of an evaluation. Every option has a default.
+struct evaluation_options {
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of steps. Empty: until the end of the data.
+  bool log_progress = true;
+  restore_options restore = {};  ///< For example averages instead of variables: `ema_names`.
+  std::stop_token stop_token = {};
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
+};
+
+/// Options of `evaluate_repeatedly`. Every option has a default.
+struct repeated_evaluation_options {
+  evaluation_options evaluation = {};
+  seconds_value eval_interval_secs = 60;                                 ///< Minimum time between two evaluations.
+  std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Empty: no limit.
+  std::optional<seconds_value> timeout = std::nullopt;                   ///< Limit for waiting for a new checkpoint. Empty: none.
+  std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
+  seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
+  /// Token that signals that no more checkpoints will come. The current evaluation is finished, then the checkpoint found by one last poll
+  /// of the directory is evaluated, and the range ends. `evaluation.stop_token` ends all of this at once.
+  std::stop_token stop_token = {};
+  bool all_listed = false;  ///< Evaluate every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
+};
+
+/// Result of an evaluation. `Values` is the tuple of the final ops' values.
+template<class Values>
+struct evaluation {
+  std::string checkpoint_path;
+  std::int64_t global_step;     ///< Step of the checkpoint; 0 if unknown.
+  std::int64_t evals;           ///< Number of steps made.
+  stepwell::stop_reason ended;  ///< Reason for the end.
+  std::optional<Values> final_ops_values;
+};
+
 /// Placeholder for the source of a model whose `step` takes no batch.
 struct no_source {};
 
 namespace detail {
+
+[[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
+/// Opens and verifies a checkpoint. If it was deleted or is damaged, writes a log line and returns nothing.
+[[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options);
+[[nodiscard]] session_settings settings_of(const evaluation_options& options);
+[[nodiscard]] checkpoints_iterator_options following_of(const repeated_evaluation_options& options);
+
+/// Hook that prevents saves requested by other hooks.
+struct saves_nothing_hook {
+  static constexpr auto phase = hook_phase::observe;
+  void after_create_session(auto& session, auto& /*threads*/) const { session.reject_state("an evaluation does not save checkpoints"); }
+};
+
+/// Logs the end of an evaluation.
+void log_evaluation(const std::string& checkpoint_path, std::int64_t evals, std::chrono::duration<double> took);
 
 template<class Hook>
 std::reference_wrapper<Hook> as_reference(Hook& hook) {
@@ -39,71 +99,49 @@ std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) {
   return hook;
 }
 
-/// Evaluates a model that is already restored.
-template<class Values, class Model, class Source, class FinalOps, class... Hooks>
-evaluation<Values> evaluate(Model& model, const restored_evaluation& from, Source& source, const evaluation_options& options,
-                            FinalOps& final_ops, Hooks... hooks) {
+/// Restores and evaluates a model. Calls `make_source` once, after the restore.
+template<class FinalOps, class Model, class MakeSource, class... Hooks>
+evaluation<typename FinalOps::values_type> evaluate(Model& model, const checkpoint_reader& reader, MakeSource&& make_source,
+                                                    const evaluation_options& options, FinalOps& final_ops, Hooks... hooks) {
   static_assert(((phase_of<hook_type_of<Hooks>>() != hook_phase::persist) && ...),
                 "stepwell: an evaluation saves nothing; leave out the hook that saves");
+  stepwell::restore(model, reader, options.restore);
+  const auto step = reader.step().value_or(0);
+  auto&& source = make_source();
   stop_after_n_evals_hook counter({.num_evals = options.num_evals, .log_progress = options.log_progress});
-  monitored_session session(settings_of(options), evaluation_session<Model>(model, from.global_step), saves_nothing_hook{},
-                            std::move(hooks)..., std::ref(counter), std::ref(final_ops));
-  evaluation_report report(from.checkpoint_path, options);
+  monitored_session session(settings_of(options), evaluation_session<Model>(model, step), saves_nothing_hook{}, std::move(hooks)...,
+                            std::ref(counter), std::ref(final_ops));
+  const auto time = options.clock ? options.clock : system_clock();
+  const auto started = time->now();
+  log_info("Starting evaluation of " + reader.prefix());
   with(session, [&](auto& self) {
-    if constexpr (std::is_same_v<std::remove_const_t<Source>, no_source>) {
-      for ([[maybe_unused]] const auto& step : self.steps()) {}
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(source)>, no_source>) {
+      for ([[maybe_unused]] const auto& done : self.steps()) {}
     } else {
-      for ([[maybe_unused]] const auto& step : self.steps(source)) {}
+      for ([[maybe_unused]] const auto& done : self.steps(source)) {}
     }
   });
-  report.finish(counter.evals_completed());
-  return {from.checkpoint_path, from.global_step, counter.evals_completed(), session.stop_reason(), final_ops.final_ops_values()};
+  detail::log_evaluation(reader.prefix(), counter.evals_completed(), time->now() - started);
+  return {reader.prefix(), step, counter.evals_completed(), session.stop_reason(), final_ops.final_ops_values()};
 }
 
+/// Evaluates each of `checkpoints`, except those that were deleted or are damaged.
 template<class Model, class MakeSource, class FinalOps, class... Hooks>
-class repeated_evaluation {
-public:
-  using values_type = typename FinalOps::values_type;
-
-  repeated_evaluation(Model& model, MakeSource make_source, repeated_evaluation_options options, FinalOps final_ops, Hooks... hooks)
-      : model_(model), make_source_(std::move(make_source)), options_(std::move(options)), final_ops_(std::move(final_ops)),
-        hooks_(std::move(hooks)...) {}
-
-  /// Evaluates the checkpoint `prefix`. Returns nothing if the checkpoint was deleted or is damaged.
-  [[nodiscard]] std::optional<evaluation<values_type>> next(const std::string& prefix) {
-    const auto opened = open_if_whole(prefix, options_.evaluation);
-    if (!opened) { return std::nullopt; }
-    const auto from = detail::restore_for_evaluation(model_, *opened, options_.evaluation);
-    auto&& source = make_source_();
-    ++count_;
-    return std::apply(
-        [&](Hooks&... hook) {
-          return detail::evaluate<values_type>(model_, from, source, options_.evaluation, final_ops_, detail::as_reference(hook)...);
-        },
-        hooks_);
-  }
-  [[nodiscard]] bool is_enough() const noexcept {
-    return options_.max_number_of_evaluations && count_ >= *options_.max_number_of_evaluations;
-  }
-
-private:
-  Model& model_;
-  MakeSource make_source_;
-  repeated_evaluation_options options_;
-  FinalOps final_ops_;
-  std::tuple<Hooks...> hooks_;
-  std::int64_t count_ = 0;
-};
-
-template<class Repeated>
-generator<const evaluation<typename Repeated::values_type>&> evaluations_of(generator<const std::string&> checkpoints,
-                                                                            std::unique_ptr<Repeated> repeated) {
-  std::optional<evaluation<typename Repeated::values_type>> latest;
-  if (repeated->is_enough()) { co_return; }
+generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model& model, generator<const std::string&> checkpoints,
+                                                                           MakeSource make_source, repeated_evaluation_options options,
+                                                                           FinalOps final_ops, std::tuple<Hooks...> hooks) {
+  auto left = options.max_number_of_evaluations.value_or(std::numeric_limits<std::int64_t>::max());
+  if (left == 0) { co_return; }
   for (const auto& prefix : checkpoints) {
-    latest = repeated->next(prefix);
-    if (latest) { co_yield *latest; }
-    if (repeated->is_enough()) { break; }
+    const auto opened = open_if_whole(prefix, options.evaluation);
+    if (!opened) { continue; }
+    const auto found = std::apply(
+        [&](Hooks&... hook) {
+          return detail::evaluate(model, *opened, make_source, options.evaluation, final_ops, detail::as_reference(hook)...);
+        },
+        hooks);
+    co_yield found;
+    if (--left == 0) { break; }
   }
 }
 
@@ -120,9 +158,8 @@ generator<const evaluation<typename Repeated::values_type>&> evaluations_of(gene
 template<trainable_model Model, class Source, class... Ops, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options,
                    final_ops_hook<Ops...> final_ops, Hooks... hooks) {
-  using values = typename final_ops_hook<Ops...>::values_type;
-  const auto from = detail::restore_for_evaluation(model, detail::open_checkpoint(checkpoint_path, options), options);
-  return detail::evaluate<values>(model, from, source, options, final_ops, std::move(hooks)...);
+  return detail::evaluate(
+      model, detail::open_checkpoint(checkpoint_path, options), [&]() -> auto& { return source; }, options, final_ops, std::move(hooks)...);
 }
 /// Like the overload above, without final values.
 template<trainable_model Model, class Source, class... Hooks>
@@ -131,20 +168,18 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
   return stepwell::evaluate_once(model, checkpoint_path, std::forward<Source>(source), options, final_ops_hook{}, std::move(hooks)...);
 }
 
-/// Evaluates each new complete checkpoint of a directory, in the order of `checkpoints_iterator`. `make_source()` returns the data
-/// of one evaluation. Each evaluation is made when the next element of the range is requested:
-/// `for (const auto& found : evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`.
-/// Hooks begin and end with each evaluation and are kept for the next one. A checkpoint that its saver deletes before it is opened
-/// is skipped with a log line.
+/// Evaluates each new complete checkpoint of a directory, in the order of `checkpoints_iterator`. `make_source()` returns the data of one
+/// evaluation. Each evaluation is made when the next element of the range is requested: `for (const auto& found :
+/// evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`. Hooks begin and end with each
+/// evaluation and are kept for the next one. A checkpoint that its saver deletes before it is opened is skipped with a log line.
 /// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
 /// @errors   Like `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
 template<trainable_model Model, std::invocable MakeSource, class... Ops, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options, final_ops_hook<Ops...> final_ops, Hooks... hooks) {
-  using repeated = detail::repeated_evaluation<Model, MakeSource, final_ops_hook<Ops...>, Hooks...>;
   auto checkpoints = checkpoints_iterator(std::move(checkpoint_dir), detail::following_of(options));
-  return detail::evaluations_of(std::move(checkpoints), std::make_unique<repeated>(model, std::move(make_source), std::move(options),
-                                                                                   std::move(final_ops), std::move(hooks)...));
+  return detail::evaluate_each(model, std::move(checkpoints), std::move(make_source), std::move(options), std::move(final_ops),
+                               std::tuple<Hooks...>(std::move(hooks)...));
 }
 /// Like the overload above, without final values.
 template<trainable_model Model, std::invocable MakeSource, class... Hooks>

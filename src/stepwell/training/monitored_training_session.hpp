@@ -1,33 +1,253 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entry point of the library: a session with everything that training needs.
+// The entry point of the library: a session with everything that training needs, and its options.
 // @see contract CREATE
 #pragma once
 
-#include "stepwell/base/detail/time_after.hpp"
-#include "stepwell/hook/chief_only.hpp"
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/creation/scaffold.hpp"
+#include "stepwell/creation/session_creation.hpp"
+#include "stepwell/creation/session_creator.hpp"
+#include "stepwell/hook/hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/step_counter_hook.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
+#include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/training/default_hooks.hpp"
-#include "stepwell/training/training_options.hpp"
+#include "stepwell/session/session_settings.hpp"
+#include "stepwell/summary/metric_writer.hpp"
+#include "stepwell/summary/writer.hpp"
+#include "stepwell/threads/queue_runner.hpp"
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
+
+/// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
+template<class Model>
+struct training_options {
+  /// Address of the master. Empty: none. "local:NAME": shared with the other sessions of this process that use the same name, see
+  /// `local_master`.
+  std::string master = {};
+  /// Whether this session is the chief. The chief restores, initialises, saves and counts. A worker waits for the chief and does
+  /// none of these.
+  /// @see contract CREATE-7
+  bool is_chief = true;
+  /// Scaffold that prepares the model. Null: a new scaffold with its defaults.
+  std::shared_ptr<stepwell::scaffold<Model>> scaffold = nullptr;
+  /// Directory for restoring and saving checkpoints. Empty: neither.
+  std::string checkpoint_dir = {};
+  /// Periods between checkpoints. Default if neither is set: 600 s. If both are above zero, the seconds are used, with a warning.
+  /// @see decision D-8
+  setting<seconds_value> save_checkpoint_secs = {};
+  setting<std::int64_t> save_checkpoint_steps = {};
+  /// Periods between summaries. Default if neither is set: 100 steps.
+  setting<std::int64_t> save_summaries_steps = {};
+  setting<seconds_value> save_summaries_secs = {};
+  /// Number of steps between two measurements of steps per second, which are logged and written if there is a directory for event
+  /// files. Default: 100.
+  setting<std::int64_t> log_step_count_steps = {};
+  /// Directory of event files. Empty: `checkpoint_dir`.
+  std::string summary_dir = {};
+  /// Number of checkpoints to keep. Default: 5. Off: all.
+  setting<int> max_to_keep = {};
+  /// Function that writes each summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
+  std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
+  /// Metric writers that also receive every scalar of the event files:
+  /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
+  /// Settings of this run, written once to the event file.
+  std::optional<format::hparam_map> hparams = std::nullopt;
+  /// Listeners that are notified of each checkpoint.
+  std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
+  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. Used unless the scaffold
+  /// has its own. `max_to_keep` above has priority over the one in here, if it is set.
+  saver_options saver = {};
+  /// Threads and the I/O pool.
+  session_config config = {};
+  /// Time that a worker waits for its chief before it throws `deadline_exceeded_error`.
+  seconds_value max_wait_secs = 7200;
+  /// Interval between two polls of a worker that is not notified.
+  /// @see decision D-3
+  seconds_value recovery_wait = 1;
+  /// Policy for recovery from `aborted_error` and `unavailable_error`.
+  /// @see decision D-2
+  retry_policy retry = {};
+  /// Whether to keep a snapshot of the model's state at construction for recovery, until there is a checkpoint.
+  bool keep_initial_state = true;
+  /// Policy for a source that is not seekable when a recovery has restored an earlier state.
+  unseekable_policy on_unseekable = unseekable_policy::fail;
+  /// Queue runners that are started, stopped and joined with the session.
+  std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
+  /// Time that `close` waits for threads and I/O, including the last checkpoint. Then it throws `deadline_exceeded_error`, and
+  /// writing continues in the background (see `~saver`).
+  seconds_value stop_grace_period_secs = 120;
+  /// Stop token of the application. A stop of this token stops the session.
+  std::stop_token stop_token = {};
+  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step, and its state is saved at
+  /// once; `stop_reason` names the signal. A second signal ends the process at once. The handlers are installed from construction
+  /// until the session is closed; then the previous handlers are restored.
+  std::vector<int> stop_on = {};
+  /// Time after such a signal within which all data must be on disk. Work that would take longer, as measured on previous saves, is
+  /// not begun, and `close` waits no longer than this. The result of `plan_preemption` is written to the log, to `stop_reason` and
+  /// to `metrics().preemption`. Set a slightly shorter time than the scheduler grants.
+  setting<seconds_value> preemption_grace = {};
+  /// Null: the clock of the machine.
+  std::shared_ptr<stepwell::clock> clock = nullptr;
+};
 
 struct defer_start_t;
 class deferred_start;
 
 namespace detail {
+
 /// True for the first argument of a call that creates an asynchronous session; see async_training_session.hpp.
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
+
+/// A fetch of both the result and the model of a run. Not a lambda: g++ 12 gives its type no linkage.
+struct whole_run {
+  auto operator()(const auto& result, const auto& model) const { return std::pair(&result, &model); }
+};
+
+/// The summary op that calls the `summary` option.
+template<class Model>
+struct summary_option_op {
+  decltype(training_options<Model>::summary) write_all;
+  static constexpr whole_run projection{};
+
+  void write(summary::writer& out, const auto& run, std::int64_t step) const {
+    if (write_all) { write_all(out, *run.first, *run.second, step); }
+  }
+};
+
+template<class Model>
+using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
+
+/// Throws an `invalid_argument_error`: an option and its replacement in the scaffold are given together.
+[[noreturn]] void throw_both_given(std::string_view option, std::string_view of_scaffold);
+/// Checks the options for master and roles.
+/// @errors `invalid_argument_error` naming an invalid value or combination.
+void check_roles(const session_target& target, seconds_value max_wait, seconds_value recovery_wait);
+/// Returns the directory of the event files. Empty: there are none.
+/// @errors `invalid_argument_error` if there is none, but there are metrics.
+[[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics);
+
+// Return the default hooks, with the default periods if no period is given. A hook without a directory or a period does nothing.
+[[nodiscard]] checkpoint_saver_hook default_saver_hook(checkpoint_saver_options made, bool is_deferred);
+[[nodiscard]] step_counter_hook default_counter_hook(step_counter_options made);
+/// Returns the part of the summary hook that is independent of its ops, or null if the hook is off.
+[[nodiscard]] std::shared_ptr<summary_work> default_summary_work(summary_saver_options made);
+
+/// The default hooks and the settings of a session, made of its options. A worker has no default hooks.
+/// @lifetime Refers to the options.
+template<class Model>
+class session_defaults {
+public:
+  /// @errors `invalid_argument_error` naming an invalid option, whether it is used or not.
+  explicit session_defaults(const training_options<Model>& options)
+      : options_(options), saver_(options.scaffold && options.scaffold->saver() ? *options.scaffold->saver() : options.saver) {
+    detail::check_roles({options.master, options.is_chief, options.config}, options.max_wait_secs, options.recovery_wait);
+    detail::refuse_negative("log_step_count_steps", options.log_step_count_steps);
+    detail::refuse_negative("max_to_keep", options.max_to_keep);
+    detail::refuse_negative("stop_grace_period_secs", options.stop_grace_period_secs);
+    detail::refuse_negative("preemption_grace", options.preemption_grace);
+    if (options.is_chief) {
+      checkpoint_dir_ = options.checkpoint_dir;
+      event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, !options.metrics.empty());
+    }
+    if (!options.max_to_keep.is_default()) { saver_.max_to_keep = options.max_to_keep; }
+    if (!saver_.clock) { saver_.clock = time(); }
+    if (!saver_.pool) { saver_.pool = options.config.io; }
+  }
+
+  [[nodiscard]] step_counter_hook counter() const {
+    return detail::default_counter_hook(
+        {.every_n_steps = options_.log_step_count_steps, .output_dir = event_dir_, .events = event_options()});
+  }
+
+  [[nodiscard]] std::shared_ptr<detail::summary_work> summary_work() const {
+    return detail::default_summary_work({.output_dir = event_dir_,
+                                         .events = event_options(),
+                                         .save_steps = options_.save_summaries_steps,
+                                         .save_secs = options_.save_summaries_secs,
+                                         .hparams = options_.hparams});
+  }
+  [[nodiscard]] default_summary_hook<Model> summaries() const {
+    summary_option_op<Model> op{options_.summary};
+    if (options_.scaffold && options_.scaffold->summary_op()) {
+      if (options_.summary) { detail::throw_both_given("summary", "summary_op"); }
+      op.write_all = options_.scaffold->summary_op();
+    }
+    return default_summary_hook<Model>(summary_work(), std::move(op));
+  }
+
+  /// Returns the hook that saves. If `is_deferred` is true, it locks the directory when the session begins.
+  [[nodiscard]] checkpoint_saver_hook saver(bool is_deferred) const {
+    return detail::default_saver_hook({.checkpoint_dir = checkpoint_dir_,
+                                       .save_secs = options_.save_checkpoint_secs,
+                                       .save_steps = options_.save_checkpoint_steps,
+                                       .saver = saver_,
+                                       .listeners = options_.checkpoint_listeners,
+                                       .summary_dir = event_dir_,
+                                       .events = event_options()},
+                                      is_deferred);
+  }
+
+  /// Returns the settings of the session. The session restores from the directory of `saver`, whose retention then keeps that checkpoint,
+  /// or directly from `checkpoint_dir` if `saver` is off.
+  [[nodiscard]] session_settings settings(const checkpoint_saver_hook& saver) const {
+    session_settings made;  // assigned one by one: with one initialiser clang-tidy 19 reports a leak of find_checkpoint
+    if (saver.is_on()) {
+      made.find_checkpoint = saver.checkpoint_finder();
+    } else if (!checkpoint_dir_.empty()) {
+      made.find_checkpoint = [directory = checkpoint_dir_, basename = saver_.basename, files = saver_.file_system] {
+        return stepwell::find_newest_whole(directory, basename, files);
+      };
+    }
+    made.stop_grace_period = detail::as_duration(options_.stop_grace_period_secs);
+    made.retry = options_.retry;
+    made.restores_what_it_saves = saver.is_on();
+    made.on_unseekable = options_.on_unseekable;
+    made.queue_runners = options_.queue_runners;
+    made.stop_token = options_.stop_token;
+    made.stop_on = options_.stop_on;
+    if (const auto grace = options_.preemption_grace.enabled()) { made.preemption_grace = detail::as_duration(*grace); }
+    made.clock = time();
+    return made;
+  }
+
+private:
+  [[nodiscard]] std::shared_ptr<clock> time() const { return options_.clock ? options_.clock : system_clock(); }
+  /// Returns the options of event files. They use the same file system, threads and clock as checkpoints.
+  [[nodiscard]] summary::writer_options event_options() const {
+    summary::writer_options made;
+    if (saver_.file_system) { made.files = saver_.file_system; }
+    if (saver_.pool) { made.threads = saver_.pool; }
+    made.time = time();
+    made.metrics = options_.metrics;
+    return made;
+  }
+
+  const training_options<Model>& options_;
+  saver_options saver_;         // of the scaffold, if it has any; else of the options
+  std::string checkpoint_dir_;  // empty for a worker
+  std::string event_dir_;
+};
 
 /// Returns the hooks as a flat tuple: `chief_only` is replaced by its hooks.
 template<class... Hooks>
@@ -80,12 +300,11 @@ using session_of_hooks = typename decltype(session_with<Session, Model>(held_of<
 template<template<class, class...> class Session, class Model, class... Hooks, class... First>
 auto make_training_session(Model& model, const training_options<Model>& options, [[maybe_unused]] std::tuple<First...> first,
                            Hooks... hooks) {
-  const auto plain = plain_options_of(options);
-  refuse_negative_options(plain);
-  auto counter = make_step_counter_hook(plain);
-  auto summaries = make_summary_hook(plain, options);
-  auto saver = make_checkpoint_saver_hook(plain, sizeof...(First) > 0);  // an asynchronous session begins on a thread that may block
-  auto settings = make_session_settings(plain, saver);
+  const session_defaults<Model> defaults(options);
+  auto counter = defaults.counter();
+  auto summaries = defaults.summaries();
+  auto saver = defaults.saver(sizeof...(First) > 0);  // an asynchronous session begins on a thread that may block
+  auto settings = defaults.settings(saver);
   const auto make = [&](First... one, auto... flat) {
     return session_of_hooks<Session, Model, Hooks...>(std::move(one)..., std::move(settings),
                                                       training_session_creator<Model>(model, options), std::move(counter),

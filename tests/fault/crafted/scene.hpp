@@ -6,7 +6,7 @@
 #include "fault/crafted/choices.hpp"
 #include "support/file_text.hpp"
 
-#include <stepwell/format/checkpoint/detail/varint.hpp>
+#include <stepwell/format/detail/coding.hpp>
 #include <stepwell/format/events/record.hpp>
 #include <stepwell/kernel/detail/crc32c.hpp>
 

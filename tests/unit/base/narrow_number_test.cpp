@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/narrow_table.hpp"
 
-#include <stepwell/base/detail/narrow_number.hpp>
+#include <stepwell/base/tensor.hpp>
 
 #include <cmath>
 

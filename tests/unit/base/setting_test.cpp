@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/base/setting.hpp>
+#include <stepwell/base/cadence.hpp>
 
 #include <chrono>
 #include <cstdint>

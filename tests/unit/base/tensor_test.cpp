@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/base/dtype.hpp>
 #include <stepwell/base/tensor.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/base/detail/thread_name.hpp>
+#include <stepwell/base/detail/thread.hpp>
 
 #include <thread>
 

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/base/detail/thread_name.hpp>
+#include <stepwell/base/detail/thread.hpp>
 #include <stepwell/base/trace.hpp>
 
 #include <stdexcept>

@@ -18,10 +18,12 @@
 #include <xtensor/xview.hpp>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -154,4 +156,43 @@ TEST_CASE("nested lists become paths, in the order given", "[base][variable]") {
   CHECK(list[1].bytes().data() == reinterpret_cast<const std::byte*>(&bias));
   CHECK(list[1].renamed("b").name() == "b");
   CHECK(sw::variables({}).empty());
+}
+
+TEST_CASE("a string, a list of strings and a tensor of strings are variables", "[base][variable]") {
+  std::string note = "old";
+  std::vector<std::string> labels = {"a", "b", "c", "d"};
+  const auto all = sw::variables({{"note", note}, {"below", sw::variables({{"labels", labels}})}});
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].shape().empty());
+  CHECK(all[1].name() == "below/labels");
+  CHECK(all[1].dtype() == sw::dtype::string);
+  CHECK(all[1].shape() == sw::tensor_shape{4});
+  CHECK(all[1].size_bytes() == 0);
+  std::vector<std::string> copy(4);
+  all[1].copy_to(copy);
+  CHECK(copy == labels);
+  all[0].copy_from(std::vector<std::string>{"a longer text than before"});
+  CHECK(note == "a longer text than before");
+
+  CHECK(sw::variable_ref("grid", labels, {2, 2}).shape() == sw::tensor_shape{2, 2});
+  CHECK_THROWS_AS(sw::variable_ref("grid", labels, {3, 2}), sw::invalid_argument_error);
+}
+
+TEST_CASE("strings may be on a device, too", "[base][variable]") {
+  struct far_strings final : sw::device_elements {
+    std::vector<std::string> far = {"x", "y"};
+    sw::tensor_view description() const override { return {sw::dtype::string, {2}, {}}; }
+    void copy_to(std::span<std::byte>) const override {}
+    void copy_from(std::span<const std::byte>) override {}
+    void copy_strings_to(std::span<std::string> to) const override { std::ranges::copy(far, to.begin()); }
+    void copy_strings_from(std::span<const std::string> from) override { far.assign(from.begin(), from.end()); }
+  };
+  const auto elements = std::make_shared<far_strings>();
+  const sw::variable_ref variable("far", elements);
+  std::vector<std::string> near(2);
+  variable.copy_to(near);
+  CHECK(near == std::vector<std::string>{"x", "y"});
+  variable.copy_from(std::vector<std::string>{"1", "2"});
+  CHECK(elements->far == std::vector<std::string>{"1", "2"});
+  CHECK(variable.strings().empty());
 }

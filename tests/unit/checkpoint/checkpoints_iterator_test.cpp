@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/checkpoint/checkpoints_iterator.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
@@ -10,7 +10,6 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 
 #include "support/catch.hpp"
 #include "support/fault_file_system.hpp"

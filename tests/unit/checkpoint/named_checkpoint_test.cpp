@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/checkpoint/named_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 
 #include "support/catch.hpp"
 #include "support/fault_file_system.hpp"
@@ -8,7 +8,6 @@
 #include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
 
 #include <filesystem>
 #include <string>

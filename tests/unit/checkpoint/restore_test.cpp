@@ -133,3 +133,47 @@ TEST_CASE("a snapshot restores by the same rules", "[checkpoint][restore]") {
   CHECK(toy.global_step == 4);
   CHECK(report.unused.size() == 3);
 }
+
+TEST_CASE("strings are captured and restored with sizes that change", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  std::vector<std::string> labels = {"a", "", std::string(1000, 'z')};
+  float weight = 2;
+  const auto list = [&] { return sw::variables({{"labels", labels}, {"weight", weight}}); };
+  sw::snapshot_pool pool(sw::snapshot_size(list()), 1);
+  auto taken = sw::snapshot::capture(pool.acquire(), list(), 1);
+  const auto first = labels;
+  labels[1] = "longer";
+  weight = 3;
+  sw::restore(list(), taken);
+  CHECK(labels == first);
+  CHECK(weight == 2);
+
+  taken = {};  // returns the buffer
+  labels = {"other", "sizes", "now"};
+  taken = sw::snapshot::capture(pool.acquire(), list(), 2);
+  CHECK(taken.find("labels")->strings == labels);
+
+  sw::checkpoint_writer writer(directory / "m");
+  writer.add_strings("labels", {3}, first);
+  writer.add("weight", sw::view_of(weight));
+  writer.commit();
+  const sw::checkpoint_reader reader(directory / "m");
+  sw::restore(list(), reader);
+  CHECK(labels == first);
+  std::vector<std::string> fewer(2);
+  CHECK_THROWS_AS(sw::restore(sw::variables({{"labels", fewer}}), reader), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::restore(sw::variables({{"labels", weight}}), reader), sw::invalid_argument_error);
+}
+
+TEST_CASE("an optional variable that the checkpoint lacks keeps its value and is reported", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(4);
+  float extra = 5;
+  const sw::variable_ref variable("extra", extra);
+  const auto report = sw::restore({{"w", w}, variable.optional()}, reader);
+  CHECK(report.missing == std::vector<std::string>{"extra"});
+  CHECK(extra == 5);
+  CHECK_THROWS_AS(sw::restore({{"w", w}, variable}, reader), sw::not_found_error);
+  CHECK_THROWS_AS(sw::restore({sw::variable_ref("w", extra).optional()}, reader), sw::invalid_argument_error);  // it is there, but differs
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/checkpoint/detail/retention.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
 
 #include "support/catch.hpp"
 
@@ -26,21 +26,20 @@ std::string names(const std::vector<listed_checkpoint>& list) {
 }  // namespace
 
 TEST_CASE("the newest stay, the others go", "[checkpoint][retention]") {
-  const auto plan = plan_retention(ours({1, 2, 3, 4}), {.max_to_keep = 2, .keep_every_n_hours = {}, .best = {}}, 0);
+  const auto plan = plan_retention(ours({1, 2, 3, 4}), {.max_to_keep = 2}, 0);
   CHECK(names(plan.listed) == "3 4 ");
   CHECK(names(plan.deleted) == "1 2 ");
 }
 
 TEST_CASE("without a limit all stay; the newest stays under every rule", "[checkpoint][retention]") {
   CHECK(names(plan_retention(ours({1, 2, 3}), {}, 0).listed) == "1 2 3 ");
-  CHECK(names(plan_retention(ours({1, 2}), {.max_to_keep = 0, .keep_every_n_hours = {}, .best = {}}, 0).listed) == "2 ");
-  CHECK(plan_retention({}, {.max_to_keep = 2, .keep_every_n_hours = {}, .best = {}}, 0).listed.empty());
+  CHECK(plan_retention({}, {.max_to_keep = 2}, 0).listed.empty());
 }
 
 TEST_CASE("what is not ours is forgotten, not deleted", "[checkpoint][retention]") {
   auto list = ours({1, 2, 3});
   list[0].is_ours = false;
-  const auto plan = plan_retention(list, {.max_to_keep = 1, .keep_every_n_hours = {}, .best = {}}, 0);
+  const auto plan = plan_retention(list, {.max_to_keep = 1}, 0);
   CHECK(names(plan.listed) == "3 ");
   CHECK(names(plan.deleted) == "2 ");
 }
@@ -48,11 +47,11 @@ TEST_CASE("what is not ours is forgotten, not deleted", "[checkpoint][retention]
 TEST_CASE("pinned ones and the one restored from stay listed beyond the newest", "[checkpoint][retention]") {
   auto list = ours({1, 2, 3, 4});
   list[1].is_protected = true;
-  CHECK(names(plan_retention(list, {.max_to_keep = 1, .keep_every_n_hours = {}, .best = {}}, 0).listed) == "2 4 ");
+  CHECK(names(plan_retention(list, {.max_to_keep = 1}, 0).listed) == "2 4 ");
 }
 
 TEST_CASE("one every so many hours stays for good, and is forgotten", "[checkpoint][retention]") {
-  const auto plan = plan_retention(ours({1, 2, 3, 4, 5, 6, 7}), {.max_to_keep = 1, .keep_every_n_hours = 2, .best = {}}, 0);
+  const auto plan = plan_retention(ours({1, 2, 3, 4, 5, 6, 7}), {.max_to_keep = 1, .keep_every_n_hours = 2}, 0);
   CHECK(names(plan.deleted) == "1 3 5 ");
   CHECK(names(plan.listed) == "7 ");
   CHECK(plan.last_preserved == 6 * 3600.0);
@@ -64,9 +63,7 @@ TEST_CASE("the best by metric stay, in either direction; no metric and NaN are n
   list[1].metric = 0.9;
   list[2].metric = std::numeric_limits<double>::quiet_NaN();
   const auto kept = [&](better direction, std::size_t count) {
-    return names(
-        plan_retention(list, {.max_to_keep = 1, .keep_every_n_hours = {}, .best = keep_best{.count = count, .direction = direction}}, 0)
-            .listed);
+    return names(plan_retention(list, {.max_to_keep = 1, .keep_best = keep_best{.count = count, .direction = direction}}, 0).listed);
   };
   CHECK(kept(better::higher, 1) == "2 5 ");
   CHECK(kept(better::lower, 1) == "1 5 ");

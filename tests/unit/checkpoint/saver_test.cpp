@@ -290,26 +290,6 @@ TEST_CASE("a late drain is forgiven once all is written: the end waits again", "
   CHECK(log.count(sw::log_level::error) == 0);
 }
 
-TEST_CASE("who asked is woken when nothing is under way", "[checkpoint][saver]") {
-  workshop shop;
-  sw::test::gate gate;
-  hold_data(shop, gate);
-  gate.close();
-  std::atomic<int> woken = 0;
-  {
-    auto saver = shop.make();
-    saver.when_idle([&] { ++woken; });
-    CHECK(woken == 1);
-    saver.save(toy_snapshot(1));
-    saver.when_idle([&] { ++woken; });
-    CHECK(woken == 1);
-    gate.open();
-    while (woken < 2) { std::this_thread::yield(); }
-    CHECK_FALSE(saver.busy());
-  }
-  CHECK(woken == 2);
-}
-
 TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]") {
   workshop shop;
   sw::test::gate gate;

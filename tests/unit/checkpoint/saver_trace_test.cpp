@@ -7,9 +7,9 @@
 #include "support/saver_rig.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/format/text/detail/chrome_trace.hpp>
+#include <stepwell/format/detail/run_metadata.hpp>
 #include <stepwell/io/atomic_file.hpp>
-#include <stepwell/io/path.hpp>
+#include <stepwell/io/file_system.hpp>
 #include <stepwell/io/pool.hpp>
 
 #include <nlohmann/json.hpp>

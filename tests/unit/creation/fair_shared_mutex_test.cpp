@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/creation/detail/fair_shared_mutex.hpp>
+#include <stepwell/creation/detail/local_master.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/creation/init_from_checkpoint.hpp>
+#include <stepwell/creation/scaffold.hpp>
 
 #include "support/catch.hpp"
 #include "support/creation_rig.hpp"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/data/fifo_queue.hpp>
+#include <stepwell/data/queue.hpp>
 #include <stepwell/data/source.hpp>
-#include <stepwell/data/take.hpp>
 
 #include <array>
 #include <chrono>

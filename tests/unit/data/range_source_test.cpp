@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/coro/generator.hpp>
-#include <stepwell/data/range_source.hpp>
+#include <stepwell/data/source.hpp>
 
 #include <range/v3/view/chunk.hpp>
 #include <range/v3/view/iota.hpp>

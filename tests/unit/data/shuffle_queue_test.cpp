@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/data/shuffle_queue.hpp>
+#include <stepwell/data/queue.hpp>
 #include <stepwell/data/source.hpp>
 
 #include <algorithm>

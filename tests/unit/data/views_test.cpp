@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/data/range_source.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
-#include <stepwell/data/take.hpp>
-#include <stepwell/data/transform.hpp>
+#include <stepwell/data/source.hpp>
 
 #include <concepts>
 #include <cstdint>

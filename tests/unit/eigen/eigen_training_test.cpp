@@ -9,10 +9,10 @@
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

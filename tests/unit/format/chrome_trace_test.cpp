@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 
-#include <stepwell/format/text/detail/chrome_trace.hpp>
+#include <stepwell/format/detail/run_metadata.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -48,29 +48,26 @@ json events_of(const json& trace, const std::string& phase) {
   return found;
 }
 
-json read(const sw::run_metadata& all, const format::chrome_trace_options& options = {}) {
-  return json::parse(format::encode_chrome_trace(all, options));
-}
+json read(const sw::run_metadata& all) { return json::parse(format::encode_chrome_trace(all)); }
 
 }  // namespace
 
 TEST_CASE("a step and its save become the golden timeline", "[format][chrome_trace][golden]") {
-  CHECK(format::encode_chrome_trace(one_step(), {.process_id = 4711, .process_name = "train"}) ==
-        test::file_text(STEPWELL_GOLDEN "/format/timeline.json"));
+  CHECK(format::encode_chrome_trace(one_step()) == test::file_text(STEPWELL_GOLDEN "/format/timeline.json"));
 }
 
 TEST_CASE("each span is one complete event with times in microseconds since the origin", "[format][chrome_trace]") {
-  const auto events = events_of(read(one_step(), {.process_id = 4711}), "X");
+  const auto events = events_of(read(one_step()), "X");
   REQUIRE(events.size() == 6);
   CHECK(events[0] == json{{"ph", "X"},
-                          {"pid", 4711},
+                          {"pid", 1},
                           {"tid", 1},
                           {"ts", 0.0},
                           {"dur", 1.5},
                           {"name", "hook stop_at_step_hook before_run"},
                           {"cat", "session"}});
   CHECK(events[2] == json{{"ph", "X"},
-                          {"pid", 4711},
+                          {"pid", 1},
                           {"tid", 1},
                           {"ts", 1000.0},
                           {"dur", 250.0},
@@ -80,11 +77,11 @@ TEST_CASE("each span is one complete event with times in microseconds since the 
 }
 
 TEST_CASE("the process and each thread have their names in the timeline", "[format][chrome_trace]") {
-  const auto names = events_of(read(one_step(), {.process_id = 4711, .process_name = "train"}), "M");
+  const auto names = events_of(read(one_step()), "M");
   const auto named = [](const char* what, int thread, const char* name) {
-    return json{{"ph", "M"}, {"pid", 4711}, {"tid", thread}, {"name", what}, {"args", {{"name", name}}}};
+    return json{{"ph", "M"}, {"pid", 1}, {"tid", thread}, {"name", what}, {"args", {{"name", name}}}};
   };
-  CHECK(names == json{named("process_name", 0, "train"), named("thread_name", 1, "training"), named("thread_name", 2, "stepwell io 0")});
+  CHECK(names == json{named("process_name", 0, "stepwell"), named("thread_name", 1, "training"), named("thread_name", 2, "stepwell io 0")});
 }
 
 TEST_CASE("outer spans stand before inner ones, though they ended later", "[format][chrome_trace]") {

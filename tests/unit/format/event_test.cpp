@@ -5,7 +5,6 @@
 #include "support/file_text.hpp"
 
 #include <stepwell/format/proto/event.pb.h>
-#include <stepwell/format/events/detail/hparams.hpp>
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/format/events/event.hpp>
 
@@ -36,7 +35,7 @@ std::vector<format::event> every_kind() {
   using enum format::summary_style;
   const std::vector<double> few{0, 0, 1.05e-12};
   const std::vector<double> spread{0, 0.5, 1, 3};
-  const format::hparams_start start{{{"lr", 0.125}, {"optimizer", "adam"}, {"augment", true}}, "", "", "", 1600000000};
+  const format::hparams_start start{{{"lr", 0.125}, {"optimizer", "adam"}, {"augment", true}}, "", 1600000000};
   std::vector<format::event> all;
   all.push_back({1600000000, 0, format::file_version{"brain.Event:2"}, ""});
   all.push_back({when, 0, format::session_log{format::session_status::start, "", ""}, ""});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/format/text/detail/metric_line.hpp>
+#include <stepwell/format/detail/metric_line.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/format/proto/run_metadata.pb.h>
-#include <stepwell/format/events/detail/run_metadata.hpp>
+#include <stepwell/format/detail/run_metadata.hpp>
 
 namespace sw = stepwell;
 namespace format = stepwell::format;

@@ -2,7 +2,7 @@
 #include "bytes.hpp"
 
 #include <stepwell/format/proto/event.pb.h>
-#include <stepwell/format/events/detail/scalar_event.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
 
 #include <cstring>
 #include <limits>

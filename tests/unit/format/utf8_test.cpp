@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/format/text/detail/utf8.hpp>
+#include <stepwell/format/detail/coding.hpp>
 
 #include <string>
 #include <vector>

@@ -7,12 +7,12 @@
 #include "support/toy_model.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/base/detail/type_name.hpp>
+#include <stepwell/base/detail/type_key.hpp>
 #include <stepwell/base/error.hpp>
 #include <stepwell/hook/any_hook.hpp>
-#include <stepwell/hook/chief_only.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hook/hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <algorithm>

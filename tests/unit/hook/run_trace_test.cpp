@@ -6,10 +6,10 @@
 #include "support/toy_model.hpp"
 #include "support/trace_reading.hpp"
 
-#include <stepwell/base/detail/type_name.hpp>
+#include <stepwell/base/detail/type_key.hpp>
 #include <stepwell/base/trace.hpp>
 #include <stepwell/hook/boundary.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <exception>

@@ -6,11 +6,11 @@
 #include "support/temporary_directory.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/step_counter_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>

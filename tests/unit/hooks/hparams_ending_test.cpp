@@ -7,9 +7,9 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/hook/boundary.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/hooks/multi_step_stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <cstdint>

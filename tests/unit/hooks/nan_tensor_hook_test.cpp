@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 
-#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <array>

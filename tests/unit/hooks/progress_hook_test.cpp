@@ -3,7 +3,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/hooks/progress_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <chrono>

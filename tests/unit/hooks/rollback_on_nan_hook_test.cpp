@@ -3,7 +3,7 @@
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
 
-#include <stepwell/hooks/rollback_on_nan_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 
 #include <cstdint>
 #include <limits>

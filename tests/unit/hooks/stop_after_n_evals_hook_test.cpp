@@ -3,7 +3,7 @@
 #include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/hooks/stop_after_n_evals_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <algorithm>

@@ -2,10 +2,9 @@
 #include "support/catch.hpp"
 #include "support/toy_model.hpp"
 
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
-#include <stepwell/hooks/rollback_on_nan_hook.hpp>
-#include <stepwell/hooks/stop_after_n_evals_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <cstdint>

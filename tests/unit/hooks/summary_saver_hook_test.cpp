@@ -5,7 +5,7 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>

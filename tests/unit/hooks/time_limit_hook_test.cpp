@@ -3,7 +3,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/hooks/time_limit_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <chrono>

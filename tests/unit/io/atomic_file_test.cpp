@@ -6,7 +6,7 @@
 
 #include <stepwell/io/atomic_file.hpp>
 #include <stepwell/io/detail/read_file.hpp>
-#include <stepwell/io/path.hpp>
+#include <stepwell/io/file_system.hpp>
 
 #include <string>
 #include <string_view>

@@ -165,8 +165,8 @@ TEST_CASE("a full disk is reported as such, with what was tried", "[io][file]") 
     WARN("skipped: /dev/full cannot be opened here");
     return;
   }
-  io::posix_file full("/dev/full", descriptor);
-  const auto written = full.write_at(0, bytes("x"));
+  const auto full = io::file_of_descriptor("/dev/full", descriptor);
+  const auto written = full->write_at(0, bytes("x"));
   REQUIRE_FALSE(written.ok());
   CHECK(written.error().code == sw::errc::resource_exhausted);
   CHECK(written.error().message.find("could not write 1 bytes at offset 0") == 0);

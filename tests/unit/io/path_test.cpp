@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/io/path.hpp>
+#include <stepwell/io/file_system.hpp>
 
 namespace io = stepwell::io;
 

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 
-#include <stepwell/base/detail/thread_name.hpp>
+#include <stepwell/base/detail/thread.hpp>
 #include <stepwell/io/pool.hpp>
 
 #include <array>

@@ -6,9 +6,9 @@
 #include "support/session_rig.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/data/range_source.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/data/source.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/any_session.hpp>
 #include <stepwell/session/training_session.hpp>

@@ -36,7 +36,7 @@ story_type story_of_blocking_life(std::multiset<std::int64_t> failures, std::int
   auto session = [&] {
     auto saver = rig.saver_hook(every);
     auto with = rig.settings;
-    with.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); };
+    with.find_checkpoint = saver.checkpoint_finder();
     return blocking_test_session(std::move(with), rig.model, std::move(saver), scripted_hook{&story});
   }();
   ending_source source{last};

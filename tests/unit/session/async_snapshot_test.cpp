@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 
-#include <stepwell/model/restore_model.hpp>
+#include <stepwell/model/model.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>

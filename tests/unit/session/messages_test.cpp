@@ -6,8 +6,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/data/fifo_queue.hpp>
-#include <stepwell/data/shuffle_queue.hpp>
+#include <stepwell/data/queue.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/threads/coordinator.hpp>
 #include <stepwell/threads/queue_runner.hpp>

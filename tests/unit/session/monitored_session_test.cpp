@@ -4,7 +4,7 @@
 #include "support/recording_hook.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>
 

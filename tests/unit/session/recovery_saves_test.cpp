@@ -132,7 +132,7 @@ TEST_CASE("the copy of the start is let go once a checkpoint takes its place", "
   bool is_hidden = false;
   auto saver = rig.saver_hook(1);
   auto settings = rig.settings;
-  settings.find_checkpoint = [&is_hidden, work = saver.work()] { return is_hidden ? std::nullopt : work->saver().restore_newest(); };
+  settings.find_checkpoint = [&is_hidden, find = saver.checkpoint_finder()] { return is_hidden ? std::nullopt : find(); };
   sw::monitored_session session(settings, rig.model, std::move(saver));
   run_until(session, 1);
   wait_for_saves(session);
@@ -154,9 +154,9 @@ TEST_CASE("a session that cannot be made anew is closed like any other: its dire
   auto saver = rig.saver_hook(2);
   bool is_away = false;
   auto settings = rig.settings;
-  settings.find_checkpoint = [&is_away, work = saver.work()] {
+  settings.find_checkpoint = [&is_away, find = saver.checkpoint_finder()] {
     if (is_away) { throw sw::unavailable_error("the disk is away"); }
-    return work->saver().restore_newest();
+    return find();
   };
   sw::monitored_session session(settings, rig.model, std::move(saver));
   run_until(session, 3);

@@ -43,6 +43,8 @@ struct rated_model {
 
 using batch = rated_model::batch;
 
+static_assert(!sw::pulls_variables<sw::model_session<rated_model>>, "sessions over models contain no code for a pull");
+
 struct log_of_calls {
   std::vector<std::string>* log;
   std::string name;

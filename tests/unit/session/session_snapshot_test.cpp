@@ -8,8 +8,8 @@
 #include "support/shared_model.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/detail/saver_notes.hpp>
-#include <stepwell/model/restore_model.hpp>
+#include <stepwell/checkpoint/detail/stored_checkpoint.hpp>
+#include <stepwell/model/model.hpp>
 #include <stepwell/session/monitored_session.hpp>
 
 #include <cstdint>

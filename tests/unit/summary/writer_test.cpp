@@ -4,7 +4,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/format/events/detail/hparams.hpp>
+#include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <limits>

@@ -4,7 +4,7 @@
 #include "support/log_capture.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/threads/coordinated_thread.hpp>
+#include <stepwell/threads/coordinator.hpp>
 
 #include <memory>
 #include <stdexcept>

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/threads/looper_thread.hpp>
+#include <stepwell/threads/coordinator.hpp>
 
 #include <chrono>
 #include <memory>

@@ -4,8 +4,8 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/data/fifo_queue.hpp>
-#include <stepwell/data/take.hpp>
+#include <stepwell/data/queue.hpp>
+#include <stepwell/data/source.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/threads/queue_runner.hpp>
 

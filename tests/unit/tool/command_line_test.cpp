@@ -2,13 +2,13 @@
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
+#include <tool/console.hpp>
 #include <tool/elements.hpp>
-#include <tool/json_writer.hpp>
-#include <tool/text.hpp>
+#include <tool/json.hpp>
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <map>
 
 namespace sw = stepwell;
 namespace tool = stepwell::tool;
@@ -92,22 +92,28 @@ TEST_CASE("names are shown without bytes that a terminal would obey", "[tool][te
   CHECK(tool::printable("\xff\xc2\x9b") == "\\xff\\xc2\\x9b");
 }
 
-TEST_CASE("JSON says what it has no word for as texts, and mends what is no UTF-8", "[tool][text]") {
+TEST_CASE("JSON says what it has no word for as texts, and escapes what a terminal would obey", "[tool][text]") {
+  using limits = std::numeric_limits<double>;
   std::ostringstream out;
-  tool::json_writer json(out);
-  json.begin_object();
-  json.member("a\"\\\n\x01", 0.1);
-  json.member("nan", std::numeric_limits<double>::quiet_NaN());
-  json.member("f", 0.1f);
-  json.member("bad", "\xff");
-  json.key("list");
-  tool::write_array(json, std::vector<int>{1, 2});
-  json.end_object();
-  const auto read = nlohmann::json::parse(out.str());
-  CHECK(read["a\"\\\n\x01"] == 0.1);
-  CHECK(read["nan"] == "nan");
-  CHECK(out.str().find("\"f\": 0.1,") != std::string::npos);
-  CHECK(read["list"] == nlohmann::json({1, 2}));
+  tool::json_document document(out);
+  document.add("a\"\\\n\x01", tool::json_number(0.1));
+  document.add_list("odd", std::vector{limits::quiet_NaN(), limits::infinity(), -limits::infinity(), -0.0}, tool::json_number<double>);
+  document.add("f", tool::json_number(0.1f));
+  document.add("whole", tool::json_number(3.0));
+  document.add("bad", "\xff");
+  document.add("steering", "\x7f\xc2\x9bπ");
+  document.add_list("list", std::vector<int>{1, 2});
+  document.add_list("none", std::vector<int>{});
+  document.end();
+  CHECK(out.str() == R"({"a\"\\\n\u0001": 0.1, "odd": ["nan", "inf", "-inf", -0.0], "f": 0.1, "whole": 3, "bad": ")"
+                     "\xef\xbf\xbd"
+                     R"(", "steering": "\u007f\u009bπ", "list": [1, 2], "none": []})"
+                     "\n");
+}
+
+TEST_CASE("an object of many members is made without searching for each", "[tool][text]") {
+  const std::map<std::string, int> many{{"a", 1}, {"b", 2}};
+  CHECK(tool::json_text(tool::json_members(many)) == R"({"a":1,"b":2})");
 }
 
 TEST_CASE("halves and bfloat16 widen exactly", "[tool][elements]") {

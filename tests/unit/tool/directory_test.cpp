@@ -6,7 +6,7 @@
 #include "support/saver_rig.hpp"
 #include "tool_run.hpp"
 
-#include <tool/run_stats.hpp>
+#include <tool/commands.hpp>
 
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>

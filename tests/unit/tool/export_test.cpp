@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
@@ -8,8 +9,10 @@
 
 #include <zlib.h>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 namespace sw = stepwell;
@@ -37,14 +40,16 @@ std::map<std::string, std::string> members_of(const std::string& archive) {
     REQUIRE(archive.substr(at, 4) == "PK\x01\x02");
     const auto size = number_at<std::uint32_t>(archive, at + 24);
     const auto name_size = number_at<std::uint16_t>(archive, at + 28);
+    const auto extra_size = number_at<std::uint16_t>(archive, at + 30);
     const auto offset = number_at<std::uint32_t>(archive, at + 42);
     const auto name = archive.substr(at + 46, name_size);
     REQUIRE(archive.substr(offset, 4) == "PK\x03\x04");
     CHECK(archive.substr(offset + 30, name_size) == name);
-    members[name] = archive.substr(offset + 30 + name_size, size);
+    CHECK((number_at<std::uint16_t>(archive, at + 10)) == 0);  // stored without compression
+    members[name] = archive.substr(offset + 30u + name_size + number_at<std::uint16_t>(archive, offset + 28), size);
     CHECK(number_at<std::uint32_t>(archive, at + 16) ==
           ::crc32(0, reinterpret_cast<const unsigned char*>(members[name].data()), static_cast<unsigned>(size)));
-    at += 46u + name_size;
+    at += 46u + name_size + extra_size;
   }
   CHECK(at == end);
   return members;
@@ -160,4 +165,37 @@ TEST_CASE("of a damaged checkpoint nothing is exported, and an older export stay
   sw::test::write_file_text(directory / "m.data-00000-of-00001", "1234");
   CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).how == outcome::damaged);
   CHECK(sw::test::file_text(directory / "m.npz") == "older");
+}
+
+TEST_CASE("an export to a full disk fails with the disk's error, and an older export stays", "[tool][export]") {
+  const temporary_directory directory;
+  const std::vector<float> many(700'000);
+  sw::checkpoint_writer writer(directory / "m");
+  writer.add("many", {sw::dtype::float32, {700'000}, std::as_bytes(std::span(many))});
+  writer.commit();
+  sw::test::write_file_text(directory / "m.npz", "older");
+  for (const std::uint64_t write : {1, 3}) {
+    const auto files = std::make_shared<sw::test::fault_file_system>();
+    files->inject({.kind = sw::test::operation::write, .path_contains = "m.npz", .nth = write, .errno_value = ENOSPC});
+    const auto said = sw::test::tool_rig{.files = files}.run({"export", directory / "m", "--npz", directory / "m.npz"});
+    CHECK(said.how == outcome::unreadable);
+    CHECK(said.err.find("No space left on device") != std::string::npos);
+    CHECK(sw::test::file_text(directory / "m.npz") == "older");
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 3);  // no temporary file
+}
+
+TEST_CASE("names that are UTF-8 are marked as UTF-8, other names are kept", "[tool][export]") {
+  const temporary_directory directory;
+  float w = 1;
+  sw::checkpoint_writer writer(directory / "m");
+  writer.add("π", sw::view_of(w));
+  writer.add("\xff", sw::view_of(w));
+  writer.commit();
+  const auto arrays = exported(directory);
+  CHECK(arrays.contains("π.npy"));
+  CHECK(arrays.contains("\xff.npy"));
+  const auto archive = sw::test::file_text(directory / "m.npz");
+  CHECK((number_at<std::uint16_t>(archive, archive.find("π.npy") - 24) & 0x800) != 0);
+  CHECK((number_at<std::uint16_t>(archive, archive.find("\xff.npy") - 24) & 0x800) == 0);
 }

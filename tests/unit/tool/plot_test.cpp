@@ -3,9 +3,8 @@
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
-#include <tool/axis.hpp>
-#include <tool/plot.hpp>
-#include <tool/series.hpp>
+#include <tool/chart.hpp>
+#include <tool/commands.hpp>
 
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/summary/writer.hpp>

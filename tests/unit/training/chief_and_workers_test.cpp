@@ -8,9 +8,9 @@
 #include "support/shared_model.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 
 #include <atomic>
 #include <barrier>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the hooks that the options of a training session create, their output directories and their cadences.
-#include <stepwell/training/default_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two period
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
     const adding_options said{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"};
-    const auto made = sw::make_summary_work(sw::plain_options_of(said));
+    const auto made = sw::detail::session_defaults(said).summary_work();
     REQUIRE((made != nullptr) == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
     CHECK(log.contains(sw::log_level::warning, "both save_summaries_secs and save_summaries_steps") == both);
@@ -94,9 +94,9 @@ TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two period
 TEST_CASE("a worker may be given metrics and no place for event files, since it writes none", "[training]") {
   const auto file = std::shared_ptr<sw::summary::metric_writer>();
   const adding_options of_chief{.metrics = {file}};
-  CHECK_THROWS_AS(sw::make_checkpoint_saver_hook(sw::plain_options_of(of_chief), false), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::detail::session_defaults(of_chief), sw::invalid_argument_error);
   const adding_options of_worker{.master = "local:metrics", .is_chief = false, .metrics = {file}};
-  CHECK_FALSE(sw::make_checkpoint_saver_hook(sw::plain_options_of(of_worker), false).is_on());
+  CHECK_FALSE(sw::detail::session_defaults(of_worker).saver(false).is_on());
 }
 
 TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two periods is said", "[training]") {

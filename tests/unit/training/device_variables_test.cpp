@@ -6,7 +6,7 @@
 #include "training_rig.hpp"
 
 #include <stepwell/hooks/ema_hook.hpp>
-#include <stepwell/model/restore_model.hpp>
+#include <stepwell/model/model.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -7,8 +7,8 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
-#include <stepwell/data/range_source.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/data/source.hpp>
 #include <stepwell/hook/boundary.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
 #include <stepwell/hooks/feed_fn_hook.hpp>

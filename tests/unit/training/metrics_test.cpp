@@ -3,7 +3,7 @@
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
 
-#include <stepwell/data/fifo_queue.hpp>
+#include <stepwell/data/queue.hpp>
 #include <stepwell/threads/queue_runner.hpp>
 
 #include <atomic>

@@ -4,7 +4,7 @@
 #include "unit/training/training_rig.hpp"
 
 #include <stepwell/checkpoint/restore.hpp>
-#include <stepwell/hooks/nan_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 
 #include <chrono>
 #include <limits>

@@ -6,7 +6,7 @@
 #include "support/session_rig.hpp"
 #include "support/timeline_reading.hpp"
 
-#include <stepwell/hook/chief_only.hpp>
+#include <stepwell/hook/hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/profiler_hook.hpp>
 #include <stepwell/training/monitored_training_session.hpp>

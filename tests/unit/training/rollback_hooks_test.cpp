@@ -41,7 +41,7 @@ struct rolled_back {
     };
     sw::checkpoint_saver_hook saver(
         {.checkpoint_dir = directory.path(), .save_steps = 2, .saver = {.max_to_keep = sw::none, .sync = false}});
-    sw::session_settings settings{.find_checkpoint = [work = saver.work()] { return work->saver().restore_newest(); },
+    sw::session_settings settings{.find_checkpoint = saver.checkpoint_finder(),
                                   .retry = {.initial_backoff = 0},
                                   .clock = clock};
     sw::monitored_session session(std::move(settings), model, std::move(saver), std::move(hooks)...);

@@ -6,8 +6,8 @@
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/checkpoint/latest_checkpoint.hpp>
-#include <stepwell/hooks/stop_at_step_hook.hpp>
+#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Identification of types at run time. Like `typeid`, but also works with -fno-rtti.
+// Types at run time: a key that also works with -fno-rtti, and the name.
 #pragma once
 
+#include <string_view>
 #include <type_traits>
 #include <typeinfo>
 
@@ -39,5 +40,14 @@ private:
   const void* mark_ = nullptr;
   const std::type_info* info_ = nullptr;
 };
+
+/// Returns the name of `T` as the compiler spells it: "my::hook". Compilers agree on the spelling of names that users write.
+template<class T>
+[[nodiscard]] constexpr std::string_view type_name() noexcept {
+  constexpr std::string_view all = __PRETTY_FUNCTION__;
+  constexpr auto begin = all.find("T = ") + 4;
+  constexpr auto end = all.find_first_of(";]", begin);
+  return all.substr(begin, end - begin);
+}
 
 }  // namespace stepwell

@@ -1,38 +1,313 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Saving, restoring and retention. Loading is in checkpoint_directory_load.cpp.
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
-#include "stepwell/checkpoint/detail/leftovers.hpp"
-#include "stepwell/checkpoint/detail/saver_notes.hpp"
-#include "stepwell/checkpoint/latest_checkpoint.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/detail/unsynced_file_system.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
-#include "stepwell/format/checkpoint/checkpoint_state.hpp"
 #include "stepwell/io/atomic_file.hpp"
-#include "stepwell/io/path.hpp"
+#include "stepwell/io/detail/read_file.hpp"
+#include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
+#include <iterator>
+#include <system_error>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace stepwell::detail {
 namespace {
 
 constexpr std::int32_t own_version = 1;
+constexpr std::string_view lock_name = ".stepwell.lock";
+constexpr std::uint64_t max_metrics_bytes = std::uint64_t{16} << 20;
+constexpr std::size_t max_metrics = std::size_t{1} << 18;  // 25 MiB of memory
+
+/// Returns the number that `text` consists of, or nothing.
+template<class Number>
+std::optional<Number> number_in(std::string_view text) noexcept {
+  Number number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+/// Returns the path to open. A relative path is relative to the directory. If an absolute path does not exist, the checkpoint may
+/// have been moved together with the directory.
+std::string resolve(io::file_system& files, const std::string& directory, const std::string& path) {
+  if (!path.starts_with('/')) { return io::join_path(directory, path); }
+  if (value_or_throw(files.exists(format::index_name(path)))) { return path; }
+  auto moved = io::join_path(directory, io::base_name(path));
+  const bool is_moved = value_or_throw(files.exists(format::index_name(moved)));
+  return is_moved ? moved : path;
+}
+
+/// Returns the prefixes that a state file lists, without duplicates, in order. The last occurrence of a checkpoint counts, and the
+/// newest is last.
+std::vector<std::string> prefixes_of(io::file_system& files, const std::string& directory, const format::checkpoint_state& content) {
+  std::unordered_map<std::string, std::string> canonical;  // by directory
+  std::unordered_set<std::string> known;                   // different prefixes of one checkpoint have one canonical path
+  std::vector<std::string> newest_first;
+  const auto add = [&](const std::string& path) {
+    auto prefix = resolve(files, directory, path);
+    const auto [parent, is_new] = canonical.try_emplace(io::parent_directory(prefix));
+    if (is_new) {
+      auto found = files.canonical(parent->first);
+      parent->second = found ? std::move(found).value() : parent->first;
+    }
+    if (known.insert(io::join_path(parent->second, io::base_name(prefix))).second) { newest_first.push_back(std::move(prefix)); }
+  };
+  add(content.model_checkpoint_path);
+  const auto& paths = content.all_model_checkpoint_paths;
+  std::for_each(paths.rbegin(), paths.rend(), add);
+  std::ranges::reverse(newest_first);
+  return newest_first;
+}
+
+/// Highest valid save number. Higher numbers are ignored, because the numbers of further saves could overflow.
+constexpr std::int64_t max_save_number = std::int64_t{1} << 62;
+
+/// Returns the save number of the checkpoint `prefix`, or nothing if it has none that can be read.
+std::optional<std::int64_t> save_number_of(const std::shared_ptr<io::file_system>& files, const std::string& prefix) {
+  try {
+    const checkpoint_reader reader(prefix, files);
+    const auto* entry = reader.find(save_number_name);
+    if (entry == nullptr || entry->dtype != dtype::int64 || !entry->shape.empty()) { return std::nullopt; }
+    const auto number = reader.read(save_number_name).as<std::int64_t>().front();
+    return number >= 1 && number <= max_save_number ? std::optional(number) : std::nullopt;
+  } catch (const error&) {
+    return std::nullopt;  // the failure is reported when this checkpoint is restored
+  }
+}
+
+/// Returns the step in the name. If the name has none, returns the value of the tensor `global_step`.
+std::optional<std::int64_t> step_of(const std::shared_ptr<io::file_system>& files, const std::string& prefix) {
+  if (const auto step = step_of_checkpoint(prefix)) { return step; }
+  try {
+    return checkpoint_reader(prefix, files).step();
+  } catch (const error&) { return std::nullopt; }
+}
+
+/// An unlisted checkpoint with its position in the order.
+struct ranked_checkpoint {
+  std::string prefix;
+  std::int64_t step = 0;
+  std::optional<std::int64_t> number = std::nullopt;
+  std::int64_t rank = 0;  ///< Its number, or the number of the checkpoint it directly follows.
+};
+
+/// Returns the checkpoints, oldest first. `prefixes` must be sorted by step.
+std::vector<ranked_checkpoint> ranked(const std::shared_ptr<io::file_system>& files, std::vector<std::string> prefixes) {
+  std::vector<ranked_checkpoint> all;
+  std::int64_t highest = 0;
+  for (auto& prefix : prefixes) {
+    const auto number = save_number_of(files, prefix);
+    highest = std::max(highest, number.value_or(0));
+    const auto step = step_of_checkpoint(prefix).value_or(0);
+    all.push_back({std::move(prefix), step, number, number.value_or(highest)});
+  }
+  std::ranges::sort(all, {}, [](const auto& one) { return std::tuple(one.rank, !one.number.has_value(), one.step); });
+  return all;
+}
+
+/// Returns the save number of the newest of `prefixes` (sorted oldest first) that has a readable one.
+std::optional<std::int64_t> newest_save_number(const std::shared_ptr<io::file_system>& files, const std::vector<std::string>& prefixes) {
+  for (auto prefix = prefixes.rbegin(); prefix != prefixes.rend(); ++prefix) {
+    if (const auto number = save_number_of(files, *prefix)) { return number; }
+  }
+  return std::nullopt;
+}
+
+bool is_ours(std::string_view prefix, std::string_view basename) { return step_in_name(prefix, basename, "").has_value(); }
+
+/// Returns true if `name` is a temporary name of a file that this saver writes.
+bool is_own_temporary(std::string_view name, std::string_view basename) {
+  const auto final_name = io::final_name_of_temporary(name);
+  const auto data = parse_data_name(final_name);
+  return final_name == state_file_name || final_name == fmt::format("{}.metrics", basename) ||
+         step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
+}
+
+/// Returns the files that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
+/// another number of shards. Excludes the data of the prefixes in `claimed`, whose index should exist.
+std::vector<std::string> find_leftovers(io::file_system& files, const std::string& directory, std::string_view basename,
+                                        const std::set<std::string, std::less<>>& claimed) {
+  const auto names = names_in(files, directory);
+  std::vector<std::string> leftovers;
+  std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> data;  // by prefix and number of shards
+  for (const auto& name : names) {
+    if (is_own_temporary(name, basename)) { leftovers.push_back(name); }
+    const auto parsed = parse_data_name(name);
+    if (parsed && is_ours(parsed->prefix, basename)) { data[parsed->prefix][parsed->shards].push_back(name); }
+  }
+  for (const auto& [prefix, by_shards] : data) {
+    const bool has_index = std::ranges::binary_search(names, fmt::format("{}.index", prefix));
+    if (has_index ? by_shards.size() == 1 : claimed.contains(prefix)) { continue; }
+    const auto kept = has_index ? shards_in_index(files, io::join_path(directory, prefix)) : std::optional(std::int32_t{0});
+    for (const auto& [shards, group] : by_shards) {
+      if (kept && shards != *kept) { leftovers.insert(leftovers.end(), group.begin(), group.end()); }
+    }
+  }
+  return leftovers;
+}
+
+/// Removes the leftovers and logs their names in one warning. Logs files that cannot be removed and leaves them in place.
+void sweep_leftovers(io::file_system& files, const std::string& directory, const std::vector<std::string>& leftovers) {
+  std::string swept;
+  for (const auto& name : leftovers) {
+    if (remove_or_log(files, io::join_path(directory, name))) { swept.append(swept.empty() ? "" : ", ").append(name); }
+  }
+  if (!swept.empty()) { log_warning(fmt::format("{}: removed incomplete files of a killed save: {}", directory, swept)); }
+}
+
+double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
+
+/// Marks the checkpoints with the best values of a metric. Of equal values the newer one is better.
+void mark_best(std::vector<bool>& is_best, const std::vector<listed_checkpoint>& list, std::optional<double> listed_checkpoint::* metric,
+               const keep_best& rule) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].*metric && !std::isnan(*(list[i].*metric))) { order.push_back(i); }
+  }
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    const double left = *(list[a].*metric);
+    const double right = *(list[b].*metric);
+    if (left == right) { return a > b; }
+    return rule.direction == better::higher ? left > right : left < right;
+  });
+  for (std::size_t i = 0; i < std::min(order.size(), rule.count); ++i) { is_best[order[i]] = true; }
+}
 
 }  // namespace
+
+std::optional<clock::wall_time> modified_time(io::file_system& files, const std::string& path) {
+  const auto found = files.stat(path);
+  if (found) { return found->modified; }
+  if (found.error().code != errc::not_found) { throw_status(found.error()); }
+  return std::nullopt;
+}
+
+bool remove_or_log(io::file_system& files, const std::string& path) {
+  const auto removed = files.remove(path);
+  if (!removed && removed.error().code != errc::not_found) { log_warning(removed.error().to_string()); }
+  return removed.ok();
+}
+
+std::vector<std::string> names_in(io::file_system& files, const std::string& directory) {
+  if (!value_or_throw(files.exists(directory))) { return {}; }
+  if (!value_or_throw(files.stat(directory)).is_directory) {
+    throw invalid_argument_error("this is a file, not a checkpoint directory; give the path of a directory", directory);
+  }
+  return value_or_throw(files.list(directory));
+}
+
+std::optional<std::int64_t> step_in_name(std::string_view name, std::string_view basename, std::string_view suffix) noexcept {
+  if (!name.starts_with(basename) || !name.ends_with(suffix) || name.size() < basename.size() + suffix.size()) { return std::nullopt; }
+  name.remove_suffix(suffix.size());
+  name.remove_prefix(basename.size());
+  if (!name.starts_with('-')) { return std::nullopt; }
+  const auto step = number_in<std::int64_t>(name.substr(1));
+  return step && *step >= 0 ? step : std::nullopt;
+}
+
+std::optional<data_file_name> parse_data_name(std::string_view name) noexcept {
+  constexpr std::string_view middle = ".data-";
+  constexpr std::size_t tail = 5 + 4 + 5;  // "00000-of-00001"
+  const auto at = name.rfind(middle);
+  if (at == std::string_view::npos || name.size() - at - middle.size() != tail || name.substr(name.size() - 9, 4) != "-of-") {
+    return std::nullopt;
+  }
+  const auto shards = number_in<std::int32_t>(name.substr(name.size() - 5));
+  return shards ? std::optional(data_file_name{name.substr(0, at), *shards}) : std::nullopt;
+}
+
+void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names, std::string_view prefix,
+                       std::int32_t kept) {
+  for (const auto& name : names) {
+    const auto parsed = parse_data_name(name);
+    if (parsed && parsed->prefix == prefix && parsed->shards != kept) { remove_or_log(files, io::join_path(directory, name)); }
+  }
+}
+
+std::optional<state_file> read_state_file(io::file_system& files, const std::string& directory) {
+  constexpr std::uint64_t max_state_bytes = std::uint64_t{8} << 20;
+  const auto path = io::join_path(directory, state_file_name);
+  auto text = io::read_text_file(files, path, max_state_bytes);
+  if (!text && text.error().code == errc::not_found) { return std::nullopt; }
+  if (!text && text.error().code != errc::invalid_argument) { throw_status(text.error()); }
+  auto content = text ? format::decode_checkpoint_state(*text) : result<format::checkpoint_state>(text.error());
+  if (text) { *text = std::string(); }  // frees the text, which is as large as the parsed content
+  if (!content) {
+    log_warning("Invalid checkpoint state loaded from " + path + ": " + content.error().message +
+                "; the checkpoints on disk are used instead");
+    return std::nullopt;
+  }
+  state_file made{.content = std::move(*content), .prefixes = {}};
+  made.prefixes = prefixes_of(files, directory, made.content);
+  return made;
+}
+
+unlisted_checkpoints find_unlisted(const std::shared_ptr<io::file_system>& files, const std::string& directory, std::string_view basename,
+                                   const std::optional<state_file>& state) {
+  auto prefixes = list_checkpoints(directory, basename, files);
+  if (state) {
+    const std::set<std::string> listed(state->prefixes.begin(), state->prefixes.end());
+    std::erase_if(prefixes, [&](const auto& prefix) { return listed.contains(prefix); });
+  }
+  unlisted_checkpoints found;
+  if (prefixes.empty()) { return found; }
+  const auto newest_number = state ? newest_save_number(files, state->prefixes) : std::nullopt;
+  const auto newest_step = state ? step_of(files, state->prefixes.back()) : std::nullopt;
+  const auto is_newer = [&](const ranked_checkpoint& one) {
+    if (one.number && newest_number) { return *one.number > *newest_number; }
+    return newest_step ? one.step > *newest_step : one.number.has_value();
+  };
+  for (auto& one : ranked(files, std::move(prefixes))) {
+    found.last_number = std::max(found.last_number, one.number.value_or(0));
+    (state && is_newer(one) ? found.newer : found.older).push_back(std::move(one.prefix));
+  }
+  return found;
+}
+
+retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const saver_options& options, double last_preserved) {
+  retention_plan plan{.listed = {}, .deleted = {}, .last_preserved = last_preserved};
+  const auto most = options.max_to_keep.enabled();
+  const auto window = most ? static_cast<std::size_t>(*most) : list.size();
+  const auto hours = options.keep_every_n_hours.enabled();
+  std::vector<bool> is_best(list.size(), false);
+  if (options.keep_best) {
+    mark_best(is_best, list, &listed_checkpoint::metric, *options.keep_best);
+    mark_best(is_best, list, &listed_checkpoint::durable_metric, *options.keep_best);
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const auto& checkpoint = list[i];
+    const bool is_newest = i + 1 == list.size();
+    if (checkpoint.is_kept && !is_newest) { continue; }
+    if (i + window >= list.size() || checkpoint.is_protected || is_best[i]) {
+      plan.listed.push_back(checkpoint);
+    } else if (hours && checkpoint.time - plan.last_preserved >= *hours * 3600) {
+      plan.last_preserved = checkpoint.time;
+    } else if (checkpoint.is_ours) {
+      plan.deleted.push_back(checkpoint);
+    }
+  }
+  return plan;
+}
 
 std::string checkpoint_directory::path_of(std::string_view name) const {
   return name.starts_with('/') ? std::string(name) : io::join_path(path_, name);
 }
 
-/// Returns the name relative to the directory if the checkpoint is inside it, whichever path leads there. Otherwise returns the
-/// full path.
+/// Returns the name relative to the directory if the checkpoint is inside it, whichever path leads there. Otherwise returns the full path.
 std::string checkpoint_directory::name_of(const std::string& prefix) const {
   if (prefix.find('/') == std::string::npos) { return prefix; }
   const auto parent = files_->canonical(io::parent_directory(prefix));
@@ -42,7 +317,161 @@ std::string checkpoint_directory::name_of(const std::string& prefix) const {
   return parent ? io::join_path(*parent, io::base_name(prefix)) : prefix;
 }
 
-double checkpoint_directory::seconds_now() const { return std::chrono::duration<double>(time_->wall_now().time_since_epoch()).count(); }
+double checkpoint_directory::seconds_now() const { return seconds_of(time_->wall_now()); }
+
+checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options, directory_access access)
+    : path_(std::move(path)), options_(options), files_(options.file_system), time_(options.clock) {
+  if (!options.sync) { files_ = std::make_shared<unsynced_file_system>(files_); }
+  const bool is_own = access == directory_access::own;
+  if (is_own) { value_or_throw(files_->create_directories(path_)); }
+  canonical_ = value_or_throw(files_->canonical(path_));
+  if (is_own) { lock_ = value_or_throw(files_->lock(io::join_path(canonical_, lock_name))); }
+  for (const auto& prefix : options_.pinned) { pinned_.insert(name_of(prefix)); }
+
+  const auto state = read_state_file(*files_, path_);
+  leftovers_ = find_leftovers(*files_, path_, options_.basename, claimed_without_index(state));
+  if (is_own) { sweep_leftovers(*files_, path_, leftovers_); }
+  if (state) { load_list(*state); }  // without a valid state file the list stays empty, so no existing checkpoint will be deleted
+  const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
+  for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
+  last_save_number_ = std::max(unlisted.last_number, state ? newest_save_number(files_, state->prefixes).value_or(0) : 0);
+  load_metrics();
+  if (last_preserved_ == 0) { last_preserved_ = seconds_now(); }
+  check_clock();
+  if (retention_is_due_) { list_at_start(); }
+}
+
+/// Throws `failed_precondition_error` if the locked directory was moved and another one has its path. Otherwise files of two
+/// directories would be mixed.
+void checkpoint_directory::check_is_in_place() const {
+  if (!lock_ || lock_->is_at(io::join_path(path_, lock_name))) { return; }
+  throw failed_precondition_error(
+      "the directory that this saver locked was moved or removed, and another directory now has its path "
+      "and is not changed; stop this run, or move the original directory back",
+      path_);
+}
+
+/// Corrects times in the future, which occur after the clock was set back. Otherwise `keep_every_n_hours` would have no effect until the
+/// clock reaches those times again. If hours are counted, the checkpoints in the list are kept permanently and counting starts again now.
+/// @pre The mutex is held, or this is the constructor.
+void checkpoint_directory::check_clock() {
+  const auto now = seconds_now();
+  const bool counts_hours = options_.keep_every_n_hours.enabled().has_value();
+  const bool was_set_back = last_preserved_ > now;
+  if (was_set_back && counts_hours) {
+    log_warning(
+        fmt::format("{}: the clock is {:.0f} seconds behind the time at which keep_every_n_hours kept the last checkpoint "
+                    "permanently; the checkpoints listed now are kept permanently, and the hours are counted from now on",
+                    path_, last_preserved_ - now));
+  }
+  last_preserved_ = std::min(last_preserved_, now);
+  for (auto& entry : list_) {
+    entry.time = std::min(entry.time, now);
+    entry.is_kept = entry.is_kept || (was_set_back && counts_hours);
+  }
+}
+
+std::string checkpoint_directory::metrics_path() const { return io::join_path(path_, fmt::format("{}.metrics", options_.basename)); }
+
+/// Adds a checkpoint as the newest. Returns false if it does not exist, or if its index or its file sizes are invalid. With `verifies`
+/// also compares all checksums.
+bool checkpoint_directory::add(const std::string& prefix, bool verifies) {
+  try {
+    const checkpoint_reader reader(prefix, files_);
+    if (verifies) { reader.verify(); }
+    listed_checkpoint made{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
+    made.is_ours = io::base_name(prefix) == made.name && reader.contains(own_version_name) && is_ours(made.name, options_.basename);
+    made.time = seconds_of(value_or_throw(files_->stat(format::index_name(prefix))).modified);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(list_, [&](const auto& entry) { return entry.name == made.name; });  // listed twice with different paths
+    list_.push_back(std::move(made));
+    return true;
+  } catch (const not_found_error&) {
+    return false;  // deleted in the meantime, by retention or by another process
+  } catch (const error& failure) {
+    if (!is_damage(failure)) { throw; }
+    log_warning(
+        fmt::format("checkpoint {} is damaged; it is not {} and not deleted: {}", prefix, verifies ? "listed" : "counted", failure.what()));
+    return false;
+  }
+}
+
+/// Returns the names in the state file if the index of the newest one is missing. Neither retention nor a kill removes that index. Another
+/// program must have removed it, and the data that the state file names may be all that is left. Such data is not a leftover.
+std::set<std::string, std::less<>> checkpoint_directory::claimed_without_index(const std::optional<state_file>& state) const {
+  if (!state || value_or_throw(files_->exists(format::index_name(state->prefixes.back())))) { return {}; }
+  std::set<std::string, std::less<>> claimed;
+  for (const auto& prefix : state->prefixes) { claimed.insert(name_of(prefix)); }
+  return claimed;
+}
+
+void checkpoint_directory::load_list(const state_file& state) {
+  std::map<std::string, double> times;
+  const auto& paths = state.content.all_model_checkpoint_paths;
+  const auto& stamps = state.content.all_model_checkpoint_timestamps;
+  for (std::size_t i = 0; i < stamps.size(); ++i) { times[io::base_name(paths[i])] = stamps[i]; }
+  last_preserved_ = state.content.last_preserved_timestamp;
+  newest_in_file_ = name_of(state.prefixes.back());
+  for (const auto& prefix : state.prefixes) {
+    const auto time = times.find(io::base_name(prefix));
+    if (add(prefix, false) && time != times.end()) { list_.back().time = time->second; }
+  }
+}
+
+void checkpoint_directory::load_metrics() {
+  const auto text = io::read_text_file(*files_, metrics_path(), max_metrics_bytes);
+  if (!text && text.error().code == errc::not_found) { return; }
+  if (!text) { throw_status(text.error()); }  // without the metrics the best checkpoints would be deleted
+  std::size_t damaged = 0;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const auto blank = line.find(' ');
+    const auto step = number_in<std::int64_t>(line.substr(0, blank));
+    const auto value = blank == std::string_view::npos ? std::nullopt : number_in<double>(line.substr(blank + 1));
+    if (step && value) {
+      metrics_[*step] = *value;
+    } else {
+      ++damaged;
+    }
+    if (metrics_.size() > max_metrics) { throw data_loss_error("the metrics file has too many metrics; move it away", metrics_path()); }
+  }
+  if (damaged != 0) { log_warning(fmt::format("{}: {} lines are not a step and a number; they are ignored", metrics_path(), damaged)); }
+  durable_metrics_ = metrics_;
+}
+
+void checkpoint_directory::write_metrics() noexcept {
+  const std::lock_guard one(writing_metrics_);
+  try {
+    std::map<std::int64_t, double> written;  // the metrics of listed checkpoints and of steps that may still be saved
+    std::string text;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!std::exchange(metrics_changed_, false)) { return; }
+      const auto newest = list_.empty() ? std::int64_t{-1} : list_.back().step;
+      std::erase_if(metrics_, [&](const auto& metric) {
+        return metric.first <= newest && std::ranges::find(list_, metric.first, &listed_checkpoint::step) == list_.end();
+      });
+      written = metrics_;
+    }
+    for (const auto& [step, value] : written) { text += fmt::format("{} {}\n", step, value); }
+    check_is_in_place();
+    value_or_throw(io::write_file_atomically(*files_, metrics_path(), text));
+    const std::lock_guard lock(mutex_);
+    durable_metrics_ = std::move(written);
+  } catch (const std::exception& failure) {
+    log_warning(fmt::format("{}: could not save the reported metrics: {}", path_, failure.what()));
+    const std::lock_guard lock(mutex_);
+    metrics_changed_ = true;
+  }
+}
+
+void checkpoint_directory::close() noexcept {
+  write_metrics();
+  if (lock_ && retention_is_due_) { tidy(); }
+  lock_.reset();
+}
 
 std::vector<std::string> checkpoint_directory::checkpoints() const {
   const std::lock_guard lock(mutex_);
@@ -75,7 +504,7 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
     const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
     list_.erase(at != list_.end() ? std::next(at) : list_.begin(), list_.end());
   }
-  if (list_.empty()) { add_unlisted(newest->prefix()); }  // needs no mutex: only saving and restoring change the list
+  if (list_.empty()) { add(newest->prefix(), false); }
   list_at_start();
   return newest;
 }
@@ -83,13 +512,9 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
 /// Makes the state file name the checkpoint from which this saver continues, unless it already does. The previous process may have
 /// been killed before it wrote the state file, or the checkpoints in the state file may be damaged.
 void checkpoint_directory::list_at_start() noexcept {
-  std::string newest;
+  if (!lock_ || list_.empty() || list_.back().name == newest_in_file_) { return; }
+  const auto& newest = list_.back().name;
   try {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!lock_ || list_.empty() || list_.back().name == newest_in_file_) { return; }
-      newest = list_.back().name;
-    }
     check_is_in_place();
     write_state();
     log_info(fmt::format("{}: the state file now names {} as the newest checkpoint", path_, newest));
@@ -111,29 +536,43 @@ saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::f
   try {
     check_is_in_place();
     write_tensors(name, taken, before_commit);
-    add_to_list(name, taken.step());
+    {
+      const std::lock_guard lock(mutex_);
+      check_clock();
+      std::erase_if(list_, [&](const auto& entry) { return entry.name == name; });
+      list_.push_back({.name = name, .step = taken.step(), .time = seconds_now(), .is_ours = true});
+    }
     write_state();
-  } catch (const error& failure) { throw_status(save_failure(failure.cause(), name)); }
+  } catch (const error& failure) {
+    const auto is_there = files_->exists(path_);
+    const auto why =
+        is_there && !*is_there
+            ? fmt::format("Parent directory of {} doesn't exist, can't save; the directory was removed while it was in use", name)
+            : "earlier checkpoints are unchanged";
+    const auto& cause = failure.cause();
+    const auto colon = cause.place.empty() ? "" : ": ";
+    throw_status(
+        {cause.code, fmt::format("could not save this checkpoint; {}: {}{}{}", why, cause.place, colon, cause.message), path_of(name)});
+  }
   return {path_of(name), taken.step(), taken.size_bytes(), time_->now() - start};
-}
-
-status checkpoint_directory::save_failure(const status& cause, const std::string& name) const {
-  const auto is_there = files_->exists(path_);
-  const bool is_gone = is_there && !*is_there;
-  return {cause.code,
-          fmt::format(
-              "could not save this checkpoint; {}: {}{}{}",
-              is_gone ? fmt::format("Parent directory of {} doesn't exist, can't save; the directory was removed while it was in use", name)
-                      : "earlier checkpoints are unchanged",
-              cause.place, cause.place.empty() ? "" : ": ", cause.message),
-          path_of(name)};
 }
 
 void checkpoint_directory::write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit) {
   const auto names = value_or_throw(files_->list(path_));
-  const auto shards = free_shard_count(names, name, options_.shards);
+  auto shards = options_.shards;
+  const auto is_taken = [&](const auto& file) {  // overwriting would damage an older checkpoint of this name before the new index exists
+    const auto parsed = parse_data_name(file);
+    return parsed && parsed->prefix == name && parsed->shards == shards;
+  };
+  while (std::ranges::any_of(names, is_taken)) { ++shards; }
   checkpoint_writer writer(path_of(name), files_, shards);
-  for (const auto& entry : taken.entries()) { writer.add(entry.name, {entry.dtype, entry.shape, entry.bytes}); }
+  for (const auto& entry : taken.entries()) {
+    if (entry.dtype == dtype::string) {
+      writer.add_strings(entry.name, entry.shape, entry.strings);
+    } else {
+      writer.add(entry.name, {entry.dtype, entry.shape, entry.bytes});
+    }
+  }
   const std::int64_t number = ++last_save_number_;
   writer.add(std::string(own_version_name), {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
   writer.add(std::string(save_number_name), {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
@@ -141,47 +580,44 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
   remove_data_files(*files_, path_, names, name, shards);
 }
 
-void checkpoint_directory::add_to_list(const std::string& name, std::int64_t step) {
-  const std::lock_guard lock(mutex_);
-  check_clock();
-  std::erase_if(list_, [&](const auto& entry) { return entry.name == name; });
-  list_.push_back({.name = name, .step = step, .time = seconds_now(), .is_ours = true});
-}
-
 void checkpoint_directory::write_state() {
   const trace_span span("write state file", "checkpoint");
+  if (list_.empty()) { return; }
   format::checkpoint_state state;
-  {
-    const std::lock_guard lock(mutex_);
-    if (list_.empty()) { return; }
-    state.model_checkpoint_path = list_.back().name;
-    state.last_preserved_timestamp = last_preserved_;
-    for (const auto& entry : list_) {
-      if (entry.is_kept && &entry != &list_.back()) { continue; }
-      state.all_model_checkpoint_paths.push_back(entry.name);
-      state.all_model_checkpoint_timestamps.push_back(entry.time);
-    }
+  state.model_checkpoint_path = list_.back().name;
+  state.last_preserved_timestamp = last_preserved_;
+  for (const auto& entry : list_) {
+    if (entry.is_kept && &entry != &list_.back()) { continue; }
+    state.all_model_checkpoint_paths.push_back(entry.name);
+    state.all_model_checkpoint_timestamps.push_back(entry.time);
   }
   value_or_throw(io::write_file_atomically(*files_, io::join_path(path_, state_file_name), encode(state)));
   newest_in_file_ = state.model_checkpoint_path;
 }
 
-std::vector<listed_checkpoint> checkpoint_directory::list_for_retention() const {
+std::vector<listed_checkpoint> checkpoint_directory::listed() const {
+  const std::lock_guard lock(mutex_);
   auto list = list_;
   for (auto& entry : list) {
     entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_;
-    const auto metric = metrics_.find(entry.step);
-    if (metric != metrics_.end()) { entry.metric = metric->second; }
-    const auto durable = durable_metrics_.find(entry.step);
-    if (durable != durable_metrics_.end()) { entry.durable_metric = durable->second; }
+    if (const auto metric = metrics_.find(entry.step); metric != metrics_.end()) { entry.metric = metric->second; }
+    if (const auto durable = durable_metrics_.find(entry.step); durable != durable_metrics_.end()) {
+      entry.durable_metric = durable->second;
+    }
   }
   return list;
+}
+
+retention_plan checkpoint_directory::plan() const {
+  const auto list = listed();
+  const std::lock_guard lock(mutex_);
+  return plan_retention(list, options_, last_preserved_);
 }
 
 void checkpoint_directory::tidy() noexcept {
   const std::lock_guard one(one_at_a_time_);
   const trace_span span("tidy", "checkpoint");
-  keep_metrics();
+  write_metrics();
   retention_is_due_ = false;
   try {
     retain();
@@ -195,33 +631,11 @@ void checkpoint_directory::prune() {
   retain();
 }
 
-retention_plan checkpoint_directory::plan() const {
-  const std::lock_guard lock(mutex_);
-  return plan_locked();
-}
-
-std::vector<listed_checkpoint> checkpoint_directory::listed() const {
-  const std::lock_guard lock(mutex_);
-  return list_for_retention();
-}
-
-retention_plan checkpoint_directory::plan_locked() const {
-  const auto most = options_.max_to_keep.enabled();
-  const retention_rules rules{most ? std::optional(static_cast<std::size_t>(*most)) : std::nullopt, options_.keep_every_n_hours.enabled(),
-                              options_.keep_best};
-  return plan_retention(list_for_retention(), rules, last_preserved_);
-}
-
-/// Removes each index while the state file still lists it, then removes the checkpoint from the list. So a kill in between never
-/// leaves a complete checkpoint that is unlisted. The data is removed last. Data without an index is a leftover, which is removed
-/// at the next start.
+/// Removes each index while the state file still lists it, then removes the checkpoint from the list. So a kill in between never leaves a
+/// complete checkpoint that is unlisted. The data is removed last. Data without an index is a leftover, which is removed at the next start.
 void checkpoint_directory::retain() {
-  retention_plan plan;
-  {
-    const std::lock_guard lock(mutex_);
-    plan = plan_locked();
-    if (plan.listed.size() == list_.size()) { return; }
-  }
+  auto plan = this->plan();
+  if (plan.listed.size() == list_.size()) { return; }
   for (const auto& entry : plan.deleted) {
     const auto removed = files_->remove(format::index_name(path_of(entry.name)));
     if (!removed && removed.error().code != errc::not_found) { throw_status(removed.error()); }

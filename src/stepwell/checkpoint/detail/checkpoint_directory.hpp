@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: the directory that a saver owns. All functions block; the saver chooses the time and the thread.
+// Internal: the files in a directory of checkpoints, the selection of the checkpoints to keep, and the directory that a saver owns.
+// All functions block; the saver chooses the time and the thread.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/detail/retention.hpp"
-#include "stepwell/checkpoint/detail/state_file.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/io/detail/file_lock.hpp"
+#include "stepwell/format/checkpoint/checkpoint_state.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <cstdint>
@@ -25,6 +24,82 @@
 
 namespace stepwell::detail {
 
+/// Returns the modification time of a file, or nothing if it does not exist. Throws other failures.
+[[nodiscard]] std::optional<clock::wall_time> modified_time(io::file_system& files, const std::string& path);
+
+/// Removes a file, and returns true if it existed. Logs failures.
+bool remove_or_log(io::file_system& files, const std::string& path);
+
+/// Returns the names of the files in a directory. Returns none if the directory does not exist. Throws other failures, also if
+/// `directory` is a file.
+[[nodiscard]] std::vector<std::string> names_in(io::file_system& files, const std::string& directory);
+
+/// Returns N if `name` is `basename`-N followed by `suffix`, otherwise nothing.
+[[nodiscard]] std::optional<std::int64_t> step_in_name(std::string_view name, std::string_view basename, std::string_view suffix) noexcept;
+
+/// The parts of a data file name: "model.ckpt-3.data-00000-of-00001".
+struct data_file_name {
+  std::string_view prefix;  ///< Without the directory.
+  std::int32_t shards = 0;
+};
+/// Returns the parts of `name`, or nothing if it is not the name of a data file.
+[[nodiscard]] std::optional<data_file_name> parse_data_name(std::string_view name) noexcept;
+
+/// Removes the data files of `prefix`, except those with `kept` shards (0: removes all). Logs failures.
+void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names, std::string_view prefix,
+                       std::int32_t kept);
+
+/// A parsed state file.
+struct state_file {
+  format::checkpoint_state content;   ///< With the paths of the file, unchanged.
+  std::vector<std::string> prefixes;  ///< With the directory, without duplicates, oldest first.
+};
+
+/// Returns the state file of a directory. Returns nothing if it does not exist. If it cannot be parsed, logs a warning and returns
+/// nothing. Throws other failures of the file system.
+[[nodiscard]] std::optional<state_file> read_state_file(io::file_system& files, const std::string& directory);
+
+/// Complete checkpoints that the state file does not list: prefixes, with the directory, oldest first. The order is that of the save
+/// numbers in the checkpoints. A checkpoint without a number, such as one of TensorFlow, comes directly after the highest-numbered
+/// checkpoint whose step is not above its own. Modification times are ignored, because copying changes them and clocks are set back.
+struct unlisted_checkpoints {
+  std::vector<std::string> older;  ///< Older than the newest listed one; all, if there is no state file.
+  std::vector<std::string> newer;  ///< Newer; their saves were killed before the state file was written.
+  std::int64_t last_number = 0;    ///< The highest save number in both lists; 0 if there is none.
+};
+
+/// Returns the checkpoints `basename`-N that the state file does not list.
+/// @errors Failures of the file system while the directory is listed.
+/// @cost   One listing of the directory. For each unlisted checkpoint, its index and one tensor.
+[[nodiscard]] unlisted_checkpoints find_unlisted(const std::shared_ptr<io::file_system>& files, const std::string& directory,
+                                                 std::string_view basename, const std::optional<state_file>& state);
+
+/// A listed checkpoint with the properties that retention needs.
+struct listed_checkpoint {
+  std::string name;  ///< Without the directory, unless the checkpoint is in another directory.
+  std::int64_t step = 0;
+  double time = 0;            ///< Seconds since the epoch.
+  bool is_ours = false;       ///< Written by a saver of this library. Other checkpoints are never deleted.
+  bool is_protected = false;  ///< Pinned, or restored from.
+  bool is_kept = false;       ///< Its files are kept permanently; listed only while it is the newest.
+  std::optional<double> metric = std::nullopt;
+  std::optional<double> durable_metric = std::nullopt;  ///< The value in the metrics file.
+};
+
+/// Result of retention, each list oldest first. A checkpoint of the input that is in neither list is removed from the list, and its
+/// files are kept permanently.
+struct retention_plan {
+  std::vector<listed_checkpoint> listed;
+  std::vector<listed_checkpoint> deleted;
+  double last_preserved = 0;
+};
+
+/// Returns the checkpoints to keep in the list and the checkpoints to delete. `list` is sorted oldest first; its last element, the newest,
+/// is always kept. `last_preserved` is the time of the last checkpoint that was kept because of `keep_every_n_hours`. Keeps the best
+/// checkpoints by the reported metrics, and also the best by the durable metrics, because only those are known after a kill. Does no I/O.
+[[nodiscard]] retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const saver_options& options,
+                                            double last_preserved);
+
 /// Kind of access to a directory.
 enum class directory_access {
   own,   ///< Locks the directory and removes leftovers; allows all functions.
@@ -37,8 +112,8 @@ class checkpoint_directory {
 public:
   /// Loads the list of checkpoints. With access `own` also creates and locks the directory and removes leftovers.
   /// @errors Like `saver::saver`.
-  checkpoint_directory(std::string path, const saver_options& options, std::shared_ptr<io::file_system> files, std::shared_ptr<clock> time,
-                       directory_access access = directory_access::own);
+  /// @pre    `options` outlives the directory and has a file system and a clock.
+  checkpoint_directory(std::string path, const saver_options& options, directory_access access = directory_access::own);
 
   /// Writes a snapshot durably and adds it to the list. `before_commit`: see `saver::save`.
   saved_checkpoint write(const snapshot& taken, const std::function<void()>& before_commit = nullptr);
@@ -56,11 +131,12 @@ public:
   /// @errors Like `find_newest_whole`. A failure to write the state file is only logged; the next save writes it.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
 
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::vector<std::string> checkpoints() const;
   void pin(const std::string& prefix);
   void report_metric(std::int64_t step, double value);
   /// Writes the reported metrics if there are new ones. Only logs failures; the next call retries.
-  void keep_metrics() noexcept;
+  void write_metrics() noexcept;
 
   /// Writes the reported metrics, applies retention if the previous saver was killed before it could, and releases the lock.
   void close() noexcept;
@@ -72,25 +148,15 @@ private:
   [[nodiscard]] double seconds_now() const;
 
   void check_is_in_place() const;
-  void load(directory_access access);
-  void load_list(const std::optional<state_file>& state);
-  void load_unlisted(const std::optional<state_file>& state);
+  void load_list(const state_file& state);
   [[nodiscard]] std::set<std::string, std::less<>> claimed_without_index(const std::optional<state_file>& state) const;
-  [[nodiscard]] std::optional<listed_checkpoint> inspect(const std::string& prefix) const;
-  [[nodiscard]] bool is_whole(const std::string& prefix) const;
-  bool add_unlisted(const std::string& prefix);
+  bool add(const std::string& prefix, bool verifies);
   void load_metrics();
   void check_clock();
-
-  [[nodiscard]] status save_failure(const status& cause, const std::string& name) const;
   void write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
-  void add_to_list(const std::string& name, std::int64_t step);
   void write_state();
   void list_at_start() noexcept;
   void retain();
-  [[nodiscard]] std::vector<listed_checkpoint> list_for_retention() const;
-  [[nodiscard]] retention_plan plan_locked() const;
-  void write_metrics();
 
   std::string path_;
   std::string canonical_;
@@ -106,13 +172,13 @@ private:
   std::string newest_in_file_;                 // newest name in the state file; guarded by `one_at_a_time_`
   bool retention_is_due_ = false;              // the previous saver was killed; guarded by `one_at_a_time_`
   mutable std::mutex mutex_;                   // guards the members below; never held during I/O
-  std::vector<listed_checkpoint> list_;        // oldest first
+  std::vector<listed_checkpoint> list_;        // oldest first; changed only while `one_at_a_time_` is held, too
   std::set<std::string, std::less<>> pinned_;  // names of pinned checkpoints
   std::string restored_from_;                  // name of the checkpoint restored last
   std::map<std::int64_t, double> metrics_;
   std::map<std::int64_t, double> durable_metrics_;  // the metrics in the file
   bool metrics_changed_ = false;
-  double last_preserved_ = 0;
+  double last_preserved_ = 0;  // changed like `list_`
 };
 
 }  // namespace stepwell::detail

@@ -1,77 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal: the validated content of a checkpoint's index, and its open data files.
+// Internal: facts about checkpoints on disk: which failures mean damage, where tensors begin, and the tensors that a saver adds.
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
+#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace stepwell::detail {
 
-/// Location of the bytes of a tensor or of one of its slices.
-struct stored_place {
-  std::int64_t offset = 0;
-  std::int64_t size = 0;
-  std::int32_t shard = 0;
-  std::uint32_t crc32c = 0;  ///< Masked.
-};
-
-/// One slice of a partitioned tensor.
-struct stored_slice {
-  format::tensor_slice slice;
-  stored_place where;
-};
-
-/// The content of an index.
-struct stored_index {
-  format::bundle_header header;
-  std::vector<checkpoint_entry> entries;                    ///< Sorted by name.
-  std::vector<stored_place> places;                         ///< Location of each entry; unused for a partitioned one.
-  std::map<std::size_t, std::vector<stored_slice>> slices;  ///< Slices of each partitioned entry, by its position in `entries`.
-};
-
-/// Returns true if a failure to read a checkpoint is specific to this checkpoint, so that another one may be readable. Returns
-/// false for all other failures.
+/// Returns true if a failure to read a checkpoint is specific to this checkpoint, so that another one may be readable.
 [[nodiscard]] bool is_damage(const error& failure) noexcept;
 
-/// Reads and validates the index of `prefix`, and sorts its entries. Throws the errors that `checkpoint_reader` documents.
-/// @cost Memory: at most 4 times the size of the index file plus 60 MiB. An index that needs more is treated as damaged.
-[[nodiscard]] stored_index load_index(io::file_system& files, const std::string& prefix);
+/// Returns the number of data files according to the index of `prefix`, or nothing if the index cannot be read or is damaged.
+[[nodiscard]] std::optional<std::int32_t> shards_in_index(io::file_system& files, const std::string& prefix);
 
-/// One open data file.
-struct data_file {
-  std::unique_ptr<io::file> file;
-  std::uint64_t size = 0;
-};
+/// Returns the least offset, not below `offset`, for a tensor of `size` bytes in a snapshot or a data file. Small tensors are aligned
+/// to `alignment`, which is a power of two and at most a page. Large tensors begin at a page in both, so that the disk can take them
+/// from the snapshot without a copy.
+constexpr std::uint64_t tensor_start(std::uint64_t offset, std::uint64_t size, std::uint64_t alignment) noexcept {
+  constexpr std::uint64_t big_tensor = std::uint64_t{1} << 20;
+  const auto unit = size >= big_tensor ? std::uint64_t{io::page_size} : alignment;
+  return (offset + unit - 1) / unit * unit;
+}
 
-/// Opens all data files. Throws `data_loss_error` if one is missing.
-[[nodiscard]] std::vector<data_file> open_data_files(io::file_system& files, const std::string& prefix, std::int32_t shards);
+/// Name of the tensor that marks a checkpoint of a saver of this library, which retention may delete. Its value is the version of
+/// this mark. The layout of a session's state has a separate version, `stepwell/version`.
+inline constexpr std::string_view own_version_name = "stepwell/saver/version";
 
-/// Throws `data_loss_error` if an entry lies outside its data file or shares bytes with another entry. So each byte of a data file
-/// is read at most once. `place` is the path of the index, for the message.
-void check_places(const stored_index& index, const std::vector<data_file>& data, const std::string& place);
+/// Name of the tensor with the number of the save. The first save in a directory has number 1. Each later save, by any process, has
+/// a higher number.
+inline constexpr std::string_view save_number_name = "stepwell/save_number";
 
-/// Returns the shape of the part of a tensor that a slice selects.
-[[nodiscard]] tensor_shape part_shape(const format::tensor_slice& slice, const tensor_shape& whole);
-
-/// Copies elements of a slice, in row-major order, to their positions in the whole tensor. `first` is the number of the first
-/// element within the slice.
-/// @pre The slice lies inside the tensor; `elements` contains whole elements.
-void copy_part(std::span<const std::byte> elements, std::uint64_t first, const format::tensor_slice& slice, const tensor_shape& whole,
-               std::size_t element_size, std::span<std::byte> into);
-
-/// Returns true if the slices cover a tensor of shape `whole` exactly once. Subtracts the number of compared pairs of slices from
-/// `comparisons`, and returns false when none are left.
-[[nodiscard]] bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_shape& whole, std::uint64_t& comparisons);
+/// Returns true if `name` is the name of a tensor that a saver adds for itself.
+[[nodiscard]] constexpr bool is_saver_note(std::string_view name) noexcept {
+  return name.starts_with("stepwell/saver/") || name == save_number_name;
+}
 
 }  // namespace stepwell::detail

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/coro/detail/helper_threads.hpp"
 
-#include "stepwell/base/detail/start_thread.hpp"
-#include "stepwell/base/detail/thread_name.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 
 #include <condition_variable>

@@ -3,8 +3,7 @@
 // The content of a checkpoint's index: one header, one entry for each tensor, and one entry for each slice of a partitioned tensor.
 #pragma once
 
-#include "stepwell/base/dtype.hpp"
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 #include "stepwell/base/tensor.hpp"
 
 #include <cstdint>

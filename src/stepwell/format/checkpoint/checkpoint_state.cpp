@@ -38,12 +38,6 @@ private:
   std::string text_;
 };
 
-/// Returns true if the text can be parsed with limited memory and time. Each value has a colon or a comma before it, so the number of
-/// colons and commas is an upper bound of the number of values.
-bool has_plausible_size(std::string_view text) {
-  return text.size() <= std::numeric_limits<int>::max() && std::ranges::count(text, ':') + std::ranges::count(text, ',') <= max_values;
-}
-
 bool is_too_long(const std::string& path) { return path.size() > max_path; }
 
 }  // namespace
@@ -62,7 +56,11 @@ std::string encode(const checkpoint_state& state) {
 }
 
 result<checkpoint_state> decode_checkpoint_state(std::string_view text) {
-  if (!has_plausible_size(text)) { return status(errc::data_loss, fmt::format("the state file has more than {} values", max_values)); }
+  // Limits memory and time. Each value has a colon or a comma before it, so their number is an upper bound of the number of values.
+  const auto bound = std::ranges::count(text, ':') + std::ranges::count(text, ',');
+  if (text.size() > std::numeric_limits<int>::max() || bound > max_values) {
+    return status(errc::data_loss, fmt::format("the state file has more than {} values", max_values));
+  }
   ::tensorflow::CheckpointState message;
   first_error complaint;
   pb::TextFormat::Parser parser;

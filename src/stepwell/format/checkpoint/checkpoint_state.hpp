@@ -3,7 +3,7 @@
 // The state file in the directory of the checkpoints. It lists the checkpoints and names the newest one.
 #pragma once
 
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <string>
 #include <string_view>

@@ -3,11 +3,12 @@
 // Sorted tables of keys and values, the file format of a checkpoint's index. The format is LevelDB's SSTable with plain keys.
 #pragma once
 
-#include "stepwell/base/function_ref.hpp"
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,29 +28,6 @@ struct table_entry {
   friend bool operator==(const table_entry&, const table_entry&) = default;
 };
 
-namespace detail {
-
-/// A builder of one block.
-class block_builder {
-public:
-  explicit block_builder(std::size_t restart_interval) : restart_interval_(restart_interval) {}
-
-  void add(std::string_view key, std::string_view value);
-  [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
-  [[nodiscard]] std::size_t size_estimate() const noexcept { return bytes_.size() + 4 * restarts_.size() + 4; }
-  /// Returns the block with its restart array. The builder is empty afterwards.
-  [[nodiscard]] std::string finish();
-
-private:
-  std::size_t restart_interval_;
-  std::string bytes_;
-  std::string last_key_;
-  std::vector<std::uint32_t> restarts_ = {0};
-  std::size_t since_restart_ = 0;
-};
-
-}  // namespace detail
-
 /// A writer that builds the bytes of a table. The blocks are not compressed.
 class table_writer {
 public:
@@ -62,23 +40,34 @@ public:
   [[nodiscard]] std::string finish();
 
 private:
-  struct handle {
-    std::uint64_t offset = 0;
-    std::uint64_t size = 0;
+  // A builder of one block.
+  class block_builder {
+  public:
+    explicit block_builder(std::size_t restart_interval) : restart_interval_(restart_interval) {}
+
+    void add(std::string_view key, std::string_view value);
+    [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
+    [[nodiscard]] std::size_t size_estimate() const noexcept { return bytes_.size() + 4 * restarts_.size() + 4; }
+    // Returns the block with its restart array. The builder is empty afterwards.
+    [[nodiscard]] std::string finish();
+
+  private:
+    std::size_t restart_interval_;
+    std::string bytes_;
+    std::string last_key_;
+    std::vector<std::uint32_t> restarts_ = {0};
+    std::size_t since_restart_ = 0;
   };
   void flush_block();
-  handle append_block(std::string contents);
-  void add_index_entry(std::string key);
-  static void append_handle(std::string& out, handle where);
+  // Appends a block to the file. Returns its handle as it is stored in files.
+  std::string append_block(std::string contents);
 
   table_options options_;
   std::string file_;
-  detail::block_builder data_;
-  detail::block_builder index_;
-  std::string last_key_;
-  handle pending_;            // the handle of the last flushed block
-  bool has_pending_ = false;  // true if that block has no index entry yet; its index key depends on the next key
-  bool is_first_ = true;
+  block_builder data_;
+  block_builder index_;
+  std::optional<std::string> last_key_;
+  std::string pending_;  // handle of the last flushed block, or empty if it has an index entry; its index key depends on the next key
 };
 
 /// A function that receives an entry of a table. An error ends the visit. @lifetime Key and value are valid during the call.

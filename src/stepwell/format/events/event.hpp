@@ -1,20 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One record of an event file: TensorFlow's Event as a plain value, and its encoding.
+// The content of event files as plain values: TensorFlow's Event and Summary with their encoding, and the settings of a trial.
+// Both styles of summaries are supported. In the old style the type of a value says its kind (`float`, `histogram_value`, `image_value`,
+// `audio_value`). In the new style a value is a tensor with plugin metadata.
+// Strings hold bytes. Encoding replaces invalid UTF-8 bytes by U+FFFD in strings that must be UTF-8 (tags, names, descriptions).
 #pragma once
 
-#include "stepwell/base/result.hpp"
-#include "stepwell/format/events/session_status.hpp"
-#include "stepwell/format/events/summary.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/tensor.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace stepwell::format {
+
+/// The style in which values are written. Viewers read both styles.
+enum class summary_style {
+  simple,  ///< TF1: `simple_value`, HistogramProto, Image, without metadata. The smallest.
+  tensor,  ///< TF2: tensors with plugin metadata.
+};
+
+/// The kind of a tensor, for viewers without its plugin.
+enum class data_class : std::int32_t { unknown = 0, scalar = 1, tensor = 2, blob_sequence = 3 };
+
+/// Metadata of a tag: the plugin (dashboard) that shows it, and its description. Viewers use the metadata of the first value of a tag.
+struct summary_metadata {
+  std::string plugin_name;
+  std::string plugin_content;  ///< Data for the plugin, in a format of the plugin. Often empty.
+  std::string display_name;
+  std::string description;  ///< Markdown.
+  format::data_class data_class = format::data_class::unknown;
+};
+
+/// An encoded image (PNG, JPEG, GIF).
+struct image_value {
+  std::int32_t height = 0;
+  std::int32_t width = 0;
+  std::int32_t colorspace = 0;  ///< Number of channels: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA.
+  std::string encoded;
+};
+
+/// An encoded audio clip.
+struct audio_value {
+  float sample_rate = 0;  ///< Frames per second.
+  std::int64_t num_channels = 0;
+  std::int64_t length_frames = 0;
+  std::string encoded;
+  std::string content_type;  ///< MIME type, such as "audio/wav".
+};
+
+/// A TF1 histogram. `buckets[i]` counts the values below `bucket_limits[i]` that are not below the previous limit.
+struct histogram_value {
+  double min = 0;
+  double max = 0;
+  double num = 0;
+  double sum = 0;
+  double sum_squares = 0;
+  std::vector<double> bucket_limits;
+  std::vector<double> buckets;
+};
+
+/// A serialized TensorProto of a type that `tensor` cannot hold: variants, resource handles, and unknown types.
+struct opaque_tensor {
+  std::string bytes;
+};
+
+/// A histogram in a format older than the first TensorFlow release. Viewers ignore it.
+struct obsolete_histogram {
+  std::string bytes;
+};
+
+/// One value of one tag. If the value is `std::monostate`, it has metadata only.
+struct summary_value {
+  std::string tag;
+  std::string node_name;
+  std::optional<summary_metadata> metadata;
+  std::variant<std::monostate, float, histogram_value, image_value, audio_value, tensor, opaque_tensor, obsolete_histogram> value;
+};
+
+/// The values of one Summary message.
+struct summary {
+  std::vector<summary_value> values;
+};
+
+/// Returns the serialized Summary message. Fields have ascending numbers, and default values are omitted. Numeric tensors are written as
+/// raw `tensor_content`.
+[[nodiscard]] std::string encode_summary(const summary& values);
+
+/// Returns the summary in a serialized Summary message. Unknown fields are ignored.
+/// @errors `data_loss` if the bytes are not a Summary, if the shape and the content of a tensor disagree (the error names the tag), or if
+///         the tensors with repeated values expand by more than 8 MiB in total.
+/// @cost   Memory in proportion to `bytes`, except for tensors that store a repeated value once.
+[[nodiscard]] result<summary> decode_summary(std::span<const std::byte> bytes);
+
+/// The status of a run. The values are those of TensorFlow's SessionLog and are stored in files.
+enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
 
 /// The file version in the first record of each event file.
 inline constexpr std::string_view event_file_version = "brain.Event:2";
@@ -67,5 +157,29 @@ struct event {
 /// Returns the event in a serialized Event message. Unknown fields are ignored.
 /// @errors `data_loss` if the bytes are not an Event, and the errors of `decode_summary`.
 [[nodiscard]] result<event> decode_event(std::span<const std::byte> bytes);
+
+/// The value of one hyperparameter: a number, a string or a boolean.
+class hparam_value {
+public:
+  hparam_value(bool value) : value_(value) {}
+  template<class Number>
+    requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool>)
+  hparam_value(Number value) : value_(static_cast<double>(value)) {}
+  hparam_value(std::string value) : value_(std::move(value)) {}
+  hparam_value(std::string_view value) : value_(std::string(value)) {}
+  hparam_value(const char* value) : value_(std::string(value)) {}
+
+  [[nodiscard]] const std::variant<double, std::string, bool>& get() const noexcept { return value_; }
+  friend bool operator==(const hparam_value&, const hparam_value&) = default;
+
+private:
+  std::variant<double, std::string, bool> value_;
+};
+
+/// Hyperparameters by name.
+using hparam_map = std::map<std::string, hparam_value>;
+
+/// The status of a trial. The values are those of TensorBoard and are stored in files.
+enum class hparams_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
 
 }  // namespace stepwell::format

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/events/record.hpp"
 
-#include "stepwell/format/detail/little_endian.hpp"
+#include "stepwell/format/detail/coding.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>

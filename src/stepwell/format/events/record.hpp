@@ -3,7 +3,7 @@
 // TFRecord framing: length, checksum of the length, data, checksum of the data. Works on bytes in memory and does no I/O.
 #pragma once
 
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hook/detail/deferred_requests.hpp"
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/detail/error_collector.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 
 namespace stepwell {
+namespace detail {
+
+void log_exception(const char* during, const std::exception_ptr& failure) noexcept try {
+  log_error(std::string(during) + ": " + text_of(failure));
+} catch (...) {  // no memory for the text
+  log_error(during);
+}
+
+void error_collector::add(std::exception_ptr failure) noexcept {
+  if (first_) {
+    log_exception("after an earlier failure", failure);
+  } else {
+    first_ = std::move(failure);
+  }
+}
+
+}  // namespace detail
 
 void throw_after_end(bool is_closed) {
   if (is_closed) { throw failed_precondition_error("run called on a closed session; create a new session"); }
@@ -18,28 +35,22 @@ void throw_rollback(const rollback_request& asked) { throw aborted_error("rollin
 
 stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexcept try {
   if (failure == nullptr) { return {stop_cause::error, "an exception outside the session"}; }
+  auto cause = stop_cause::error;
   try {
     std::rethrow_exception(failure);
-  } catch (const out_of_range_error& end) {
-    return {is_of_data ? stop_cause::end_of_data : stop_cause::error, end.what()};
-  } catch (const nan_loss_error& bad) { return {stop_cause::nan, bad.what()}; } catch (const std::exception& other) {
-    return {stop_cause::error, other.what()};
-  } catch (...) { return {stop_cause::error, "an exception of unknown type"}; }
+  } catch (const out_of_range_error&) {
+    if (is_of_data) { cause = stop_cause::end_of_data; }
+  } catch (const nan_loss_error&) { cause = stop_cause::nan; } catch (...) {
+  }
+  return {cause, detail::text_of(failure)};
 } catch (...) {  // no memory for the text
   return {stop_cause::error, {}};
 }
-
-deferred_requests::deferred_requests(std::shared_ptr<clock> source)
-    : clock_(std::move(source)), signals_(std::make_shared<session_signals>()) {}
-
-deferred_requests::~deferred_requests() = default;
 
 void deferred_requests::add_work(std::shared_ptr<boundary_work> work) {
   std::erase(former_works_, work);
   if (std::ranges::find(works_, work) == works_.end()) { works_.push_back(std::move(work)); }
 }
-
-std::shared_ptr<boundary_work>& deferred_requests::kept_work(const void* thing) { return kept_works_[thing]; }
 
 bool deferred_requests::claim(const void* thing) {
   if (std::ranges::find(claimed_, thing) != claimed_.end()) { return false; }
@@ -51,18 +62,6 @@ void deferred_requests::request_save(boundary_work& work) {
   if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
 }
 
-void deferred_requests::reject_state(std::string why) { rejected_ = std::move(why); }
-
-void deferred_requests::accept_state() noexcept { rejected_.reset(); }
-
-void deferred_requests::request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
-
-void deferred_requests::drop_rollback() noexcept { rollback_.reset(); }
-
-void deferred_requests::set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
-
-void deferred_requests::end_creation() noexcept { former_works_.clear(); }
-
 void deferred_requests::act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
   detail::error_collector failures;
   if (signals_->is_notified()) {
@@ -71,7 +70,7 @@ void deferred_requests::act(function_ref<void(function_ref<void(const boundary_s
   const bool process_ends = signals_->take_save_for_end();
   if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
     failures.attempt([&] {
-      if (rejected_) { return warn_not_saved(); }
+      if (rejected_) { return log_warning(fmt::format("a due checkpoint is not written because the state was rejected: {}", *rejected_)); }
       with_state([&](const boundary_state& state) { save(state, std::move(saves), process_ends, until); });
     });
   }
@@ -97,10 +96,6 @@ void deferred_requests::process_events() {
   }
   for (auto& failure : signals_->take_failures()) { failures.add(std::move(failure)); }
   failures.rethrow();
-}
-
-void deferred_requests::warn_not_saved() const {
-  log_warning(fmt::format("a due checkpoint is not written because the state was rejected: {}", *rejected_));
 }
 
 deadline deferred_requests::deadline_after(clock::duration grace) const {
@@ -137,16 +132,6 @@ void deferred_requests::save(const boundary_state& state, std::vector<boundary_w
   failures.rethrow();
 }
 
-namespace {
-
-std::uint64_t size_of(const variable_list& variables) {
-  std::uint64_t bytes = 0;
-  for (const auto& variable : variables) { bytes += variable.size_bytes(); }
-  return bytes;
-}
-
-}  // namespace
-
 /// Returns true if the state should be saved. Returns false if the process would probably end before the save is durable. Logs the
 /// decision.
 bool deferred_requests::is_worth_saving(const boundary_state& state) {
@@ -154,8 +139,10 @@ bool deferred_requests::is_worth_saving(const boundary_state& state) {
   if (!end) { return true; }
   session_metrics known;
   report(known);
+  std::uint64_t bytes = 0;
+  for (const auto& variable : state.variables) { bytes += variable.size_bytes(); }
   plan_ = plan_preemption({.left = deadline(*clock_, *end).remaining(),
-                           .state_bytes = size_of(state.variables),
+                           .state_bytes = bytes,
                            .under_way = known.under_way,
                            .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
                            .measured_time = known.total_save_time});
@@ -176,9 +163,7 @@ void deferred_requests::end_trace() noexcept {
   for (const auto& work : works_) {
     try {
       work->end_trace();
-    } catch (const std::exception& failure) { log_warning(fmt::format("at the end of a traced run: {}", failure.what())); } catch (...) {
-      log_warning("at the end of a traced run: an exception of unknown type");
-    }
+    } catch (...) { log_warning("at the end of a traced run: " + detail::text_of(std::current_exception())); }
   }
 }
 
@@ -214,9 +199,7 @@ void deferred_requests::detach() noexcept {
   for (const auto& work : all_works()) {
     detail::log_failure("while shutting down a session", [&] { work->detach(); });
   }
-  for (auto& failure : signals_->take_failures()) {
-    detail::log_failure("while shutting down a session", [&] { std::rethrow_exception(std::move(failure)); });
-  }
+  for (const auto& failure : signals_->take_failures()) { detail::log_exception("while shutting down a session", failure); }
 }
 
 void deferred_requests::hold_until_released(const std::shared_ptr<void>& hold) const {

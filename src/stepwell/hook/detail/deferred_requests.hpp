@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests of hooks to a session, deferred until the boundary. Independent of the types of model and hooks.
+// Requests of hooks to a session, deferred until the boundary, and the failures of the works that execute them. Independent of the types of
+// model and hooks.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/function_ref.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/hook/boundary.hpp"
-#include "stepwell/hook/rollback_request.hpp"
-#include "stepwell/hook/session_metrics.hpp"
 #include "stepwell/hook/session_signals.hpp"
 
 #include <cstdint>
@@ -23,9 +22,42 @@
 #include <vector>
 
 namespace stepwell {
+namespace detail {
 
-/// Throws `failed_precondition_error` with the reason why there can be no further run. Not inlined, because its callers are on the fast
-/// path.
+/// The first failure of several actions that are all executed, even if some of them fail. Later failures are logged.
+class error_collector {
+public:
+  template<class Action>
+  void attempt(Action&& action) noexcept {
+    try {
+      action();
+    } catch (...) { add(std::current_exception()); }
+  }
+  void add(std::exception_ptr failure) noexcept;
+  [[nodiscard]] const std::exception_ptr& get() const noexcept { return first_; }
+  /// Throws the first failure, if there is one.
+  void rethrow() const {
+    if (first_) { std::rethrow_exception(first_); }
+  }
+
+private:
+  std::exception_ptr first_;
+};
+
+/// Logs `failure` as an error. `during` describes the activity that failed.
+void log_exception(const char* during, const std::exception_ptr& failure) noexcept;
+
+/// Calls `action`, and logs its exception instead of throwing it.
+template<class Action>
+void log_failure(const char* during, Action&& action) noexcept {
+  try {
+    action();
+  } catch (...) { log_exception(during, std::current_exception()); }
+}
+
+}  // namespace detail
+
+/// Throws `failed_precondition_error`: there can be no further run. Not inlined, because its callers are on the fast path.
 /// @see contract RUN-1
 [[noreturn]] void throw_after_end(bool is_closed);
 /// Throws `aborted_error` for the rollback that a hook requested. The session handles it like a failure of the run, so that a rollback is a
@@ -40,40 +72,35 @@ namespace stepwell {
 /// @threads The session's thread. The object returned by `signals` may be used on any thread.
 class deferred_requests {
 public:
-  explicit deferred_requests(std::shared_ptr<clock> source);
+  explicit deferred_requests(std::shared_ptr<clock> source) : clock_(std::move(source)) {}
   deferred_requests(const deferred_requests&) = delete;
   deferred_requests& operator=(const deferred_requests&) = delete;
-  ~deferred_requests();
 
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return signals_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return clock_; }
 
-  /// Registers `work`: from now on the session calls its functions for events, saves, draining and flushing. Does nothing if it is
-  /// registered.
+  /// Registers `work`, whose functions the session calls from now on. Does nothing if it is registered.
   void add_work(std::shared_ptr<boundary_work> work);
-  /// Like add_work(), for work that belongs to an object that several hooks may share, identified by the address `thing`. `make` is called
-  /// once; the work is kept over recoveries.
+  /// Like add_work(), for the work of an object at the address `thing`. `make` is called once; the work is kept over recoveries.
   template<class Make>
   void add_work_for(const void* thing, Make&& make) {
-    auto& kept = kept_work(thing);
+    auto& kept = kept_works_[thing];
     if (!kept) { kept = std::forward<Make>(make)(); }
     add_work(kept);
   }
-  /// Returns true for the first call with `thing` after each creation of the session. For actions that are done once, even if several hooks
-  /// share the object.
+  /// Returns true for the first call with `thing` after each creation of the session.
   [[nodiscard]] bool claim(const void* thing);
   void request_save(boundary_work& work);
-  /// Marks the state as bad because of `why`. It is not saved, neither at the boundary nor at the close, until a restore calls
-  /// `accept_state`.
-  void reject_state(std::string why);
-  void accept_state() noexcept;
+  /// Marks the state as bad because of `why`. It is not saved until a restore calls `accept_state`.
+  void reject_state(std::string why) { rejected_ = std::move(why); }
+  void accept_state() noexcept { rejected_.reset(); }
   [[nodiscard]] const std::optional<std::string>& rejected() const noexcept { return rejected_; }
 
   /// Requests a restore of the newest checkpoint, after all hooks of the step have run. `asked.answer` is called after the restore.
-  void request_rollback(rollback_request asked);
+  void request_rollback(rollback_request asked) { rollback_ = std::move(asked); }
   [[nodiscard]] bool rollback_asked() const noexcept { return rollback_.has_value(); }
   [[nodiscard]] const std::optional<rollback_request>& rollback() const noexcept { return rollback_; }
-  void drop_rollback() noexcept;
+  void drop_rollback() noexcept { rollback_.reset(); }
 
   /// Sets the recorder of the session's work until the end of the next boundary. Null: nothing is recorded.
   void trace_into(std::shared_ptr<trace_recorder> recorder) noexcept;
@@ -84,21 +111,19 @@ public:
   /// Removes the recorder and notifies the works, if there is a recorder.
   void end_trace() noexcept;
 
-  /// Sets the time that the process has left after it was told to end, during which all data must become durable. A save that would take
-  /// longer is not begun.
+  /// Sets the time within which all data must become durable after the process was told to end. A longer save is not begun.
   void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
   /// Returns the time at which the process ends, according to `set_grace_of_process`. Empty if no end was announced, or if no grace is set.
   [[nodiscard]] std::optional<clock::time_point> end_of_process() const;
   /// Returns `until` or `end_of_process()`: the earlier of the two.
   [[nodiscard]] deadline within_process(const deadline& until) const;
 
-  /// Returns the prefix of the checkpoint that the current creation restored. Empty if it restored none.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
-  void set_restored_from(std::optional<std::string> prefix);
-  /// Begins a creation of the session, the first or a later one: hooks register their works again. Until `end_creation`, the previous works
-  /// are still drained and flushed, too. Drops claims and requested saves.
+  void set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
+  /// Begins a creation of the session: hooks register their works again. Until `end_creation`, the previous works are still drained and
+  /// flushed, too. Drops claims and requested saves.
   void begin_creation();
-  void end_creation() noexcept;
+  void end_creation() noexcept { former_works_.clear(); }
 
   /// Returns true if the boundary has work to do.
   [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->is_notified(); }
@@ -121,8 +146,8 @@ public:
   /// @see D-2
   void drain(const deadline& until);
 
-  /// Waits for all works, writes how the session ended, then flushes all works. Called at the close. Every work is drained and flushed,
-  /// even if another one fails. If draining fails, the session has failed, regardless of `how`.
+  /// Waits for all works, writes how the session ended, then flushes all works, even if one of them fails. Called at the close. If draining
+  /// fails, the session has failed, regardless of `how`.
   /// @errors The first failure.
   void drain_and_flush(const deadline& until, session_ending how);
   /// Detaches all works, which finish in the background. Called when the session is abandoned. Failures so far are logged.
@@ -134,15 +159,13 @@ public:
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;
 
 private:
-  [[nodiscard]] std::shared_ptr<boundary_work>& kept_work(const void* thing);
   void process_events();
   void save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);
-  void warn_not_saved() const;
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 
   std::shared_ptr<clock> clock_;
-  std::shared_ptr<session_signals> signals_;
+  std::shared_ptr<session_signals> signals_ = std::make_shared<session_signals>();
   std::vector<std::shared_ptr<boundary_work>> works_;
   std::map<const void*, std::shared_ptr<boundary_work>> kept_works_;
   std::vector<std::shared_ptr<boundary_work>> former_works_;  // of the previous creation, until the next one has ended

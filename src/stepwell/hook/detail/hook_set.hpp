@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A static set of hooks, sorted by phase at compile time. A point that a hook lacks generates no code. Awaitable points are called by
+// A static set of hooks, sorted by phase at compile time. A point that a hook lacks generates no code. Awaited points are called by
 // `awaited_hooks`.
 #pragma once
 
-#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_request.hpp"
-#include "stepwell/hook/stateful_hook.hpp"
 
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace stepwell {
-
-/// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
-/// declare `is_active(held)`: the hook is then called only while that returns true.
-template<class Held>
-struct hook_access {
-  using hook_type = Held;
-  static constexpr Held& get(Held& held) noexcept { return held; }
-};
-template<class Hook>
-struct hook_access<std::reference_wrapper<Hook>> {
-  using hook_type = Hook;
-  static constexpr Hook& get(std::reference_wrapper<Hook> held) noexcept { return held.get(); }
-};
-template<class Held>
-using hook_type_of = typename hook_access<Held>::hook_type;
-
 namespace detail {
 
 /// Returns the order of hooks: by phase, and within a phase in the order in which they were given.
@@ -55,17 +35,13 @@ constexpr auto order_by_phase() {
   return order;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 template<class Held>
 concept conditional_hook = requires(const Held& held) {
   { hook_access<Held>::is_active(held) } -> std::same_as<bool>;
 };
 
-template<class Raw, class Held>
-concept awaited_in_runs = awaited_points<Raw, hook_type_of<Held>>::run;
+template<class Hook, class Raw>
+concept requests_options = requires { requires request_of<Hook, Raw>::has_options; };
 
 /// The request of a hook that may be inactive or not take part in the run; it is then empty.
 template<class Request>
@@ -98,28 +74,24 @@ class hook_set {
   using held_at = std::tuple_element_t<order[I], std::tuple<Held...>>;
   template<std::size_t I>
   using hook_at = hook_type_of<held_at<I>>;
+  template<class Point, std::size_t I>
+  static constexpr bool has = Point::template is_in<hook_at<I>, Raw>;
   template<std::size_t I>
-  using on = detail::checked_hook<Raw, hook_at<I>>;
-  template<std::size_t I>
-  using awaited_at = detail::awaited_points<Raw, hook_at<I>>;
+  static constexpr bool is_awaited_in_runs = detail::is_awaited_in_runs<hook_at<I>, Raw>;
   friend class detail::awaited_hooks<Raw, Held...>;
 
 public:
   explicit hook_set(Held... given) : hook_set({static_cast<void*>(std::addressof(given))...}, indices) {}
 
-  static constexpr std::size_t size() noexcept { return sizeof...(Held); }
-
   /// Returns true if a hook may request options of a run, and thus a trace. If not, only runs whose caller passes options contain code for
   /// tracing.
-  static consteval bool may_trace() {
-    return []<std::size_t... I>(std::index_sequence<I...>) { return (hook_set::may_ask_for_options<I>() || ...); }(indices);
-  }
+  static consteval bool may_trace() { return (detail::requests_options<hook_type_of<Held>, Raw> || ...); }
+  /// Returns true if a point of a hook is awaited. Such a set works in asynchronous sessions only.
+  static consteval bool awaits() { return (detail::is_awaited<hook_type_of<Held>, Raw> || ...); }
+  /// Returns true if a hook has a point that is called in runs and awaited.
+  static consteval bool awaits_in_runs() { return (detail::is_awaited_in_runs<hook_type_of<Held>, Raw> || ...); }
 
-  /// Returns true if a point of a hook is awaitable. Such a set works in asynchronous sessions only.
-  static consteval bool awaits() { return (detail::awaited_points<Raw, hook_type_of<Held>>::any || ...); }
-  /// Returns true if a hook has an awaitable point that is called in runs.
-  static consteval bool awaits_in_runs() { return (detail::awaited_in_runs<Raw, Held> || ...); }
-  /// Determines which hooks with awaitable points take part in the next run. Returns true if at least one does. Called before each run;
+  /// Determines which hooks that are awaited in runs take part in the next run. Returns true if at least one does. Called before each run;
   /// until the first call none of them takes part.
   bool ask_whether_to_await([[maybe_unused]] run_context<Raw>& context) noexcept {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -130,20 +102,16 @@ public:
   /// Returns the first hook of type `Hook`, in the order of calls.
   template<class Hook>
   [[nodiscard]] Hook& get() {
-    constexpr std::size_t found = index_of<Hook>();
+    constexpr std::size_t found = index_of<Hook>(indices);
     static_assert(found < sizeof...(Held), "stepwell: this session has no hook of that type");
     return at<found>();
   }
 
-  void begin() {
-    each([]<std::size_t I>(hook_set& self) {
-      if constexpr (on<I>::has_begin) { self.template at<I>().begin(); }
-    });
-  }
-
-  void after_create_session(session_handle<Raw>& session, coordinator& threads) {
-    each([&]<std::size_t I>(hook_set& self) {
-      if constexpr (on<I>::has_after_create_session) { self.template at<I>().after_create_session(session, threads); }
+  /// Calls `Point` of all hooks that have it, a point outside of runs.
+  template<class Point, class... Args>
+  void call(Args&... arguments) {
+    each([&]<std::size_t I>() {
+      if constexpr (has<Point, I>) { this->template call_at<Point, I>(arguments...); }
     });
   }
 
@@ -151,29 +119,30 @@ public:
   /// Returns true if one of the calls returned true.
   bool save_now(session_handle<Raw>& session) {
     bool is_any = false;
-    each([&]<std::size_t I>(hook_set& self) {
-      if constexpr (requires {
-                      { self.template at<I>().save_now(session) } -> std::same_as<bool>;
+    each([&]<std::size_t I>() {
+      if constexpr (requires(hook_at<I>& hook) {
+                      { hook.save_now(session) } -> std::same_as<bool>;
                     }) {
-        is_any = self.template at<I>().save_now(session) || is_any;
+        is_any = this->template at<I>().save_now(session) || is_any;
       }
     });
     return is_any;
   }
 
   /// Calls `end` of all hooks, even if one of them throws. Adds exceptions to `failures`. @see D-20
+  template<bool Traced = may_trace()>
   void end(session_handle<Raw>& session, detail::error_collector& failures) {
-    each([&]<std::size_t I>(hook_set& self) {
-      if constexpr (on<I>::has_end) {
-        failures.attempt([&] { self.template end_hook<I>(session); });
+    each([&]<std::size_t I>() {
+      if constexpr (has<detail::end_point, I>) {
+        failures.attempt([&] { this->template call_at<detail::end_point, I, Traced>(session); });
       }
     });
   }
 
   void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept {
-    each([&]<std::size_t I>(hook_set& self) {
-      if constexpr (on<I>::has_on_error) {
-        detail::log_failure("ignored exception from a hook's on_error", [&] { self.template at<I>().on_error(context, failure); });
+    each([&]<std::size_t I>() {
+      if constexpr (has<detail::on_error_point, I>) {
+        detail::log_failure("ignored exception from a hook's on_error", [&] { this->template at<I>().on_error(context, failure); });
       }
     });
   }
@@ -191,11 +160,15 @@ public:
     tell_each<Choice, Traced>(context, requests, raw, outcome, how, indices);
   }
 
-  /// Returns the variables of all stateful hooks, named `stepwell/hook/NAME/...`.
+  /// Adds the variables of all stateful hooks.
   /// @errors `invalid_argument_error` if two hooks have the same name.
+  void add_state_to(hook_states& all) {
+    each([&]<std::size_t I>() { all.add(this->template at<I>()); });
+  }
+  /// Returns the variables of all stateful hooks, named `stepwell/hook/NAME/...`. @errors Like add_state_to().
   [[nodiscard]] variable_list state() {
     hook_states all;
-    each([&]<std::size_t I>(hook_set& self) { all.add(self.template at<I>()); });
+    add_state_to(all);
     return std::move(all).variables();
   }
 
@@ -204,7 +177,7 @@ private:
   template<std::size_t... I>
   hook_set([[maybe_unused]] const std::array<void*, sizeof...(Held)>& given, std::index_sequence<I...>)
       : held_{{std::move(*static_cast<held_at<I>*>(given[order[I]]))}...} {
-    (static_cast<void>(on<I>{}), ...);
+    (static_cast<void>(detail::checked_hook<Raw, hook_at<I>>{}), ...);
   }
 
   // Not a std::tuple, whose other features would increase the compile time of every program with a session.
@@ -218,21 +191,8 @@ private:
   struct places_of<std::index_sequence<I...>> : place<I>... {};
 
   template<std::size_t I>
-  constexpr held_at<I>& held() noexcept {
-    return static_cast<place<I>&>(held_).held;
-  }
-  template<std::size_t I>
   constexpr hook_at<I>& at() noexcept {
-    return hook_access<held_at<I>>::get(held<I>());
-  }
-
-  template<class Function>
-  constexpr void each(Function&& function) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (this->template call<I>(function), ...); }(indices);
-  }
-  template<std::size_t I, class Function>
-  constexpr void call(Function&& function) {
-    if (is_active<I>()) { function.template operator()<I>(*this); }
+    return hook_access<held_at<I>>::get(static_cast<place<I>&>(held_).held);
   }
   template<std::size_t I>
   constexpr bool is_active() const noexcept {
@@ -242,13 +202,20 @@ private:
       return true;
     }
   }
+  /// Calls `function` for each active hook, with the index of the hook as template argument.
+  template<class Function>
+  constexpr void each([[maybe_unused]] Function function) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((this->template is_active<I>() ? function.template operator()<I>() : void()), ...);
+    }(indices);
+  }
 
   /// The kind of the request of hook `I`, in a run with the hooks that `Choice` selects.
   template<std::size_t I, class Choice>
   struct request_kind {
     using wanted = detail::request_of<hook_at<I>, Raw>;
-    static constexpr bool is_asked = on<I>::has_before_run && Choice::template chooses<hook_at<I>>;
-    static constexpr bool is_conditional = is_asked && (detail::conditional_hook<held_at<I>> || detail::awaited_in_runs<Raw, held_at<I>>);
+    static constexpr bool is_asked = has<detail::before_run_point, I> && Choice::template chooses<hook_at<I>>;
+    static constexpr bool is_conditional = is_asked && (detail::conditional_hook<held_at<I>> || is_awaited_in_runs<I>);
     using type =
         std::conditional_t<!is_asked, detail::no_request, std::conditional_t<is_conditional, detail::conditional_request<wanted>, wanted>>;
   };
@@ -263,7 +230,7 @@ private:
   }
   template<std::size_t I, class Choice, bool Traced>
   [[gnu::always_inline]] constexpr request_at<I, Choice> ask(run_context<Raw>& context) {
-    if constexpr (!request_kind<I, Choice>::is_asked || awaited_at<I>::run) {
+    if constexpr (!request_kind<I, Choice>::is_asked || is_awaited_in_runs<I>) {
       return {};
     } else if constexpr (request_kind<I, Choice>::is_conditional) {
       if (!is_active<I>()) { return {}; }
@@ -281,18 +248,18 @@ private:
   template<std::size_t I, class Choice, bool Traced, class Request, class Outcome>
   [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw, const Outcome& outcome,
                                              const run_info& how) {
-    if constexpr (on<I>::has_after_run && Choice::template chooses<hook_at<I>> && !awaited_at<I>::run) {
+    if constexpr (has<detail::after_run_point, I> && Choice::template chooses<hook_at<I>> && !is_awaited_in_runs<I>) {
       if (!is_active<I>()) { return; }
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
       static_assert(std::is_void_v<decltype(at<I>().after_run(context, values))>, "stepwell: after_run must return void");
-      [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), name_of<I, detail::hook_point::after_run>());
+      [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), detail::name_of_call<hook_at<I>, detail::after_run_point>());
       at<I>().after_run(context, values);
     }
   }
 
   template<std::size_t I, bool Traced>
   constexpr detail::request_of<hook_at<I>, Raw> ask_hook(run_context<Raw>& context) {
-    [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), name_of<I, detail::hook_point::before_run>());
+    [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), detail::name_of_call<hook_at<I>, detail::before_run_point>());
     if constexpr (std::is_void_v<decltype(at<I>().before_run(context))>) {
       at<I>().before_run(context);
       return {};
@@ -301,45 +268,32 @@ private:
     }
   }
 
-  template<std::size_t I>
-  void end_hook(session_handle<Raw>& session) {
-    [[maybe_unused]] const detail::run_part<may_trace()> part(session.trace(), name_of<I, detail::hook_point::end>());
-    at<I>().end(session);
+  /// Calls `Point`, a point outside of runs, of hook `I`. The call is recorded as a span if it is `end(session)`.
+  template<class Point, std::size_t I, bool Traced = may_trace(), class... Args>
+  void call_at(Args&... arguments) {
+    if constexpr (Traced && std::is_same_v<Point, detail::end_point>) {
+      const detail::traced_part part((arguments.trace(), ...), detail::name_of_call<hook_at<I>, Point>());
+      Point::call(at<I>(), arguments...);
+    } else {
+      Point::call(at<I>(), arguments...);
+    }
   }
 
   template<std::size_t I>
   bool note_wish([[maybe_unused]] run_context<Raw>& context) noexcept {
-    if constexpr (!awaited_at<I>::run) {
-      return false;
+    if constexpr (is_awaited_in_runs<I>) {
+      wanted_[I] = is_active<I>();
+      if constexpr (has<detail::wants_point, I>) { wanted_[I] = wanted_[I] && at<I>().wants(context); }
+      return wanted_[I];
     } else {
-      bool& is_wanted = wanted_[I];
-      is_wanted = is_active<I>();
-      if constexpr (wants_hook<hook_at<I>, Raw>) { is_wanted = is_wanted && at<I>().wants(context); }
-      return is_wanted;
-    }
-  }
-
-  template<std::size_t I>
-  static consteval bool may_ask_for_options() {
-    using wanted = detail::request_of<hook_at<I>, Raw>;
-    if constexpr (std::is_void_v<wanted>) {
       return false;
-    }  // rejected elsewhere, with a better message
-    else {
-      return wanted::has_options;
     }
   }
-  template<std::size_t I, detail::hook_point Point>
-  static constexpr std::string_view name_of() noexcept {
-    return detail::name_of_call<hook_at<I>, Point>();
-  }
 
-  template<class Hook>
-  static constexpr std::size_t index_of() {
+  template<class Hook, std::size_t... I>
+  static constexpr std::size_t index_of(std::index_sequence<I...>) {
     std::size_t found = sizeof...(Held);
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      ((found == sizeof...(Held) && std::is_same_v<Hook, hook_at<I>> ? void(found = I) : void()), ...);
-    }(indices);
+    ((found == sizeof...(Held) && std::is_same_v<Hook, hook_at<I>> ? void(found = I) : void()), ...);
     return found;
   }
 
@@ -347,8 +301,8 @@ private:
   using wishes = std::array<bool, sizeof...(Held)>;
 
   places_of<std::index_sequence_for<Held...>> held_;
-  [[no_unique_address]] std::conditional_t<(detail::awaited_in_runs<Raw, Held> || ...), wishes, no_wishes>
-      wanted_{};  // which awaitable hooks take part in this run
+  // which hooks that are awaited in runs take part in this run
+  [[no_unique_address]] std::conditional_t<(detail::is_awaited_in_runs<hook_type_of<Held>, Raw> || ...), wishes, no_wishes> wanted_{};
 };
 
 }  // namespace stepwell

@@ -5,14 +5,13 @@
 // @see contract RUN-8
 #pragma once
 
-#include "stepwell/base/detail/type_name.hpp"
-#include "stepwell/base/run_metadata.hpp"
+#include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/run_options.hpp"
 
+#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -38,21 +37,16 @@ struct untraced_part {
 template<bool Traced>
 using run_part = std::conditional_t<Traced, traced_part, untraced_part>;
 
-enum class hook_point { before_run, after_run, end };
-
 /// The text "hook my::hook before_run", composed at compile time.
-template<class Hook, hook_point Point>
+template<class Hook, class Point>
 inline constexpr auto text_of_call = [] {
-  constexpr std::string_view points[] = {" before_run", " after_run", " end"};
-  constexpr std::string_view parts[] = {"hook ", type_name<Hook>(), points[static_cast<std::size_t>(Point)]};
-  std::array<char, parts[0].size() + parts[1].size() + parts[2].size()> text{};
-  std::size_t next = 0;
-  for (const auto part : parts) {
-    for (const char c : part) { text[next++] = c; }
-  }
+  constexpr std::string_view parts[] = {"hook ", type_name<Hook>(), " ", Point::name};
+  std::array<char, parts[0].size() + parts[1].size() + parts[2].size() + parts[3].size()> text{};
+  auto* next = text.data();
+  for (const auto part : parts) { next = std::ranges::copy(part, next).out; }
   return text;
 }();
-template<class Hook, hook_point Point>
+template<class Hook, class Point>
 [[nodiscard]] constexpr std::string_view name_of_call() noexcept {
   return {text_of_call<Hook, Point>.data(), text_of_call<Hook, Point>.size()};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/detail/value_text.hpp"
 
-#include "stepwell/base/detail/narrow_number.hpp"
+#include "stepwell/base/tensor.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/detail/byte_queue.hpp"
 
-#include "stepwell/base/detail/memory_shortage.hpp"
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -16,6 +15,23 @@
 
 namespace stepwell::io {
 namespace {
+
+class file_sink final : public byte_sink {
+public:
+  file_sink(std::unique_ptr<file> target, std::uint64_t offset) : target_(std::move(target)), offset_(offset) {}
+
+  result<void> write(std::span<const std::byte> bytes) override {
+    if (auto written = target_->write_at(offset_, bytes); !written) { return written; }
+    offset_ += bytes.size();
+    return {};
+  }
+  result<void> sync() override { return target_->sync(); }
+  result<void> close() override { return target_->close(); }
+
+private:
+  std::unique_ptr<file> target_;
+  std::uint64_t offset_;
+};
 
 /// A buffer of uninitialised memory, so that only used pages are touched.
 /// @errors `resource_exhausted_error` if there is not enough memory, or if the size exceeds the range of a pointer difference.
@@ -34,6 +50,10 @@ struct buffer {
 };
 
 }  // namespace
+
+std::unique_ptr<byte_sink> sink_into(std::unique_ptr<file> target, std::uint64_t offset) {
+  return std::make_unique<file_sink>(std::move(target), offset);
+}
 
 /// The state of a queue. Positions are numbers of bytes since its creation: synced <= written <= appended. The bytes between written and
 /// appended are in the two buffers. `mutex` guards all members except `failed_fast`.
@@ -170,9 +190,9 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   static void tell(const std::function<void(const status&)>& action, const status& reason) noexcept {
     try {
       action(reason);
-    } catch (const std::exception& thrown) {
-      log_error(std::string("the failure callback of a byte queue has thrown an exception: ") + thrown.what());
-    } catch (...) { log_error("the failure callback of a byte queue has thrown an exception of an unknown type"); }
+    } catch (...) {
+      log_error("the failure callback of a byte queue has thrown an exception: " + stepwell::detail::text_of(std::current_exception()));
+    }
   }
 
   [[nodiscard]] bool has_room(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }

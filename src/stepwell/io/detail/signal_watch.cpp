@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/detail/signal_watch.hpp"
 
-#include "stepwell/base/detail/start_thread.hpp"
-#include "stepwell/base/detail/thread_name.hpp"
-#include "stepwell/io/detail/failure.hpp"
+#include "stepwell/base/detail/thread.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -17,11 +16,9 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace stepwell::io {
 namespace {
@@ -66,7 +63,7 @@ public:
       made->thread_ = *std::move(thread);
       return made;
     } catch (const boost::system::system_error& refused) {  // thrown by Asio if it cannot create an epoll, an eventfd or a pipe
-      return failure(refused.code().value(), "could not open the descriptors needed to watch signals", {});
+      return status_from_errno(refused.code().value(), "could not open the descriptors needed to watch signals", {});
     }
   }
   signal_hub(const signal_hub&) = delete;

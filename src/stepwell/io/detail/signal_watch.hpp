@@ -3,7 +3,7 @@
 // Delivery of signals as calls of a function on an ordinary thread, where the restrictions of signal handlers do not apply.
 #pragma once
 
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <functional>
 #include <memory>

@@ -4,7 +4,6 @@
 // together.
 #pragma once
 
-#include "stepwell/hook/detail/error_collector.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -48,178 +47,131 @@ boost::asio::awaitable<void> visit_each(Visit& visit, Call& call, Await& await) 
   }
 }
 
-/// The visits of the hooks of a `hook_set<Raw, Held...>`: one class for each hook point.
+/// The visits of the hooks of a `hook_set<Raw, Held...>`. For the hook with index `I`, a visit has `has<I>`, true if the hook is called,
+/// `awaits<I>`, true if that call is awaited, and the functions `call<I>` and `await<I>`, of which one is used.
 template<class Raw, class... Held>
 class awaited_hooks {
   using awaitable = boost::asio::awaitable<void>;
   using set_type = hook_set<Raw, Held...>;
-  using indices = std::index_sequence_for<Held...>;
   template<std::size_t I>
   using hook_at = typename set_type::template hook_at<I>;
-  template<std::size_t I>
-  using on = typename set_type::template on<I>;
-  template<std::size_t I>
-  using awaits = typename set_type::template awaited_at<I>;
   template<std::size_t I, class Choice>
   using request_at = typename set_type::template request_at<I, Choice>;
 
-  enum class call_kind { absent, called, awaited };
-  static constexpr call_kind kind_of_call(bool is_there, bool is_awaited) {
-    return !is_there ? call_kind::absent : is_awaited ? call_kind::awaited : call_kind::called;
-  }
-
   template<class Visit, std::size_t I>
   static constexpr hook_call<Visit> call_at() {
-    hook_call<Visit> made;
-    if constexpr (Visit::template how<I> == call_kind::called) {
-      made.call = [](Visit& visit) { visit.template call<I>(); };
+    if constexpr (!Visit::template has<I>) {
+      return {};
+    } else if constexpr (Visit::template awaits<I>) {
+      return {.await = [](Visit& visit) { return visit.template is_due<I>() ? visit.template await<I>() : awaitable(); }};
+    } else {
+      return {.call = [](Visit& visit) { visit.template call<I>(); }};
     }
-    if constexpr (Visit::template how<I> == call_kind::awaited) {
-      made.await = [](Visit& visit) { return visit.template is_due<I>() ? visit.template await<I>() : awaitable(); };
-    }
-    return made;
   }
-  template<class Visit, std::size_t... I>
-  static constexpr auto calls_of(std::index_sequence<I...>) {
-    return std::array<hook_call<Visit>, sizeof...(Held)>{call_at<Visit, I>()...};
+  template<class Visit>
+  static constexpr auto calls_of() {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<hook_call<Visit>, sizeof...(Held)>{call_at<Visit, I>()...};
+    }(std::index_sequence_for<Held...>());
   }
 
-  /// The base of all visits.
-  class to_hooks {
+  /// The base of all visits. In a run, an awaited hook is called only if it takes part in the run.
+  template<bool InRun>
+  class visit {
   public:
-    explicit to_hooks(set_type& hooks) noexcept : hooks_(&hooks) {}
+    explicit visit(set_type& hooks) noexcept : hooks_(hooks) {}
     template<std::size_t I>
     [[nodiscard]] bool is_due() const {
-      return hooks_->template is_active<I>();
+      if constexpr (InRun) {
+        return hooks_.wanted_[I];
+      } else {
+        return hooks_.template is_active<I>();
+      }
     }
 
   protected:
     template<std::size_t I>
     [[nodiscard]] hook_at<I>& hook() const {
-      return hooks_->template at<I>();
+      return hooks_.template at<I>();
     }
-    set_type* hooks_;
-  };
-  /// The base of visits in a run. A hook with awaitable points is called only if it takes part in the run.
-  class in_run : public to_hooks {
-  public:
-    using to_hooks::to_hooks;
-    template<std::size_t I>
-    [[nodiscard]] bool is_due() const {
-      return this->hooks_->wanted_[I];
-    }
+    set_type& hooks_;
   };
 
 public:
-  /// `begin`.
-  class beginning : public to_hooks {
+  /// A point outside of runs, called with `arguments`. If `failures` is given, exceptions are added to it, and a hook is called even if an
+  /// earlier one threw.
+  template<class Point, class... Args>
+  class calls_of_point : public visit<false> {
   public:
-    using to_hooks::to_hooks;
-    template<std::size_t I>
-    static constexpr call_kind how = kind_of_call(on<I>::has_begin, awaits<I>::begin);
-    template<std::size_t I>
-    void call() {
-      if (this->template is_due<I>()) { this->template hook<I>().begin(); }
+    explicit calls_of_point(set_type& hooks, Args&... arguments) noexcept : visit<false>(hooks), arguments_(arguments...) {}
+    calls_of_point(set_type& hooks, Args&... arguments, error_collector& failures) noexcept : calls_of_point(hooks, arguments...) {
+      failures_ = &failures;
     }
     template<std::size_t I>
-    awaitable await() {
-      co_await this->template hook<I>().begin();
-    }
-    static constexpr auto calls() { return calls_of<beginning>(indices()); }
-  };
-
-  /// `after_create_session`.
-  class creation : public to_hooks {
-  public:
-    creation(set_type& hooks, session_handle<Raw>& session, coordinator& threads) noexcept
-        : to_hooks(hooks), session_(&session), threads_(&threads) {}
+    static constexpr bool has = set_type::template has<Point, I>;
     template<std::size_t I>
-    static constexpr call_kind how = kind_of_call(on<I>::has_after_create_session, awaits<I>::after_create_session);
-    template<std::size_t I>
-    void call() {
-      if (this->template is_due<I>()) { this->template hook<I>().after_create_session(*session_, *threads_); }
-    }
-    template<std::size_t I>
-    awaitable await() {
-      co_await this->template hook<I>().after_create_session(*session_, *threads_);
-    }
-    static constexpr auto calls() { return calls_of<creation>(indices()); }
-
-  private:
-    session_handle<Raw>* session_;
-    coordinator* threads_;
-  };
-
-  /// `end`. A hook is called even if an earlier one threw. @see D-20
-  class ending : public to_hooks {
-  public:
-    ending(set_type& hooks, session_handle<Raw>& session, error_collector& failures) noexcept
-        : to_hooks(hooks), session_(&session), failures_(&failures) {}
-    template<std::size_t I>
-    static constexpr call_kind how = kind_of_call(on<I>::has_end, awaits<I>::end);
+    static constexpr bool awaits = Point::template is_awaited<hook_at<I>, Raw>;
     template<std::size_t I>
     void call() {
       if (!this->template is_due<I>()) { return; }
-      failures_->attempt([&] { this->hooks_->template end_hook<I>(*session_); });
+      const auto call = [this] { std::apply([this](Args&... all) { this->hooks_.template call_at<Point, I>(all...); }, arguments_); };
+      failures_ != nullptr ? failures_->attempt(call) : call();
     }
     template<std::size_t I>
     awaitable await() {
       try {
-        co_await this->template hook<I>().end(*session_);
-      } catch (...) { failures_->add(std::current_exception()); }
+        auto theirs = std::apply([this](Args&... all) { return Point::call(this->template hook<I>(), all...); }, arguments_);
+        co_await std::move(theirs);
+      } catch (...) {
+        if (failures_ == nullptr) { throw; }
+        failures_->add(std::current_exception());
+      }
     }
-    static constexpr auto calls() { return calls_of<ending>(indices()); }
+    static constexpr auto calls() { return calls_of<calls_of_point>(); }
 
   private:
-    session_handle<Raw>* session_;
-    error_collector* failures_;
+    std::tuple<Args&...> arguments_;
+    error_collector* failures_ = nullptr;
   };
-
-private:
-  template<class Choice, class Indices>
-  struct requests_of;
-  template<class Choice, std::size_t... I>
-  struct requests_of<Choice, std::index_sequence<I...>> {
-    using type = std::tuple<request_at<I, Choice>...>;
-    using collected = std::tuple<std::optional<request_at<I, Choice>>...>;
-  };
-
-public:
-  /// The requests of the hooks that `Choice` selects, for one run.
-  template<class Choice>
-  using requests = typename requests_of<Choice, indices>::type;
+  using beginning = calls_of_point<begin_point>;
+  using creation = calls_of_point<after_create_session_point, session_handle<Raw>, coordinator>;
+  using ending = calls_of_point<end_point, session_handle<Raw>>;  ///< With `failures`. @see D-20
 
   /// `before_run`.
   template<class Choice, bool Traced>
-  class before_run_calls : public in_run {
+  class before_run_calls : public visit<true> {
   public:
-    before_run_calls(set_type& hooks, run_context<Raw>& context) noexcept : in_run(hooks), context_(&context) {}
+    /// The requests of the hooks that `Choice` selects, for one run.
+    using requests = decltype(std::declval<set_type&>().template before_run<Choice>(std::declval<run_context<Raw>&>()));
+
+    before_run_calls(set_type& hooks, run_context<Raw>& context) noexcept : visit<true>(hooks), context_(context) {}
     template<std::size_t I>
-    static constexpr bool is_asked = set_type::template request_kind<I, Choice>::is_asked;
+    static constexpr bool has = true;
     template<std::size_t I>
-    static constexpr call_kind how = kind_of_call(true, (is_asked<I>) && awaits<I>::run);
+    static constexpr bool awaits = set_type::template request_kind<I, Choice>::is_asked && set_type::template is_awaited_in_runs<I>;
     template<std::size_t I>
     void call() {
-      std::get<I>(all_).emplace(this->hooks_->template ask<I, Choice, Traced>(*context_));
+      std::get<I>(all_).emplace(this->hooks_.template ask<I, Choice, Traced>(context_));
     }
     template<std::size_t I>
     awaitable await() {
-      if constexpr (!awaits<I>::before_run) {
-        std::get<I>(all_).emplace(request_at<I, Choice>{this->hooks_->template ask_hook<I, Traced>(*context_)});
+      auto& request = std::get<I>(all_).emplace().all;
+      if constexpr (!before_run_point::is_awaited<hook_at<I>, Raw>) {
+        request.emplace(this->hooks_.template ask_hook<I, Traced>(context_));
         co_return;
-      } else if constexpr (std::is_void_v<coro::once_awaited_t<decltype(this->template hook<I>().before_run(*context_))>>) {
-        co_await this->template hook<I>().before_run(*context_);
-        std::get<I>(all_).emplace(request_at<I, Choice>{no_request{}});
+      } else if constexpr (std::is_void_v<coro::once_awaited_t<decltype(this->template hook<I>().before_run(context_))>>) {
+        co_await this->template hook<I>().before_run(context_);
+        request.emplace();
       } else {
-        auto wanted = co_await this->template hook<I>().before_run(*context_);
-        std::get<I>(all_).emplace(request_at<I, Choice>{detail::as_request(std::move(wanted))});
+        auto wanted = co_await this->template hook<I>().before_run(context_);
+        request.emplace(detail::as_request(std::move(wanted)));
       }
     }
     /// Returns the requests. The request is empty for a hook that does not take part in the run. @pre All hooks were visited.
-    [[nodiscard]] requests<Choice> take() {
-      return std::apply([](auto&... one) { return requests<Choice>(taken(one)...); }, all_);
+    [[nodiscard]] requests take() {
+      return std::apply([](auto&... one) { return requests(taken(one)...); }, all_);
     }
-    static constexpr auto calls() { return calls_of<before_run_calls>(indices()); }
+    static constexpr auto calls() { return calls_of<before_run_calls>(); }
 
   private:
     template<class Request>
@@ -230,47 +182,50 @@ public:
         return std::move(*one);
       }
     }
+    template<class... Request>
+    static std::tuple<std::optional<Request>...> places_for(const std::tuple<Request...>&);
 
-    run_context<Raw>* context_;
-    typename requests_of<Choice, indices>::collected all_;
+    run_context<Raw>& context_;
+    decltype(places_for(std::declval<requests>())) all_;
   };
 
-  /// `after_run`.
+  /// `after_run`. `requests`: those that `before_run_calls` took.
   template<class Choice, bool Traced>
-  class after_run_calls : public in_run {
+  class after_run_calls : public visit<true> {
+    using requests = typename before_run_calls<Choice, Traced>::requests;
     using outcome_type = typename Raw::outcome_type;
 
   public:
-    after_run_calls(set_type& hooks, run_context<Raw>& context, const requests<Choice>& asked, const Raw& raw, const outcome_type& outcome,
-                    const run_info& how_done) noexcept
-        : in_run(hooks), context_(&context), asked_(&asked), raw_(&raw), outcome_(&outcome), how_done_(&how_done) {}
+    after_run_calls(set_type& hooks, run_context<Raw>& context, const requests& asked, const Raw& raw, const outcome_type& outcome,
+                    const run_info& how) noexcept
+        : visit<true>(hooks), context_(context), asked_(asked), raw_(raw), outcome_(outcome), how_(how) {}
     template<std::size_t I>
-    static constexpr bool is_told = on<I>::has_after_run && Choice::template chooses<hook_at<I>>;
+    static constexpr bool has = set_type::template has<after_run_point, I> && Choice::template chooses<hook_at<I>>;
     template<std::size_t I>
-    static constexpr call_kind how = kind_of_call(is_told<I>, awaits<I>::run);
+    static constexpr bool awaits = set_type::template is_awaited_in_runs<I>;
     template<std::size_t I>
     void call() {
-      this->hooks_->template tell<I, Choice, Traced>(*context_, std::get<I>(*asked_), *raw_, *outcome_, *how_done_);
+      this->hooks_.template tell<I, Choice, Traced>(context_, std::get<I>(asked_), raw_, outcome_, how_);
     }
     template<std::size_t I>
     awaitable await() {
-      const values_of<hook_at<I>, Raw> values(*raw_, *outcome_, std::get<I>(*asked_).pack(), *how_done_);
-      using returned = coro::once_awaited_t<decltype(this->template hook<I>().after_run(*context_, values))>;
+      const values_of<hook_at<I>, Raw> values(raw_, outcome_, std::get<I>(asked_).pack(), how_);
+      using returned = coro::once_awaited_t<decltype(this->template hook<I>().after_run(context_, values))>;
       static_assert(std::is_void_v<returned>, "stepwell: after_run must return void, or an awaitable of it");
-      if constexpr (awaits<I>::after_run) {
-        co_await this->template hook<I>().after_run(*context_, values);
+      if constexpr (after_run_point::is_awaited<hook_at<I>, Raw>) {
+        co_await this->template hook<I>().after_run(context_, values);
       } else {
-        this->template hook<I>().after_run(*context_, values);
+        this->template hook<I>().after_run(context_, values);
       }
     }
-    static constexpr auto calls() { return calls_of<after_run_calls>(indices()); }
+    static constexpr auto calls() { return calls_of<after_run_calls>(); }
 
   private:
-    run_context<Raw>* context_;
-    const requests<Choice>* asked_;
-    const Raw* raw_;
-    const outcome_type* outcome_;
-    const run_info* how_done_;
+    run_context<Raw>& context_;
+    const requests& asked_;
+    const Raw& raw_;
+    const outcome_type& outcome_;
+    const run_info& how_;
   };
 };
 

@@ -18,6 +18,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell::detail {
 
@@ -53,9 +54,15 @@ template<class Raw, class Outcome, class Caller>
     return Outcome(std::move(outcome));
   } else {
     const run_values<Raw, Outcome, pack_type> values(raw, outcome, caller.pack());
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::tuple<std::decay_t<decltype(values.template get<I>())>...>(values.template get<I>()...);
-    }(std::make_index_sequence<values.size()>{});
+    if constexpr (is_fetch_list<pack_type>::value) {
+      std::vector<std::decay_t<decltype(values[0])>> all;
+      for (std::size_t i = 0; i < values.size(); ++i) { all.push_back(values[i]); }
+      return all;
+    } else {
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return std::tuple<std::decay_t<decltype(values.template get<I>())>...>(values.template get<I>()...);
+      }(std::make_index_sequence<values.size()>{});
+    }
   }
 }
 template<class Raw, class Caller>

@@ -5,7 +5,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
-#include "stepwell/hook/stateful_hook.hpp"
+#include "stepwell/hook/hook.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -356,14 +356,14 @@ void session_engine::keep_traced_boundary() {
 
 void session_engine::act(const deadline& until) {
   const auto with_state = [this](function_ref<void(const boundary_state&)> save) {
-    while_alone([&] {
+    with_values([&] {
       auto state = compose();
       state.wait_for_records = control_.start_flush();
       save(state);
     });
   };
   control_.act(with_state, until);
-  if (settings_.restores_what_it_saves && initial_.is_kept() && control_.signals()->has_checkpoint()) { initial_.forget(); }
+  if (settings_.restores_what_it_saves && initial_ && control_.signals()->has_checkpoint()) { initial_.reset(); }
 }
 
 boundary_state session_engine::compose() {
@@ -384,7 +384,7 @@ void session_engine::save_on_request() {
 snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory) {
   check_copy();
   std::optional<snapshot> taken;
-  while_alone([&] {
+  with_values([&] {
     const auto state = compose();
     if (!memory) { memory = snapshot_pool(snapshot_size(state.variables), 1).try_acquire(); }
     taken = snapshot::capture(std::move(*memory), state.variables, state.global_step);

@@ -5,15 +5,13 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/function_ref.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/creation/detail/source_positions.hpp"
 #include "stepwell/creation/session_creation.hpp"
+#include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
-#include "stepwell/hook/detail/error_collector.hpp"
-#include "stepwell/hook/session_metrics.hpp"
-#include "stepwell/hook/stop.hpp"
+#include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"
 #include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/recovery.hpp"
@@ -154,6 +152,8 @@ private:
   [[nodiscard]] virtual variable_list raw_variables() = 0;
   /// Calls `action` while no other session runs a step on the same model or restores it.
   virtual void while_alone(function_ref<void()> action) = 0;
+  /// Like `while_alone`. During `action`, `raw_variables` has the current values also if they live elsewhere.
+  virtual void with_values(function_ref<void()> action) = 0;
   virtual void make(session_creation& creation) = 0;
   virtual void close_made() = 0;
 

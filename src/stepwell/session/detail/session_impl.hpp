@@ -3,10 +3,10 @@
 // The implementation of a session: its engine, with the raw session and the hooks on which the engine works.
 #pragma once
 
-#include "stepwell/base/function_ref.hpp"
-#include "stepwell/creation/detail/raw_maker.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/detail/error_collector.hpp"
+#include "stepwell/creation/session_creator.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
@@ -28,7 +28,7 @@ public:
   using raw_type = Raw;
   using awaited_hooks = detail::awaited_hooks<Raw, Held...>;
 
-  session_impl(session_settings settings, std::optional<Raw> raw, detail::raw_maker_ptr<Raw> maker, Held... hooks)
+  session_impl(session_settings settings, std::optional<Raw> raw, detail::raw_maker<Raw> maker, Held... hooks)
       : session_engine(std::move(settings), raw.has_value(), may_trace()), maker_(std::move(maker)), raw_(std::move(raw)),
         hooks_(std::move(hooks)...) {}
 
@@ -102,19 +102,24 @@ private:
     [[maybe_unused]] const auto alone = stepwell::alone_with(*raw_);
     action();
   }
-  void make(session_creation& creation) override { maker_->make(raw_, creation); }
+  void with_values(function_ref<void()> action) override {
+    [[maybe_unused]] const auto alone = stepwell::alone_with(*raw_);
+    [[maybe_unused]] const auto values = stepwell::pull_variables(*raw_);
+    action();
+  }
+  void make(session_creation& creation) override { maker_(raw_, creation); }
   void close_made() override {
     if constexpr (requires(Raw& raw) { raw.close(); }) { raw_->close(); }
   }
 
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
   void begin_hooks() override {
-    if constexpr (!awaits_hooks()) { hooks_.begin(); }
+    if constexpr (!awaits_hooks()) { hooks_.template call<detail::begin_point>(); }
   }
   void notify_created() override {
     if constexpr (!awaits_hooks()) {
       session_handle<Raw> handle(*raw_, control_);
-      hooks_.after_create_session(handle, threads_);
+      hooks_.template call<detail::after_create_session_point>(handle, threads_);
     }
   }
   void notify_failure(const std::exception_ptr& failure, int attempt) noexcept override {
@@ -132,7 +137,7 @@ private:
     }
   }
 
-  detail::raw_maker_ptr<Raw> maker_;
+  detail::raw_maker<Raw> maker_;
   std::optional<Raw> raw_;
   hook_set<Raw, Held...> hooks_;
 };

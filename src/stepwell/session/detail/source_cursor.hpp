@@ -3,7 +3,7 @@
 // The cursor of a loop over a source: seeks the source to its restored position, and provides its position to each save.
 #pragma once
 
-#include "stepwell/creation/detail/source_positions.hpp"
+#include "stepwell/creation/session_creation.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/session/session_settings.hpp"
 

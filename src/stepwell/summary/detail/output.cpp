@@ -7,36 +7,28 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 namespace stepwell::summary {
 
-void failure_listeners::add(std::function<void(const status&)> action) {
+void output::failure_listeners::add(std::function<void(const status&)> action) {
   std::unique_lock lock(mutex_);
-  if (!told_) {
-    actions_.push_back(std::move(action));
-    return;
-  }
-  const auto failure = *told_;
+  if (!happened_) { return actions_.push_back(std::move(action)); }
+  const auto failure = *happened_;
   lock.unlock();
   action(failure);
 }
 
-void failure_listeners::tell(const status& failure) {
+void output::failure_listeners::notify(const status& failure) {
   std::unique_lock lock(mutex_);
-  told_ = failure;
+  happened_ = failure;
   const auto actions = std::exchange(actions_, {});
   lock.unlock();
   for (const auto& action : actions) { action(failure); }
 }
 
-output::output(std::unique_ptr<io::byte_sink> sink, output_options options)
-    : options_(std::move(options)), queue_(std::move(sink), options_.queue) {
-  queue_.on_failure([listeners = listeners_](const status& failure) { listeners->tell(failure); });
-  arm_flush_timer();
-}
-
 void output::warn_dropped() const {
-  log_warning(fmt::format("the {} is closed{}: new data is dropped", options_.name, queue_.has_failed() ? " after a failed write" : ""));
+  log_warning(fmt::format("the {} is closed{}: new data is dropped", name_, queue_.has_failed() ? " after a failed write" : ""));
 }
 
 void output::refused(const status& why) {
@@ -51,47 +43,49 @@ void output::refused(const status& why) {
 
 // TensorFlow's rule: the first event later than flush_secs after a flush causes a flush. Time alone never does.
 void output::flush_if_due() {
-  if (options_.flush_secs.count() > 0 && !flush_due_->exchange(false)) { return; }
+  if (flush_secs_.count() > 0 && !flush_due_->exchange(false)) { return; }
   queue_.request_flush();
   arm_flush_timer();
 }
 
 void output::arm_flush_timer() {
-  if (!(options_.flush_secs.count() > 0)) {
+  if (!(flush_secs_.count() > 0)) {
     flush_due_->store(true);  // every event is due
     return;
   }
   constexpr double longest = 1e9;  // seconds; a longer time could overflow the clock's duration at about 290 years
-  const std::chrono::duration<double> period(std::min(options_.flush_secs.count(), longest));
-  const auto when = time()->now() + std::chrono::duration_cast<clock::duration>(period);
-  const std::lock_guard lock(timer_mutex_);
-  timer_ = alarm(time(), when, [due = flush_due_] { due->store(true, std::memory_order_relaxed); });
+  const std::chrono::duration<double> period(std::min(flush_secs_.count(), longest));
+  const auto when = time_->now() + std::chrono::duration_cast<clock::duration>(period);
+  const std::lock_guard lock(mutex_);
+  timer_ = alarm(time_, when, [due = flush_due_] { due->store(true, std::memory_order_relaxed); });
 }
 
-void output::cancel_flush_timer() {
-  const std::lock_guard lock(timer_mutex_);
+bool output::begin_close() {
+  if (is_closed_.exchange(true)) { return false; }
+  is_over_ = true;
+  const std::lock_guard lock(mutex_);
   timer_.cancel();
+  return true;
 }
 
 void output::detach() {
   auto started = start_flush();
-  const std::lock_guard lock(detach_mutex_);
+  const std::lock_guard lock(mutex_);
   detached_ = std::move(started);
 }
 
-bool output::is_detached() const {
-  const std::lock_guard lock(detach_mutex_);
-  return detached_ && detached_->is_all();
-}
-
-void output::close_detached() {
-  if (is_closed_.exchange(true)) { return; }
-  is_over_ = true;
-  cancel_flush_timer();
-  if (!is_delivered_.exchange(true)) {
-    listeners_->add([name = options_.name](const status& failure) { log_error(fmt::format("the {}: {}", name, failure.to_string())); });
-  }
-  queue_.detach();
+void output::end(const char* kind, const std::string& path, const std::function<void(clock::time_point)>& close_writer) {
+  try {
+    std::unique_lock lock(mutex_);
+    const bool is_detached = detached_ && detached_->is_all();
+    lock.unlock();
+    if (!is_detached) { return close_writer(is_late_ ? time_->now() : io::byte_queue::forever); }
+    if (!begin_close()) { return; }
+    if (!is_delivered_.exchange(true)) {
+      on_failure([name = name_](const status& failure) { log_error(fmt::format("the {}: {}", name, failure.to_string())); });
+    }
+    queue_.detach();
+  } catch (const std::exception& failure) { log_error(fmt::format("closing {}{}: {}", kind, path, failure.what())); }
 }
 
 void output::request_flush() {
@@ -111,9 +105,7 @@ void output::flush(clock::time_point until) {
 }
 
 void output::close(clock::time_point until) {
-  if (is_closed_.exchange(true)) { return; }
-  is_over_ = true;
-  cancel_flush_timer();
+  if (!begin_close()) { return; }
   const auto closed = queue_.close(until);
   if (!closed && !is_delivered_.exchange(true)) { throw_status(closed.error()); }
 }

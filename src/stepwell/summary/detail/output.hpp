@@ -3,11 +3,10 @@
 // Private to summary: one file that is written in the background and whose failure is thrown once.
 #pragma once
 
+#include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/setting.hpp"
-#include "stepwell/base/status.hpp"
+#include "stepwell/base/error.hpp"
 #include "stepwell/io/detail/byte_queue.hpp"
-#include "stepwell/io/detail/byte_sink.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -21,42 +20,21 @@
 
 namespace stepwell::summary {
 
-/// Callbacks for a failure. Shared with the callback of the queue, which may be called late.
-class failure_listeners {
-public:
-  void add(std::function<void(const status&)> action);
-  void tell(const status& failure);
-
-private:
-  std::mutex mutex_;
-  std::optional<status> told_;
-  std::vector<std::function<void(const status&)>> actions_;
-};
-
-struct output_options {
-  std::string name;  ///< Name in log messages: "event writer of run".
-  io::byte_queue_options queue;
-  seconds_value flush_secs;  ///< A record later than this after the last flush causes a flush.
-};
-
-/// Returns the options of an output from the options of a writer of any kind.
-template<class Options>
-[[nodiscard]] output_options output_options_of(std::string name, const Options& options) {
-  output_options made{std::move(name), {}, options.flush_secs};
-  made.queue.capacity_bytes = options.max_queue_bytes;
-  made.queue.threads = options.threads;
-  made.queue.time = options.time;
-  return made;
-}
-
 /// A file behind a queue, with flush timer, failure and close.
 /// @threads Any.
 class output {
 public:
-  output(std::unique_ptr<io::byte_sink> sink, output_options options);
+  /// Takes the queue, the clock and the flush period from the options of a writer of any kind. `name` is used in log messages, such as
+  /// "event writer of run".
+  template<class Options>
+  output(std::unique_ptr<io::byte_sink> sink, std::string name, const Options& options)
+      : name_(std::move(name)), time_(options.time), flush_secs_(options.flush_secs),
+        queue_(std::move(sink), {.capacity_bytes = options.max_queue_bytes, .threads = options.threads, .time = options.time}) {
+    queue_.on_failure([listeners = listeners_](const status& failure) { listeners->notify(failure); });
+    arm_flush_timer();
+  }
 
-  /// Appends a record, like `byte_queue::append`. Throws a failure once. After that, as after `close`, it drops the record with a
-  /// warning.
+  /// Appends a record, like `byte_queue::append`. Throws a failure once. After that, as after `close`, it drops the record with a warning.
   template<class Frame>
   void append(std::size_t size, Frame&& frame) {
     if (auto queued = queue_.append(size, std::forward<Frame>(frame)); !queued) [[unlikely]] { return refused(queued.error()); }
@@ -70,33 +48,46 @@ public:
     return false;
   }
   [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_failed() const noexcept { return queue_.has_failed(); }
+  [[nodiscard]] std::optional<status> failure() const { return queue_.failure(); }
+  [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return time_; }
+  /// Registers a callback for the first failure. Calls it at once if the failure has happened already.
+  void on_failure(std::function<void(const status&)> action) { listeners_->add(std::move(action)); }
 
   void flush(clock::time_point until);
   void request_flush();
   /// Starts a flush. May be called after `close`, which may leave bytes to be written.
   [[nodiscard]] io::byte_queue::pending_flush start_flush() { return queue_.start_flush(); }
   void close(clock::time_point until);
-  /// Starts a flush. After that the owner's destructor does not wait, unless more is added in the meantime.
+  /// Starts a flush. After that `end` does not wait, unless more is added in the meantime.
   void detach();
-  /// Returns true if the destructor need not wait. It then calls `close_detached`.
-  [[nodiscard]] bool is_detached() const;
-  /// Like `close`, but does not wait. A failure is logged when it happens.
-  void close_detached();
-  /// Returns the deadline for `close` in the destructor: now after a flush that reached its deadline, otherwise none.
-  [[nodiscard]] clock::time_point last_deadline() const { return is_late_ ? options_.queue.time->now() : io::byte_queue::forever; }
-
-  [[nodiscard]] const io::byte_queue& queue() const noexcept { return queue_; }
-  [[nodiscard]] failure_listeners& listeners() noexcept { return *listeners_; }
-  [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return options_.queue.time; }
+  /// Ends the output in the destructor of its writer. Calls `close_writer` with the deadline (now after a flush that reached its deadline,
+  /// otherwise none), and logs a failure. After `detach` it does not wait: a failure is then logged when it happens.
+  void end(const char* kind, const std::string& path, const std::function<void(clock::time_point)>& close_writer);
 
 private:
+  /// Callbacks for a failure. Shared with the callback of the queue, which may be called late.
+  class failure_listeners {
+  public:
+    void add(std::function<void(const status&)> action);
+    void notify(const status& failure);
+
+  private:
+    std::mutex mutex_;
+    std::optional<status> happened_;
+    std::vector<std::function<void(const status&)>> actions_;
+  };
+
   void warn_dropped() const;
   void refused(const status& why);
   void flush_if_due();
   void arm_flush_timer();
-  void cancel_flush_timer();
+  /// Stops the acceptance of records and the flush timer. Returns false if the output is closed already.
+  bool begin_close();
 
-  const output_options options_;
+  const std::string name_;
+  const std::shared_ptr<clock> time_;
+  const seconds_value flush_secs_;
   std::shared_ptr<failure_listeners> listeners_ = std::make_shared<failure_listeners>();
   io::byte_queue queue_;
 
@@ -104,13 +95,11 @@ private:
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_delivered_ = false;  // the failure was thrown
   std::atomic<bool> is_late_ = false;       // a flush reached its deadline, and none has succeeded since
-
-  mutable std::mutex detach_mutex_;
-  std::optional<io::byte_queue::pending_flush> detached_;  // guarded by detach_mutex_
-
-  std::mutex timer_mutex_;
   std::shared_ptr<std::atomic<bool>> flush_due_ = std::make_shared<std::atomic<bool>>(false);
-  alarm timer_;
+
+  std::mutex mutex_;
+  std::optional<io::byte_queue::pending_flush> detached_;  // guarded by mutex_
+  alarm timer_;                                            // guarded by mutex_
 };
 
 }  // namespace stepwell::summary

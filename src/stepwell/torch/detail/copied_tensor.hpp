@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/tensor_adapter.hpp"
+#include "stepwell/base/tensor.hpp"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>

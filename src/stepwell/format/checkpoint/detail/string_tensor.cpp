@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
 
-#include "stepwell/format/checkpoint/detail/varint.hpp"
+#include "stepwell/format/detail/coding.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <algorithm>
@@ -18,12 +18,8 @@ std::uint32_t extend(std::uint32_t crc, std::string_view bytes) { return kernel:
 
 std::uint32_t extend_length(std::uint32_t crc, std::uint64_t length) {
   std::string fixed;
-  if (length <= std::numeric_limits<std::uint32_t>::max()) {
-    append_fixed(fixed, static_cast<std::uint32_t>(length));
-  } else {
-    append_fixed(fixed, length);
-  }
-  return extend(crc, fixed);
+  append_fixed(fixed, length);
+  return extend(crc, std::string_view(fixed).substr(0, length <= std::numeric_limits<std::uint32_t>::max() ? 4 : 8));
 }
 
 }  // namespace
@@ -50,30 +46,19 @@ encoded_strings encode_strings(std::span<const std::string> elements) {
 result<decoded_strings> decode_strings(std::string_view bytes, std::uint64_t count) {
   if (count > bytes.size()) { return damaged("a string tensor has fewer bytes than elements"); }
   if (bytes.empty()) { return decoded_strings{}; }
+  string_checker checker(bytes.size(), count);
+  if (auto fed = checker.feed(std::as_bytes(std::span(bytes))); !fed) { return std::move(fed).error(); }
+  const auto crc = checker.finish();
+  if (!crc) { return crc.error(); }
   std::vector<std::uint64_t> lengths(count);
-  std::uint32_t crc = 0;
-  std::uint64_t total = 0;
-  for (auto& length : lengths) {
-    const auto taken = take_varint(bytes);
-    if (!taken || total > bytes.size() || *taken > bytes.size() - total) { return damaged("a string ends after the end of its tensor"); }
-    length = *taken;
-    total += length;
-    crc = extend_length(crc, length);
-  }
-  if (bytes.size() < 4 || bytes.size() - 4 != total) { return damaged("a string tensor has the wrong size"); }
-  if (read_fixed<std::uint32_t>(bytes) != kernel::crc32c_mask(crc)) {
-    return damaged("the checksum does not match the lengths of strings");
-  }
-  crc = extend(crc, bytes.substr(0, 4));
-  bytes.remove_prefix(4);
-  decoded_strings decoded;
+  for (auto& length : lengths) { length = *take_varint(bytes); }
+  bytes.remove_prefix(4);  // the checksum of the lengths
+  decoded_strings decoded{.elements = {}, .crc32c = *crc};
   decoded.elements.reserve(lengths.size());
   for (const auto length : lengths) {
     decoded.elements.emplace_back(bytes.substr(0, length));
     bytes.remove_prefix(length);
-    crc = extend(crc, decoded.elements.back());
   }
-  decoded.crc32c = kernel::crc32c_mask(crc);
   return decoded;
 }
 

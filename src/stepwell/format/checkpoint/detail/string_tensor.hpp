@@ -3,7 +3,7 @@
 // The encoding of string tensors in data files: all lengths, a checksum of the lengths, then the bytes of all strings.
 #pragma once
 
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // PNG encoding of images with 8-bit channels.
 #pragma once
 
-#include "stepwell/base/result.hpp"
+#include "stepwell/base/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Creation of summary values of the usual kinds, in both styles, as TensorFlow writes them.
+// Creation of summary values of the usual kinds, in both styles, as TensorFlow writes them, and of the data for TensorBoard's
+// hyperparameter dashboard. An event with one number, by far the most frequent event, is written directly into the caller's buffer; the
+// bytes are identical to those of `encode_event` for the same event.
 #pragma once
 
-#include "stepwell/format/events/detail/scalar_event.hpp"
-#include "stepwell/format/events/summary.hpp"
-#include "stepwell/kernel/histogram.hpp"
+#include "stepwell/format/events/event.hpp"
+#include "stepwell/kernel/statistics.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 namespace stepwell::format {
 
@@ -26,5 +32,66 @@ namespace stepwell::format {
 /// Returns a value with one encoded image (PNG). By convention a tag in the old style ends with "/image".
 [[nodiscard]] summary_value make_image_value(std::string tag, std::int32_t width, std::int32_t height, int channels, std::string encoded,
                                              summary_style style);
+
+/// The start of a trial. Written at the start of its run.
+struct hparams_start {
+  hparam_map hparams;
+  std::string group_name;  ///< Trials of one group are shown as one row. A trial without a group has its own row.
+  double start_time_secs = 0;
+};
+
+/// The end of a trial. Written at the end of its run.
+struct hparams_end {
+  hparams_status status = hparams_status::unknown;
+  double end_time_secs = 0;
+};
+
+/// The description of an experiment with many trials. It is optional, and stepwell does not write it.
+struct hparams_experiment {
+  std::vector<std::string> hparams;  ///< Names of the hyperparameters.
+  std::vector<std::string> metrics;  ///< Tags of the metrics.
+};
+
+/// One record for the dashboard.
+using hparams_record = std::variant<hparams_experiment, hparams_start, hparams_end>;
+
+/// Returns the record in a serialized HParamsPluginData. Hyperparameters of types other than number, string and boolean are ignored.
+/// @errors `data_loss` if the bytes are not an HParamsPluginData, or if it is empty.
+[[nodiscard]] result<hparams_record> decode_hparams(std::span<const std::byte> bytes);
+
+/// Returns the summary value for a record, with its tag, its metadata and an empty tensor. Write it at step 0. Equal records give equal
+/// values.
+[[nodiscard]] summary_value make_hparams_value(const hparams_start& record);
+[[nodiscard]] summary_value make_hparams_value(const hparams_end& record);
+
+/// One number of one tag.
+struct scalar_event {
+  double wall_time = 0;
+  std::int64_t step = 0;
+  std::string_view tag;
+  float value = 0;
+};
+
+/// An encoder for one scalar event. The constructor computes the size of the message, so the caller can provide a buffer of that size.
+/// @lifetime The tag is not copied, and must outlive the encoder.
+class scalar_encoder {
+public:
+  /// Computes the layout. `with_metadata` adds the name of the plugin, in the tensor style only. The first value of a tag must have it.
+  scalar_encoder(const scalar_event& happened, summary_style style, bool with_metadata) noexcept;
+
+  /// Returns the size of the Event message in bytes.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// Writes the Event message to `out`. @pre `out.size() == size()`.
+  void write(std::span<std::byte> out) const noexcept;
+
+private:
+  scalar_event event_;
+  summary_style style_;
+  bool with_metadata_;
+  std::size_t value_size_;    // size of the Summary.Value message
+  std::size_t summary_size_;  // size of the Summary message, which contains the Summary.Value
+  std::size_t size_;          // size of the Event message, which contains the Summary
+};
 
 }  // namespace stepwell::format

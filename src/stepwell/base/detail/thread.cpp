@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/base/detail/thread.hpp"
+
+#include <atomic>
+#include <system_error>
+#include <utility>
+
+namespace stepwell {
+
+result<std::thread> detail::start_thread(std::string_view name, std::function<void()> body) {
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error& refused) {
+    return status(errc::resource_exhausted,
+                  "could not start the thread \"" + std::string(name) + "\": " + refused.what() +
+                      "; end other threads, or raise the process limit (ulimit -u, or the limit of the container)");
+  }
+}
+
+namespace {
+
+std::string& name_of_this_thread() {
+  thread_local std::string name;
+  return name;
+}
+
+}  // namespace
+
+void set_thread_name(std::string_view name) { name_of_this_thread() = name; }
+
+std::string current_thread_name() {
+  const auto& given = name_of_this_thread();
+  return given.empty() ? "thread " + std::to_string(current_thread_id()) : given;
+}
+
+std::uint32_t current_thread_id() noexcept {
+  static std::atomic<std::uint32_t> last = 0;
+  thread_local const std::uint32_t mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return mine;
+}
+
+}  // namespace stepwell

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads of the library: their start, and the names and ids that logs and timelines show.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace stepwell {
+
+namespace detail {
+/// Starts a thread that calls `body`. `name` is used in the error message only.
+/// @errors `resource_exhausted` if the system cannot start another thread.
+[[nodiscard]] result<std::thread> start_thread(std::string_view name, std::function<void()> body);
+}  // namespace detail
+
+/// Sets the name of this thread. The name is valid until the next call or the end of the thread. Does not change the name that the
+/// operating system shows.
+void set_thread_name(std::string_view name);
+
+/// Returns the name set by `set_thread_name`, or a name made from the id, such as "thread 3".
+[[nodiscard]] std::string current_thread_name();
+
+/// Returns the id of this thread: a small number, unique among all past and present threads of this process. The first thread that calls
+/// this function gets 1, the next 2, and so on.
+[[nodiscard]] std::uint32_t current_thread_id() noexcept;
+
+}  // namespace stepwell

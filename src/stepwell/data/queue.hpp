@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bounded queues of batches, in first-in, first-out or in random order.
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/random.hpp"
+
+#include <concepts>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepwell::data {
+
+/// A queue with limited capacity between several producers and several consumers. It is also a source of batches (`batch_source`,
+/// not seekable): `session.steps(queue)` ends when the queue is closed and empty.
+///
+/// `Store` has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`, which returns true if `pop` may be called.
+/// @lifetime All blocked calls must return before the queue is destroyed. `close(true)` ends the wait of producers, and the wait of
+///           consumers as soon as the queue is empty.
+/// @threads  Any number of threads. Only one loop at a time may call `peek` and `advance`.
+/// @cost     One lock for each element added or removed. A call that does not block wakes at most one other thread.
+template<class T, class Store>
+class bounded_queue {
+public:
+  using value_type = T;
+
+  bounded_queue(const bounded_queue&) = delete;
+  bounded_queue& operator=(const bounded_queue&) = delete;
+
+  /// Adds `value`. Blocks while the queue is full. Elements of one producer keep their order.
+  /// @errors `cancelled_error` if the queue is closed or `close(true)` ends the wait; `value` is then unchanged.
+  void enqueue(T&& value) {
+    std::unique_lock lock(mutex_);
+    if (is_closed_) { refuse(" is closed"); }
+    if (is_full()) { wait_for_room(lock); }
+    store_.push(std::move(value));
+    if (store_.can_give(is_closed_)) { elements_.notify_one(); }
+  }
+  void enqueue(const T& value)
+    requires std::copy_constructible<T>
+  {
+    enqueue(T(value));
+  }
+
+  /// Removes and returns one element. Blocks until there is one.
+  /// @errors `out_of_range_error` if the queue is closed and empty: the end of the data.
+  /// @see    contract QR-5
+  [[nodiscard]] T dequeue() {
+    std::optional<T> taken;
+    take_into(taken);
+    if (!taken) {
+      throw out_of_range_error("the queue \"" + name() + "\" is closed and has insufficient elements (requested 1, current size 0)");
+    }
+    return std::move(*taken);
+  }
+
+  /// Returns the current element of the loop, which was removed from the queue, or null at the end of the data. Blocks like `dequeue`.
+  [[nodiscard]] const T* peek() {
+    if (!present_) { take_into(present_); }
+    return present_ ? std::addressof(*present_) : nullptr;
+  }
+  void advance() {
+    if (peek() != nullptr) { present_.reset(); }
+  }
+
+  /// Closes the queue for new elements. The elements inside can still be removed. Producers that are blocked on a full queue stay
+  /// blocked, unless `cancel_pending_enqueues` is true. Returns false if the queue was already closed; pending enqueues are
+  /// cancelled in this case too.
+  bool close(bool cancel_pending_enqueues = false) {
+    const std::lock_guard lock(mutex_);
+    if (cancel_pending_enqueues) { ++cancels_; }
+    room_.notify_all();
+    elements_.notify_all();
+    return !std::exchange(is_closed_, true);
+  }
+  /// Reverts a `close`: the queue accepts elements again. The elements inside come first.
+  void reopen() {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = false;
+  }
+
+  [[nodiscard]] bool is_closed() const {
+    const std::lock_guard lock(mutex_);
+    return is_closed_;
+  }
+  /// Returns the number of elements in the queue, without the current element of the loop.
+  [[nodiscard]] std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return store_.size();
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+protected:
+  bounded_queue(std::size_t capacity, std::string name, std::shared_ptr<clock> time, Store store)
+      : capacity_(capacity), name_(std::move(name)), time_(std::move(time)), store_(std::move(store)) {
+    if (capacity_ == 0) { throw invalid_argument_error("the queue \"" + name_ + "\" has the capacity 0; give it at least 1"); }
+  }
+  ~bounded_queue() = default;
+
+private:
+  static constexpr clock::time_point forever = clock::time_point::max();
+
+  [[nodiscard]] bool is_full() const { return store_.size() >= capacity_; }
+  /// Returns true if the queue is closed and empty and no producer is blocked.
+  [[nodiscard]] bool is_over() const { return is_closed_ && store_.size() == 0 && pending_ == 0; }
+
+  [[noreturn]] void refuse(const char* why) const { throw cancelled_error("the queue \"" + name() + "\"" + why); }
+
+  void wait_for_room(std::unique_lock<std::mutex>& lock) {
+    const auto cancels = cancels_;
+    ++pending_;
+    time_->wait_until(lock, room_, forever, [&] { return !is_full() || cancels != cancels_; });
+    --pending_;
+    if (cancels == cancels_) { return; }
+    if (is_over()) { elements_.notify_all(); }
+    refuse(" was closed: the enqueue operation was cancelled");
+  }
+
+  void take_into(std::optional<T>& taken) {
+    std::unique_lock lock(mutex_);
+    time_->wait_until(lock, elements_, forever, [&] { return store_.can_give(is_closed_) || is_over(); });
+    if (is_over()) { return; }
+    taken.emplace(store_.pop());
+    room_.notify_one();
+    if (is_over()) { elements_.notify_all(); }
+  }
+
+  const std::size_t capacity_;
+  const std::string name_;
+  const std::shared_ptr<clock> time_;
+  mutable std::mutex mutex_;
+  std::condition_variable room_;      // producers wait here
+  std::condition_variable elements_;  // consumers wait here
+  Store store_;
+  std::uint64_t cancels_ = 0;  // number of times pending enqueues were cancelled
+  std::size_t pending_ = 0;    // number of blocked producers
+  bool is_closed_ = false;
+  std::optional<T> present_;  // current element of the loop; used without the lock
+};
+
+namespace detail {
+
+template<class T>
+class fifo_store {
+public:
+  void push(T&& value) { elements_.push_back(std::move(value)); }
+  T pop() {
+    T first = std::move(elements_.front());
+    elements_.pop_front();
+    return first;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return elements_.size(); }
+  [[nodiscard]] bool can_give(bool /*is_closed*/) const noexcept { return !elements_.empty(); }
+
+private:
+  std::deque<T> elements_;
+};
+
+template<class T>
+class shuffle_store {
+public:
+  shuffle_store(std::size_t min_after_dequeue, std::uint64_t seed) : min_(min_after_dequeue), random_(seed) {}
+
+  void push(T&& value) { elements_.push_back(std::move(value)); }
+  T pop() {
+    using std::swap;
+    swap(elements_[static_cast<std::size_t>(random_() % elements_.size())], elements_.back());
+    T drawn = std::move(elements_.back());
+    elements_.pop_back();
+    return drawn;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return elements_.size(); }
+  [[nodiscard]] bool can_give(bool is_closed) const noexcept { return elements_.size() > (is_closed ? 0 : min_); }
+
+private:
+  std::vector<T> elements_;
+  std::size_t min_;
+  random_stream random_;
+};
+
+}  // namespace detail
+
+/// Options of a `fifo_queue`.
+struct fifo_queue_options {
+  std::size_t capacity = 32;
+  std::string name = "fifo_queue";
+  std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
+};
+
+/// A `bounded_queue` that returns its elements in the order in which they were added.
+///
+///     stepwell::data::fifo_queue<batch> queue({.capacity = 16});
+template<std::move_constructible T>
+class fifo_queue : public bounded_queue<T, detail::fifo_store<T>> {
+public:
+  /// Creates an empty queue.
+  /// @errors `invalid_argument_error` if the capacity is 0.
+  explicit fifo_queue(fifo_queue_options options = {})
+      : bounded_queue<T, detail::fifo_store<T>>(options.capacity, std::move(options.name), std::move(options.time), {}) {}
+};
+
+/// Options of a `shuffle_queue`.
+struct shuffle_queue_options {
+  std::size_t capacity = 1024;
+  std::size_t min_after_dequeue = 0;  ///< Number of elements that stay in the queue for mixing until it is closed.
+  std::uint64_t seed = 0;
+  std::string name = "shuffle_queue";
+  std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
+};
+
+/// A `bounded_queue` that returns a random element; each one is equally likely. The same calls in the same order with the same seed
+/// return the same elements.
+///
+///     stepwell::data::shuffle_queue<example> queue({.capacity = 10'000, .min_after_dequeue = 5'000, .seed = 1});
+template<class T>
+  requires std::movable<T>
+class shuffle_queue : public bounded_queue<T, detail::shuffle_store<T>> {
+public:
+  /// Creates an empty queue.
+  /// @errors `invalid_argument_error` unless the capacity is greater than `min_after_dequeue`, because no element could be taken out.
+  explicit shuffle_queue(shuffle_queue_options options = {})
+      : bounded_queue<T, detail::shuffle_store<T>>(options.capacity, options.name, std::move(options.time),
+                                                   {options.min_after_dequeue, options.seed}) {
+    if (options.capacity > options.min_after_dequeue) { return; }
+    throw invalid_argument_error("the queue \"" + options.name + "\" has min_after_dequeue " + std::to_string(options.min_after_dequeue) +
+                                 " and capacity " + std::to_string(options.capacity) +
+                                 ": no element could be dequeued; increase the capacity");
+  }
+};
+
+}  // namespace stepwell::data

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/format/detail/metric_line.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <iterator>
+
+namespace stepwell::format {
+namespace {
+
+/// An output that appends text to a span. The span must be large enough.
+class text_into {
+public:
+  explicit text_into(std::span<std::byte> into) noexcept : begin_(into.data()), at_(into.data()), end_(into.data() + into.size()) {}
+
+  void put(std::string_view text) noexcept {
+    assert(text.size() <= static_cast<std::size_t>(end_ - at_));
+    if (!text.empty()) { std::memcpy(at_, text.data(), text.size()); }
+    at_ += text.size();
+  }
+  void put(char one) noexcept { put(std::string_view(&one, 1)); }
+  void put_number(std::int64_t value) noexcept { put(number_text(value).view()); }
+  /// Appends the time in seconds, with six digits after the decimal point.
+  void put_seconds(std::int64_t microseconds) noexcept {
+    put_number(microseconds / 1'000'000);
+    put('.');
+    auto rest = microseconds % 1'000'000;
+    char digits[6];
+    for (auto digit = std::rbegin(digits); digit != std::rend(digits); ++digit, rest /= 10) { *digit = static_cast<char>('0' + rest % 10); }
+    put(std::string_view(digits, sizeof digits));
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(at_ - begin_); }
+
+private:
+  std::byte* begin_;
+  std::byte* at_;
+  std::byte* end_;
+};
+
+constexpr std::size_t csv_overhead = 20 + 7 + 20 + 2 + 3 + 1;  // time, step, quotes, commas, line feed
+
+void put_csv_field(text_into& out, std::string_view text) noexcept {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) { return out.put(text); }
+  out.put('"');
+  for (const char one : text) {
+    if (one == '"') { out.put('"'); }
+    out.put(one);
+  }
+  out.put('"');
+}
+
+void put_json_text(text_into& out, std::string_view text) noexcept {
+  constexpr std::string_view hex = "0123456789abcdef";
+  out.put('"');
+  for (const char one : text) {
+    const auto code = static_cast<unsigned char>(one);
+    if (code < 0x20) {
+      out.put("\\u00");
+      out.put(hex[code >> 4U]);
+      out.put(hex[code & 15U]);
+      continue;
+    }
+    if (one == '"' || one == '\\') { out.put('\\'); }
+    out.put(one);
+  }
+  out.put('"');
+}
+
+std::string_view json_value(std::string_view spelt) noexcept {
+  if (spelt.empty()) { return "null"; }
+  if (spelt == "nan") { return "\"NaN\""; }
+  if (spelt == "inf") { return "\"Infinity\""; }
+  if (spelt == "-inf") { return "\"-Infinity\""; }
+  return spelt;
+}
+
+}  // namespace
+
+std::size_t csv_metric_bound(const metric_line& line) noexcept { return csv_overhead + 2 * line.tag.size() + line.value.size(); }
+
+std::size_t json_metric_bound(const metric_line& line) noexcept {
+  constexpr std::string_view longest_value = "\"-Infinity\"";
+  constexpr std::size_t names = std::string_view(R"({"wall_time":,"step":,"tag":"","value":})").size();
+  return csv_overhead + names + 6 * line.tag.size() + std::max(line.value.size(), longest_value.size());
+}
+
+std::size_t write_csv_metric(std::span<std::byte> into, const metric_line& line) noexcept {
+  text_into out(into);
+  out.put_seconds(line.wall_microseconds);
+  out.put(',');
+  out.put_number(line.step);
+  out.put(',');
+  put_csv_field(out, line.tag);
+  out.put(',');
+  out.put(line.value);
+  out.put('\n');
+  return out.size();
+}
+
+std::size_t write_json_metric(std::span<std::byte> into, const metric_line& line) noexcept {
+  text_into out(into);
+  out.put(json_metric_beginning);
+  out.put_seconds(line.wall_microseconds);
+  out.put(R"(,"step":)");
+  out.put_number(line.step);
+  out.put(R"(,"tag":)");
+  put_json_text(out, line.tag);
+  out.put(R"(,"value":)");
+  out.put(json_value(line.value));
+  out.put("}\n");
+  return out.size();
+}
+
+}  // namespace stepwell::format

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Metrics of a run as lines of text, in CSV or JSON. The files have the long form, with one tag per line, so new tags can be added at any
+// time.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace stepwell::format {
+
+/// The content of one line.
+struct metric_line {
+  std::int64_t wall_microseconds = 0;  ///< Microseconds since 1970, at least 0.
+  std::int64_t step = 0;
+  std::string_view tag = {};
+  std::string_view value = {};  ///< Text of the number, see `number_text`. Empty if there is no value.
+};
+
+/// The shortest text that is read back as the same number: "0.1", "1e+20", "-7", "nan", "inf", "-inf". A `long double` is rounded to a
+/// `double`, and a boolean is written as 0 or 1.
+class number_text {
+public:
+  template<class Number>
+    requires std::is_arithmetic_v<Number>
+  explicit number_text(Number value) noexcept {
+    if constexpr (std::is_floating_point_v<Number>) {
+      using spelt = std::conditional_t<std::is_same_v<Number, float>, float, double>;
+      const std::string_view nan = "nan";  // the sign of a NaN is not written
+      size_ = std::isnan(value) ? nan.copy(text_, sizeof text_) : spell(static_cast<spelt>(value));
+    } else {
+      size_ = spell(static_cast<std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>(value));
+    }
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+private:
+  std::size_t spell(auto value) noexcept { return static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, value).ptr - text_); }
+
+  char text_[32];
+  std::size_t size_;
+};
+
+/// The first line of a CSV file.
+inline constexpr std::string_view csv_metric_header = "wall_time,step,tag,value\n";
+
+/// The beginning of each line of a JSON lines file.
+inline constexpr std::string_view json_metric_beginning = R"({"wall_time":)";
+
+/// Returns an upper bound of the size of the line in bytes.
+[[nodiscard]] std::size_t csv_metric_bound(const metric_line& line) noexcept;
+[[nodiscard]] std::size_t json_metric_bound(const metric_line& line) noexcept;
+
+/// Writes `1700000000.250000,7,loss,0.5` and a line feed. Returns the number of bytes written.
+/// A tag with a comma, a quote, a carriage return or a line feed is enclosed in quotes, and its own quotes are doubled. This is RFC 4180,
+/// except that lines end without a carriage return.
+/// @pre `into` has at least `csv_metric_bound(line)` bytes.
+std::size_t write_csv_metric(std::span<std::byte> into, const metric_line& line) noexcept;
+
+/// Writes `{"wall_time":1700000000.250000,"step":7,"tag":"loss","value":0.5}` and a line feed. Returns the number of bytes written.
+/// JSON numbers are always finite. Other values are written as the strings "NaN", "Infinity" and "-Infinity", as in protobuf's JSON. An
+/// empty value is written as null.
+/// @pre `into` has at least `json_metric_bound(line)` bytes. The tag is UTF-8.
+std::size_t write_json_metric(std::span<std::byte> into, const metric_line& line) noexcept;
+
+}  // namespace stepwell::format

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/hooks/early_stopping_hook.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
+
+#include <fmt/format.h>
+#include <cmath>
+
+namespace stepwell::detail {
+
+early_stopping::early_stopping(std::string what, early_stopping_options options) : what_(std::move(what)), options_(std::move(options)) {
+  const auto refuse = [](std::string why) { throw invalid_argument_error("early_stopping_hook: " + std::move(why)); };
+  if (!options_.patience && !options_.generalization_loss) { refuse("one of patience and generalization_loss must be given"); }
+  if (options_.patience && *options_.patience < 1) {
+    refuse(fmt::format("invalid patience={}; it must be above zero", *options_.patience));
+  }
+  if (!(options_.min_delta >= 0)) { refuse(fmt::format("invalid min_delta={}; it must not be negative", options_.min_delta)); }
+  if (options_.every_n_steps < 1) { refuse(fmt::format("invalid every_n_steps={}; it must be above zero", options_.every_n_steps)); }
+  if (options_.name.empty()) { refuse("the name is empty; the state of the hook is saved under this name"); }
+  if (!options_.generalization_loss) { return; }
+  if (!(*options_.generalization_loss >= 0)) {
+    refuse(fmt::format("invalid generalization_loss={}; it must not be negative", *options_.generalization_loss));
+  }
+  if (options_.mode == early_stopping_mode::maximize) { refuse("generalization_loss cannot be used with mode maximize"); }
+}
+
+void early_stopping::begin() noexcept {
+  best_ = lowest_ = last_ = 0;
+  best_step_ = -1;
+  waited_ = 0;
+}
+
+bool early_stopping::is_improvement(double value) const noexcept {
+  if (std::isnan(value)) { return false; }
+  if (best_step_ < 0) { return true; }
+  return options_.mode == early_stopping_mode::minimize ? value < best_ - options_.min_delta : value > best_ + options_.min_delta;
+}
+
+void early_stopping::start(const session_requests& session, std::int64_t step) {
+  looked_at_ = step / options_.every_n_steps;
+  stop_if_over(session);
+}
+
+void early_stopping::take(const session_requests& session, double value, std::int64_t step) {
+  looked_at_ = step / options_.every_n_steps;
+  if (options_.generalization_loss && value < 0) {
+    throw invalid_argument_error(
+        fmt::format("early_stopping_hook: {} is {} at step {}; generalization_loss compares by "
+                    "division and needs values that are not negative; use patience",
+                    what_, number_text(value), step));
+  }
+  last_ = value;
+  if (!std::isnan(value) && (best_step_ < 0 || value < lowest_)) { lowest_ = value; }
+  if (is_improvement(value)) {
+    best_ = value;
+    best_step_ = step;
+    waited_ = 0;
+  } else {
+    ++waited_;
+  }
+  stop_if_over(session);
+}
+
+/// Returns the generalization loss in per cent. Infinite if the lowest value is zero, NaN if the last value is NaN.
+double early_stopping::loss_now() const noexcept {
+  if (best_step_ < 0 || last_ == lowest_) { return 0; }
+  return 100 * (last_ / lowest_ - 1);
+}
+
+void early_stopping::stop_if_over(const session_requests& session) const {
+  const bool is_patience_over = options_.patience && waited_ >= *options_.patience;
+  const bool is_loss_reached = options_.generalization_loss && loss_now() > *options_.generalization_loss;
+  if (!is_patience_over && !is_loss_reached) { return; }
+  const auto best = best_step_ < 0 ? what_ + " was never a number"
+                                   : fmt::format("the best value of {} was {} at step {}", what_, number_text(best_), best_step_);
+  const auto why = is_patience_over
+                       ? fmt::format("none of the {} values since then is better{}", waited_,
+                                     options_.min_delta > 0 ? " by more than " + number_text(options_.min_delta) : "")
+                       : fmt::format("now it is {}, a generalization loss of {} %", number_text(last_), number_text(loss_now()));
+  session.request_stop({stop_cause::requested, fmt::format("early stopping: {}; {}", best, why)});
+}
+
+variable_list early_stopping::variables() {
+  return stepwell::variables({{"best", best_}, {"best_step", best_step_}, {"lowest", lowest_}, {"last", last_}, {"waited", waited_}});
+}
+
+}  // namespace stepwell::detail

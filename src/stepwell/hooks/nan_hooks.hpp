@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks that watch a value for NaN and infinity: one ends training, the other restores the newest checkpoint and then changes the model or
+// skips the batch.
+// @see contract HOOK-NAN, D-7
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/kernel/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// Options of `nan_tensor_hook`.
+struct nan_tensor_options {
+  bool fail_on_nan_loss = true;  ///< True: throw. False: request a stop, with a warning.
+  bool nan_only = false;         ///< Accept infinite values, as TensorFlow does.
+};
+
+namespace detail {
+
+/// Returns true if a number, or any element of a tensor, is NaN (or infinite, unless `nan_only`).
+template<class Value>
+[[nodiscard]] bool is_bad(const Value& value, bool nan_only) {
+  if constexpr (std::floating_point<Value>) {
+    return nan_only ? std::isnan(value) : !std::isfinite(value);
+  } else if constexpr (std::integral<Value>) {
+    return false;
+  } else {
+    static_assert(variable_like<Value>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
+    const auto any_bad = [&](auto elements) { return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements); };
+    if constexpr (adapted_tensor<Value>) {
+      return detail::see_floats(stepwell::view_of(value), any_bad, false);
+    } else {
+      using element = std::remove_cvref_t<decltype(*std::data(value))>;
+      if constexpr (std::floating_point<element>) {
+        return any_bad(std::span<const element>(std::data(value), std::size(value)));
+      } else {
+        return false;
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Checks one value after every run: a number or a tensor of any shape. A state with a bad value is not saved at this boundary or at `end`.
+/// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
+template<class Projection>
+class nan_tensor_hook {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {})
+      : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
+  /// Takes a value with a name for the message. The name is not part of the fetch, because the fetch is copied in every run.
+  explicit nan_tensor_hook(tagged<Projection> watched, nan_tensor_options options = {})
+      : nan_tensor_hook(std::move(watched.projection), options) {
+    name_ = std::move(watched.name);
+  }
+
+  auto before_run(auto& /*context*/) const { return watched_; }
+
+  void after_run(auto& context, const auto& values) {
+    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { give_up(context, values.value()); }
+  }
+
+private:
+  [[gnu::noinline, gnu::cold]] void give_up(auto& context, const auto& value) {
+    const auto message = "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " +
+                         stepwell::value_text(value) + " at step " + std::to_string(context.global_step()) +
+                         "; lower the learning rate, or check the batch of this step";
+    context.reject_state(message);
+    if (options_.fail_on_nan_loss) {
+      log_error(message);
+      throw nan_loss_error(message);
+    }
+    log_warning(message);
+    context.request_stop({stop_cause::nan, message});
+  }
+
+  fetch_pack<Projection> watched_;
+  nan_tensor_options options_;
+  std::string name_;
+};
+
+/// Skips the batch that caused the bad value. There is no batch to skip in `run`: the state is restored, and `aborted_error` is thrown.
+struct skip_batch {};
+
+/// Options of `rollback_on_nan_hook`.
+struct rollback_on_nan_options {
+  /// Maximum number of rollbacks without a good step beyond the bad one. The next one throws `nan_loss_error` instead.
+  int max_rollbacks = 10;
+  bool nan_only = false;  ///< Accept infinite values.
+};
+
+/// Checks a value like `nan_tensor_hook`, but requests a rollback for a bad value, which takes the path of a recovery, including the
+/// back-off. An answer is required, because the same state and the same batch would give the same value: `skip_batch{}`, or a function that
+/// changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] { model.rate *= 0.5f; })`.
+/// @errors `nan_loss_error`, thrown by the run, after `max_rollbacks`; `aborted_error` if the session does not recover.
+template<class Projection>
+class rollback_on_nan_hook {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  rollback_on_nan_hook(Projection watched, skip_batch /*answer*/, rollback_on_nan_options options = {})
+      : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {
+    detail::refuse_negative("max_rollbacks", options.max_rollbacks);
+  }
+  /// @errors `invalid_argument_error` for an empty function, or a negative `max_rollbacks`.
+  rollback_on_nan_hook(Projection watched, std::function<void()> change, rollback_on_nan_options options = {})
+      : watched_(stepwell::fetch(std::move(watched))), change_(std::move(change)), options_(options) {
+    if (!change_) {
+      throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
+    }
+    detail::refuse_negative("max_rollbacks", options.max_rollbacks);
+  }
+
+  auto before_run(auto& /*context*/) const { return watched_; }
+
+  void after_run(auto& context, const auto& values) {
+    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { return roll_back(context, stepwell::value_text(values.value())); }
+    if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
+  }
+
+  /// Returns the current number of rollbacks without a good step beyond the bad one.
+  [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
+
+private:
+  void roll_back(auto& context, const std::string& value) {
+    const auto step = context.global_step();
+    const auto what = "NaN loss during training. The watched value is " + value + " at step " + std::to_string(step);
+    context.reject_state(what);
+    worst_step_ = std::max(worst_step_, step);
+    if (rollbacks_ >= options_.max_rollbacks) {
+      const auto message = what + ", after " + std::to_string(rollbacks_) + " rollbacks; max_rollbacks is reached";
+      log_error(message);
+      throw nan_loss_error(message);
+    }
+    ++rollbacks_;
+    log_warning(what + (skips_ ? "; rolling back to the newest checkpoint and skipping this batch"
+                               : "; rolling back to the newest checkpoint and changing the model"));
+    context.request_rollback({.why = what, .skip_batch = skips_, .answer = change_});
+  }
+
+  fetch_pack<Projection> watched_;
+  std::function<void()> change_;
+  bool skips_ = false;
+  rollback_on_nan_options options_;
+  int rollbacks_ = 0;
+  std::int64_t worst_step_ = -1;
+};
+
+}  // namespace stepwell

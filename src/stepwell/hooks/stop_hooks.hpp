@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks that end the loop: at a step, after a time limit, or after a number of evaluation steps.
+// @see contract HOOK-STOP, HOOK-MULTI, D-6
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/session_signals.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace stepwell {
+
+class coordinator;
+
+/// Options of `stop_at_step_hook`. Exactly one of them is required.
+struct stop_at_step_options {
+  std::optional<std::int64_t> num_steps = std::nullopt;  ///< Number of steps after the step at which the first session starts.
+  std::optional<std::int64_t> last_step = std::nullopt;  ///< The global step after which to stop.
+};
+
+/// Requests a stop when the global step reaches the last step. A session that is restored at or beyond the last step does no step.
+/// @cost One comparison for each run.
+/// @see contract D-6
+class stop_at_step_hook {
+public:
+  /// @errors `invalid_argument_error` if neither or both are given, or one is negative.
+  /// @see contract D-31
+  explicit stop_at_step_hook(stop_at_step_options options) : num_steps_(options.num_steps) {
+    if (options.num_steps.has_value() == options.last_step.has_value()) {
+      throw invalid_argument_error("stop_at_step_hook: exactly one of num_steps and last_step must be specified");
+    }
+    detail::refuse_negative("num_steps", options.num_steps);
+    detail::refuse_negative("last_step", options.last_step);
+    if (options.last_step) { last_step_ = *options.last_step; }
+  }
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    if (num_steps_) {
+      if (__builtin_add_overflow(std::int64_t{session.global_step()}, *num_steps_, &last_step_)) {
+        last_step_ = std::numeric_limits<std::int64_t>::max();
+      }
+      num_steps_.reset();  // only once: a recovery does not change the last step
+    }
+    stop_if_reached(session);
+  }
+  void after_run(auto& context, const auto&) { stop_if_reached(context); }
+
+  [[nodiscard]] std::int64_t last_step() const noexcept { return last_step_; }
+
+private:
+  void stop_if_reached(auto& session) {
+    if (session.global_step() >= last_step_) [[unlikely]] { stop(session); }
+  }
+  [[gnu::noinline, gnu::cold]] void stop(auto& session) const {
+    session.request_stop({stop_cause::last_step, "step " + std::to_string(last_step_) + " is done"});
+  }
+
+  std::optional<std::int64_t> num_steps_;
+  std::int64_t last_step_ = std::numeric_limits<std::int64_t>::max();
+};
+
+/// Options of `multi_step_stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
+struct multi_step_stop_at_step_options {
+  std::optional<std::int64_t> num_steps = std::nullopt;
+  std::optional<std::int64_t> last_step = std::nullopt;
+  std::int64_t steps_per_run = 1;  ///< Maximum number of steps in a run, above zero.
+};
+
+/// A `stop_at_step_hook` for a model whose `step` does several steps and which counts them itself, by `global_step()`. Before each run it
+/// provides the number of steps to do, so that the last run does not overshoot.
+/// ```
+/// sw::multi_step_stop_at_step_hook stop{{.last_step = 1000, .steps_per_run = 64}};
+/// model.steps_to_make = stop.steps_per_run();     // std::shared_ptr<const std::int64_t>
+/// ```
+class multi_step_stop_at_step_hook {
+public:
+  /// @errors `invalid_argument_error` unless exactly one end is given, it is not negative, and `steps_per_run` is above zero.
+  explicit multi_step_stop_at_step_hook(multi_step_stop_at_step_options options)
+      : stop_({.num_steps = options.num_steps, .last_step = options.last_step}), most_(options.steps_per_run),
+        next_(std::make_shared<std::int64_t>(options.steps_per_run)) {
+    if (most_ >= 1) { return; }
+    throw invalid_argument_error("multi_step_stop_at_step_hook: invalid steps_per_run=" + std::to_string(most_) +
+                                 "; it must be above zero");
+  }
+
+  void after_create_session(auto& session, auto& threads) {
+    stop_.after_create_session(session, threads);
+    tell(session.global_step());
+  }
+  void after_run(auto& context, const auto& values) {
+    stop_.after_run(context, values);
+    tell(context.global_step());
+  }
+
+  /// Returns the number of steps that the next run should do: min(last_step - global_step, steps_per_run), at least zero.
+  /// @threads Changed on the session's thread, between two runs.
+  [[nodiscard]] std::shared_ptr<const std::int64_t> steps_per_run() const noexcept { return next_; }
+  [[nodiscard]] std::int64_t last_step() const noexcept { return stop_.last_step(); }
+
+private:
+  void tell(std::int64_t step) { *next_ = step >= stop_.last_step() ? 0 : std::min(stop_.last_step() - step, most_); }
+
+  stop_at_step_hook stop_;
+  std::int64_t most_;
+  std::shared_ptr<std::int64_t> next_;
+};
+
+/// Requests a stop, with `stop_cause::deadline`, when this session has existed for `limit` on its clock. The current step is completed
+/// first. A recovery does not restart the time. `time_limit_hook{std::chrono::hours(2)}`.
+/// @cost None for a step: an alarm of the clock requests the stop.
+class time_limit_hook {
+public:
+  /// @errors `invalid_argument_error` unless `limit` is above zero.
+  explicit time_limit_hook(seconds_value limit);
+
+  void begin() { alarm_ = nullptr; }
+
+  void after_create_session(const session_requests& session, coordinator& threads);
+  void end(const session_requests& /*session*/) { alarm_ = nullptr; }
+
+private:
+  seconds_value limit_;
+  std::unique_ptr<alarm> alarm_;  // null: not started
+};
+
+/// Options of `stop_after_n_evals_hook`.
+struct stop_after_n_evals_options {
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Empty: until the end of the data.
+  bool log_progress = true;
+};
+
+/// Counts the runs of its session and requests a stop after `num_evals`. Logs "Evaluation [3/10]": after each run if `num_evals` is below
+/// 20, else after about every tenth of the runs, and after the last. Without `num_evals`, logs "Evaluation [3]" after each run.
+class stop_after_n_evals_hook {
+public:
+  /// @errors `invalid_argument_error` for a negative `num_evals`.
+  /// @see contract D-31
+  explicit stop_after_n_evals_hook(stop_after_n_evals_options options) : options_(options) {
+    detail::refuse_negative("num_evals", options.num_evals);
+  }
+
+  void begin() { evals_completed_ = 0; }
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    if (is_done()) { session.request_stop(why()); }  // stops before the first run if `num_evals` is 0
+  }
+
+  void after_run(auto& context, const auto&) {
+    ++evals_completed_;
+    if (options_.log_progress) { log_progress(); }
+    if (is_done()) { context.request_stop(why()); }
+  }
+
+  /// Returns the number of runs since the session began.
+  [[nodiscard]] std::int64_t evals_completed() const noexcept { return evals_completed_; }
+
+private:
+  [[nodiscard]] bool is_done() const noexcept { return options_.num_evals && evals_completed_ >= *options_.num_evals; }
+  [[nodiscard]] stop_reason why() const { return {stop_cause::last_step, std::to_string(evals_completed_) + " evaluation steps are done"}; }
+  void log_progress() const;
+
+  stop_after_n_evals_options options_;
+  std::int64_t evals_completed_ = 0;
+};
+
+}  // namespace stepwell

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/hooks/summary_saver_hook.hpp"
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/hooks/detail/writer_work.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace stepwell::summary {
+namespace {
+
+struct picture_shape {
+  std::int64_t count = 1;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 1;
+};
+
+picture_shape shape_of(const std::string& tag, const tensor_view& images) {
+  const auto& s = images.shape;
+  picture_shape shape;
+  if (s.size() == 2) { shape = {1, s[0], s[1], 1}; }
+  if (s.size() == 3) { shape = {1, s[0], s[1], s[2]}; }
+  if (s.size() == 4) { shape = {s[0], s[1], s[2], s[3]}; }
+  const bool is_picture = shape.height > 0 && shape.width > 0 && shape.channels >= 1 && shape.channels <= 4;
+  if (is_picture && (images.dtype == dtype::uint8 || images.dtype == dtype::float32)) { return shape; }
+  throw invalid_argument_error(
+      fmt::format("summary \"{}\": an image is [height,width], [height,width,channels] or [count,height,width,channels] of uint8 or "
+                  "float, with 1 to 4 channels; this is {} {}",
+                  tag, to_string(images.dtype), to_string(images.shape)));
+}
+
+std::uint8_t as_byte(float value) {
+  return std::isnan(value) ? std::uint8_t{0} : static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255));
+}
+
+/// Returns the pixels of image number `index` as bytes.
+std::vector<std::uint8_t> pixels_of(const tensor_view& images, std::size_t index, std::size_t size) {
+  std::vector<std::uint8_t> pixels(size);
+  if (images.dtype == dtype::uint8) {
+    std::memcpy(pixels.data(), images.bytes.data() + index * size, size);
+    return pixels;
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    float value;
+    std::memcpy(&value, images.bytes.data() + (index * size + i) * sizeof value, sizeof value);
+    pixels[i] = as_byte(value);
+  }
+  return pixels;
+}
+
+}  // namespace
+
+void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step) {
+  const auto add = [&](auto elements) {
+    out.add_histogram(tag, elements, step);
+    return true;
+  };
+  if (!detail::see_floats(values, add, false)) {
+    throw invalid_argument_error(
+        fmt::format("summary \"{}\": a histogram is made of floats or doubles; this is {}", tag, to_string(values.dtype)));
+  }
+}
+
+void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step) {
+  const auto shape = shape_of(tag, images);
+  const auto size = static_cast<std::size_t>(shape.height * shape.width * shape.channels);
+  const auto count = std::min<std::int64_t>(shape.count, std::max(max_outputs, 0));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto pixels = pixels_of(images, static_cast<std::size_t>(i), size);
+    const image_view view{std::as_bytes(std::span(pixels)), static_cast<std::uint32_t>(shape.width),
+                          static_cast<std::uint32_t>(shape.height), static_cast<int>(shape.channels)};
+    out.add_image(shape.count == 1 ? tag : fmt::format("{}/{}", tag, i), view, step);
+  }
+}
+
+}  // namespace stepwell::summary
+
+namespace stepwell::detail {
+namespace {
+
+/// Writes the result of the run to which the hyper-parameters of a writer belong.
+/// @see contract D-33
+class hparams_ending final : public boundary_work {
+public:
+  explicit hparams_ending(std::shared_ptr<summary::writer> writer) : writer_(std::move(writer)) {}
+
+  void write_ending(session_ending how) override {
+    if (how == session_ending::finished) { writer_->add_hparams_end(format::hparams_status::success); }
+    if (how == session_ending::failed) { writer_->add_hparams_end(format::hparams_status::failure); }
+  }
+
+private:
+  std::shared_ptr<summary::writer> writer_;
+};
+
+}  // namespace
+
+summary_work::summary_work(summary_saver_options options) : options_(std::move(options)) {
+  const auto period = choose_cadence({"save_steps", options_.save_steps, "save_secs", options_.save_secs}, cadence{.every_steps = 100});
+  if (!period) { throw invalid_argument_error("summary_saver_hook: one of save_steps and save_secs must be above zero"); }
+  if (options_.output_dir.empty() && !options_.writer && options_.metrics.empty()) {
+    throw invalid_argument_error("summary_saver_hook: one of output_dir, writer and metrics must be given");
+  }
+  period_ = *period;
+}
+
+void summary_work::begin() {
+  if (!options_.writer && !options_.output_dir.empty()) { options_.writer = summary::writer::shared(options_.output_dir, options_.events); }
+  if (options_.hparams && options_.writer) { options_.writer->add_hparams(*options_.hparams); }
+}
+
+void summary_work::begin_session(const session_requests& session) {
+  starts_writer_ = options_.writer && session.claim(options_.writer.get());
+  if (options_.writer) { watch_writer(session, options_.writer); }
+  if (options_.writer && options_.hparams) {
+    session.add_work_for(this, [this] { return std::make_shared<hparams_ending>(options_.writer); });
+  }
+  starts_.clear();
+  for (const auto& metric : options_.metrics) {
+    if (session.claim(metric.get())) { starts_.push_back(metric.get()); }
+    watch_writer(session, metric);
+  }
+}
+
+void summary_work::note_start(std::int64_t step) {
+  if (std::exchange(starts_writer_, false)) { options_.writer->add_session_log(format::session_status::start, step); }
+  for (auto* metric : std::exchange(starts_, {})) { metric->add_start(step); }
+}
+
+}  // namespace stepwell::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vectorised statistics of arrays: tests for NaN and infinity, moments, and the two histograms of TensorFlow. Arrays may have any
+// alignment. The results are wrong under -ffast-math.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace stepwell::kernel {
+
+/// Returns true if all values are finite, that is, neither NaN nor infinite. Returns true for an empty span.
+/// @cost O(n). Stops soon after the first value that is not finite.
+[[nodiscard]] bool all_finite(std::span<const float> values) noexcept;
+[[nodiscard]] bool all_finite(std::span<const double> values) noexcept;
+
+/// Returns true if at least one value is NaN. Infinities are not NaN.
+/// @cost O(n). Stops soon after the first NaN.
+[[nodiscard]] bool any_nan(std::span<const float> values) noexcept;
+[[nodiscard]] bool any_nan(std::span<const double> values) noexcept;
+
+/// Statistics of the finite values. NaN and infinities are counted in `nonfinite` only.
+/// Without a finite value `min` is the greatest double and `max` the lowest double, as in the files of TensorFlow.
+struct moments_of_values {
+  double min = std::numeric_limits<double>::max();
+  double max = std::numeric_limits<double>::lowest();
+  double sum = 0;
+  double sum_squares = 0;
+  std::uint64_t count = 0;      ///< Number of finite values.
+  std::uint64_t nonfinite = 0;  ///< Number of NaN and infinite values.
+};
+
+/// Returns the statistics of `values`. The sums are doubles and may overflow to infinity.
+/// The order of the additions depends on the vector width of the machine only. The last bits may therefore differ between kinds of
+/// machines, but not between runs.
+/// @cost O(n), one pass.
+[[nodiscard]] moments_of_values moments(std::span<const float> values) noexcept;
+[[nodiscard]] moments_of_values moments(std::span<const double> values) noexcept;
+
+/// Returns the 1551 limits of TF1 in ascending order: the lowest double, ..., -1e-12, 0, 1e-12, ..., the greatest double.
+[[nodiscard]] std::span<const double> histogram_limits();
+
+/// A histogram of the finite values as TF1 writes it: each limit is 1.1 times the previous one. Consecutive empty buckets are merged into
+/// one bucket with the limit of the last of them.
+struct growing_histogram {
+  moments_of_values stats;
+  std::vector<double> limits;  ///< Right edge of each bucket, exclusive. The last one is the greatest double.
+  std::vector<double> counts;  ///< Number of values in each bucket. The sum is `stats.count`.
+};
+
+/// Returns the TF1 histogram of the finite values.
+[[nodiscard]] growing_histogram make_growing_histogram(std::span<const float> values);
+[[nodiscard]] growing_histogram make_growing_histogram(std::span<const double> values);
+
+/// One bucket of a TF2 histogram: three doubles in the order of the file format.
+struct equal_bucket {
+  double left = 0;
+  double right = 0;
+  double count = 0;
+};
+
+/// A histogram of the finite values as TF2 writes it: `k` buckets of equal width from the least to the greatest value. Without finite
+/// values all buckets are zero. If all values are equal, both edges of each bucket are that value, and the last bucket counts all values.
+struct equal_histogram {
+  moments_of_values stats;
+  std::vector<equal_bucket> buckets;
+};
+
+/// Returns the TF2 histogram of the finite values, with `k` buckets. @pre `k` is at least 1.
+[[nodiscard]] equal_histogram make_equal_histogram(std::span<const float> values, std::size_t k = 30);
+[[nodiscard]] equal_histogram make_equal_histogram(std::span<const double> values, std::size_t k = 30);
+
+}  // namespace stepwell::kernel

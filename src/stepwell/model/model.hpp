@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The concept of a model, the result type of its step, and the restore of a model without a session.
+#pragma once
+
+#include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/restore.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/coro/detail/awaited.hpp"
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <variant>
+
+namespace stepwell {
+namespace detail {
+
+// A noexcept function converts to one that is not.
+template<class R, class M, class... Args>
+std::type_identity<R> returned_by(R (M::*)(Args...));
+template<class R, class M, class... Args>
+std::type_identity<R> returned_by(R (M::*)(Args...) const);
+
+template<class Model>
+concept has_one_step = requires { detail::returned_by(&Model::step); };
+template<class Model>
+concept names_result = requires { typename Model::result; };
+
+template<class Model>
+struct step_returns;
+template<has_one_step Model>
+struct step_returns<Model> {
+  using type = std::remove_cvref_t<coro::once_awaited_t<typename decltype(detail::returned_by(&Model::step))::type>>;
+};
+template<class Model>
+  requires(!has_one_step<Model> && names_result<Model>)
+struct step_returns<Model> {
+  using type = typename Model::result;
+};
+
+}  // namespace detail
+
+/// A type that can be restored: it lists the variables that a checkpoint holds. It need not be trainable.
+template<class Model>
+concept restorable_model = std::is_class_v<Model> && requires(Model& model) {
+  { model.variables() } -> std::same_as<variable_list>;
+};
+
+/// A type that can be trained. `step(args...)` does one training step. `variables()` lists the variables that a checkpoint holds. If `step`
+/// is a template or overloaded, the type must name the result type: `using result = ...`. A step may be a coroutine of Asio whose result is
+/// awaited; such a model works in asynchronous sessions only.
+template<class Model>
+concept trainable_model = restorable_model<Model> && requires { typename detail::step_returns<Model>::type; };
+
+/// The result type of one step, after awaiting it. std::monostate for void.
+template<class Model>
+using model_result = std::conditional_t<std::is_void_v<typename detail::step_returns<Model>::type>, std::monostate,
+                                        typename detail::step_returns<Model>::type>;
+
+/// A model that counts its steps itself.
+template<class Model>
+concept owns_global_step = requires(Model& model) {
+  { model.global_step() } -> std::same_as<std::int64_t&>;
+};
+
+/// True if `step` may be called concurrently by several sessions that share a master. The model declares it with
+/// `static constexpr bool concurrent_steps = true`. It must then synchronise its steps with each other and with readers of its members.
+template<class Model>
+inline constexpr bool has_concurrent_steps = false;
+template<class Model>
+  requires requires {
+    { Model::concurrent_steps } -> std::convertible_to<bool>;
+  }
+inline constexpr bool has_concurrent_steps<Model> = Model::concurrent_steps;
+
+/// Checks the names of variables.
+/// @errors `invalid_argument_error` that names the variable, if a name is empty, used twice, or reserved for the library.
+void check_variable_names(const variable_list& variables);
+
+/// Restores the variables of `model`, and its global step if the model counts its steps itself.
+/// @errors  Those of `restore` for variables: `not_found_error`, `invalid_argument_error`; nothing is written in these cases.
+/// @threads `model` must not be used by another thread during the call.
+template<restorable_model Model>
+restore_report restore(Model& model, const snapshot& source, const restore_options& options = {}) {
+  auto report = restore(model.variables(), source, options);
+  if constexpr (owns_global_step<Model>) { model.global_step() = source.step(); }
+  return report;
+}
+template<restorable_model Model>
+restore_report restore(Model& model, const checkpoint_reader& source, const restore_options& options = {}) {
+  auto report = restore(model.variables(), source, options);
+  if constexpr (owns_global_step<Model>) { model.global_step() = source.step().value_or(0); }
+  return report;
+}
+
+}  // namespace stepwell

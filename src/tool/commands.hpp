@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands of the program `stepwell`, with their options.
+#pragma once
+
+#include "tool/console.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepwell::tool {
+
+/// Options of `stepwell inspect`.
+struct inspect_options {
+  std::string target;  ///< A prefix, or a directory, which stands for its newest checkpoint.
+  bool stats = false;
+  std::string print = {};      ///< Show the values of this tensor.
+  std::string diff = {};       ///< Compare with this target.
+  double tolerance = 0;        ///< Differences up to this value are ignored.
+  std::uint64_t limit = 1000;  ///< Maximum number of values shown; 0: all.
+  bool json = false;
+};
+
+/// Shows the tensors with shapes, dtypes, sizes and stored checksums, with `stats` also statistics of their values; or the values of one
+/// tensor; or the differences between two checkpoints. Without `stats`, `print` and `diff` only the index is read.
+/// @errors Those of reading.
+/// @cost Memory for the index and one piece of a tensor. Tensors of strings and partitioned tensors are read as a whole.
+[[nodiscard]] outcome inspect(const inspect_options& options, console& to);
+
+/// Show the values of one tensor, and the differences between two checkpoints.
+[[nodiscard]] outcome print_tensor(const inspect_options& options, const std::string& prefix, console& to);
+[[nodiscard]] outcome diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to);
+
+/// Options of `stepwell verify`.
+struct verify_options {
+  std::string target;  ///< A prefix, or a directory: all checkpoints listed in its state file or found in it.
+  bool json = false;
+};
+
+/// Reads every tensor of every checkpoint and checks its checksum, and continues after a damaged tensor. A tensor whose checksum is unknown
+/// (variants, resources) is reported as not checked, and the command then returns `unsupported`. It returns the same for a checkpoint
+/// written for a later reader. Files of a directory outside of all checkpoints are reported, but do not count as damage: they remain after
+/// killed saves, and after killed deletions of old checkpoints. Changes no file.
+/// @errors Those of reading.
+/// @cost Reads every byte; memory for the index and one piece.
+[[nodiscard]] outcome verify(const verify_options& options, console& to);
+
+/// The form of the output.
+enum class events_form {
+  summary,       ///< One line for each tag.
+  summary_json,  ///< The summary as one JSON document.
+  lines,         ///< One line of text for each value.
+  csv,
+  json,  ///< One JSON document for each value, each on its own line.
+};
+
+/// Options of `stepwell events`.
+struct events_options {
+  std::string target;                  ///< An event file, or a directory of them.
+  std::vector<std::string> tags = {};  ///< Show only these tags; empty: all.
+  events_form form = events_form::summary;
+  bool recursive = false;
+  bool follow = false;  ///< Continue with events that are written later; `form` must not be a summary then.
+};
+
+/// Shows events in the order of the files. If a file is damaged, the damage is reported, the events before it are shown, and the next file
+/// is read. A truncated last record counts as damage, too, except with `follow`, because the file may still be written.
+/// @errors Those of reading; `not_found_error`, after the output, if no value has one of the tags.
+/// @cost Memory for the largest record and the names of all tags; for a summary also one line for each tag.
+[[nodiscard]] outcome events(const events_options& options, console& to);
+
+/// Options of `stepwell plot`.
+struct plot_options {
+  std::vector<std::string> targets;  ///< Directories of event files, or event files.
+  std::vector<std::string> tags;
+  std::string svg = {};    ///< The output file; empty: draw in the terminal.
+  int width = 0;           ///< Columns (SVG: pixels); 0: the width of the terminal (SVG: 860).
+  int height = 0;          ///< Lines (SVG: pixels); 0: 20 (SVG: 480).
+  bool log_scale = false;  ///< Values of 0 and below are skipped, and counted.
+  bool ascii = false;
+  std::optional<std::int64_t> from_step = {};
+  std::optional<std::int64_t> to_step = {};
+};
+
+/// Draws one line for each tag and target. Values at steps that were later rolled back and repeated are ignored, as in viewers.
+/// @errors `not_found_error` that lists the existing scalars; `invalid_argument_error` if a logarithmic axis leaves no value to draw.
+/// @cost Memory for 65536 groups of points for each line.
+[[nodiscard]] outcome plot(const plot_options& options, console& to);
+
+/// Options of `stepwell prune`.
+struct prune_options {
+  std::string directory;
+  std::string basename = "model.ckpt";
+  int max_to_keep = 5;  ///< Number of the newest checkpoints to keep; 0: all.
+  std::optional<double> keep_every_n_hours = {};
+  std::size_t keep_best = 0;  ///< Number of checkpoints with the best reported metric to keep; 0: ignore the metric.
+  bool higher_is_better = false;
+  std::vector<std::string> pinned = {};  ///< Prefixes or names that are never deleted.
+  bool yes = false;                      ///< Delete; false: only report.
+  bool json = false;
+};
+
+/// Reports the decision about each checkpoint, and with `yes` deletes those that the rules do not keep. The newest complete checkpoint is
+/// always kept. So are checkpoints that were not written by a saver of this library. Leftovers of killed saves are deleted, too. Without
+/// `yes`, no file is changed, locked or created.
+/// @errors `not_found_error` if there is no checkpoint; `failed_precondition_error` that names the owner if a process holds the directory
+///   (with `yes`); `data_loss_error` if all of its checkpoints are damaged, in which case nothing is deleted; those of the file system.
+/// @cost   Reads every byte of the newest checkpoint.
+[[nodiscard]] outcome prune(const prune_options& options, console& to);
+
+/// Options of `stepwell export`.
+struct export_options {
+  std::string target;                     ///< A prefix, or a directory, which stands for its newest checkpoint.
+  std::string npz;                        ///< The output file. An existing file is replaced when the new one is complete.
+  std::vector<std::string> tensors = {};  ///< Export only these tensors; empty: all.
+  bool json = false;
+};
+
+/// Writes each tensor as an array with the same name. bfloat16, which NumPy lacks, is converted to float32 without loss. Quantised integers
+/// become plain integers. float8, int4 and similar types become uint8 with the stored bytes. Strings become fixed-width bytes ("S"). A
+/// tensor without an equivalent array is skipped, and reported: variants, strings that end in a zero byte, strings that would need too much
+/// memory at a fixed width, TensorFlow's object graph, and tensors whose names a ZIP archive cannot hold.
+/// @errors `data_loss_error` that names the damaged tensor; nothing is written in this case. Those of the file system.
+/// @cost   Reads every tensor once, piece by piece. Tensors of strings, which are read twice, and partitioned tensors are read as a whole.
+[[nodiscard]] outcome export_npz(const export_options& options, console& to);
+
+/// Options of `stepwell stats`.
+struct run_stats_options {
+  std::string directory;
+  bool json = false;
+};
+
+/// Shows checkpoints with steps, sizes and times; event files; the last step; steps per second over time; and bytes on the disk.
+/// Checkpoints are found by the names of their index files; they are opened only if there is no state file, to find the newest. Event files
+/// are read completely.
+/// @errors Those of reading; `not_found_error` if the directory is missing, or if it lacks both checkpoints and event files.
+[[nodiscard]] outcome run_stats(const run_stats_options& options, console& to);
+
+/// Returns a line of bars with heights proportional to `values`. The greatest value has a full bar; 0 is a blank.
+[[nodiscard]] std::string spark_line(const std::vector<double>& values);
+
+/// An option of a command.
+struct described_option {
+  std::string name;  ///< With the leading dashes.
+  std::string what;
+  bool takes_value = false;
+};
+
+/// A command, with its options.
+struct described_command {
+  std::string name;
+  std::string what;
+  std::vector<described_option> options;
+  std::vector<std::string> words = {};  ///< Valid arguments; empty: files and directories.
+};
+
+/// Writes the completion script of a shell.
+/// @errors `invalid_argument_error` unless the shell is bash, zsh or fish.
+void write_completion(std::string_view shell, const std::vector<described_command>& commands, std::ostream& out);
+
+}  // namespace stepwell::tool

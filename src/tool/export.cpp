@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `stepwell export`: an archive of NumPy's arrays, written by libarchive.
+#include "tool/commands.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/format/detail/coding.hpp"
+#include "stepwell/io/atomic_file.hpp"
+#include "tool/elements.hpp"
+#include "tool/json.hpp"
+#include "tool/target.hpp"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+#include <locale.h>
+#include <sys/stat.h>
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace stepwell::tool {
+namespace {
+
+using byte_visitor = std::function<void(std::span<const std::byte>)>;
+
+constexpr std::uint64_t most_padded_bytes = std::uint64_t{1} << 30;  // limit for strings padded to the longest
+
+/// Returns NumPy's code for the type, or an empty text if NumPy lacks it.
+std::string_view numpy_type(dtype type) {
+  switch (type) {
+    case dtype::float32:
+    case dtype::bfloat16: return "f4";
+    case dtype::float64: return "f8";
+    case dtype::half: return "f2";
+    case dtype::int8:
+    case dtype::qint8: return "i1";
+    case dtype::int16:
+    case dtype::qint16: return "i2";
+    case dtype::int32:
+    case dtype::qint32: return "i4";
+    case dtype::int64: return "i8";
+    case dtype::uint8:
+    case dtype::quint8: return "u1";
+    case dtype::uint16:
+    case dtype::quint16: return "u2";
+    case dtype::uint32: return "u4";
+    case dtype::uint64: return "u8";
+    case dtype::boolean: return "b1";
+    case dtype::complex64: return "c8";
+    case dtype::complex128: return "c16";
+    default: return stepwell::detail::is_narrow_number(type) ? "u1" : "";  // the stored byte of each element
+  }
+}
+
+/// Returns the header of an .npy file, version 1.0, or 2.0 if it is long.
+std::string npy_header(std::string_view descr, const tensor_shape& shape) {
+  std::string sizes;
+  for (const auto size : shape) { sizes += fmt::format("{}, ", size); }
+  if (shape.size() > 1) { sizes.resize(sizes.size() - 2); }
+  if (shape.size() == 1) { sizes.resize(sizes.size() - 1); }
+  auto text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
+  const bool is_long = text.size() > 60000;
+  const auto begin = std::size_t{is_long ? 12u : 10u};
+  text.append(63 - (begin + text.size()) % 64, ' ').push_back('\n');
+  std::string header("\x93NUMPY");
+  header.push_back(is_long ? '\2' : '\1');
+  header.push_back('\0');
+  for (std::size_t i = 0; i < begin - 8; ++i) { header.push_back(static_cast<char>(text.size() >> (8 * i))); }
+  return header + text;
+}
+
+/// The layout of one array, or the reason why the tensor is skipped.
+struct array_plan {
+  std::string header;
+  std::uint64_t size = 0;  ///< Size of all elements in bytes.
+  std::size_t width = 0;   ///< Size of each string in bytes.
+  std::optional<std::string> refusal = {};
+};
+
+array_plan plan_strings(const checkpoint_reader& reader, const checkpoint_entry& entry) {
+  if (entry.is_object_graph) { return {.header = {}, .refusal = "TensorFlow's object graph, not a variable"}; }
+  const auto held = reader.read(entry.name);
+  array_plan made{.header = {}, .width = 1};
+  for (const auto& one : held.strings()) {
+    if (one.ends_with('\0')) { return {.header = {}, .refusal = "a string ends in a zero byte, which NumPy would drop"}; }
+    made.width = std::max(made.width, one.size());
+  }
+  made.size = made.width * held.strings().size();
+  if (made.size > std::max(most_padded_bytes, entry.size_bytes * 2)) {
+    return {.header = {}, .refusal = "padded to its longest string, it would need " + size_text(made.size)};
+  }
+  made.header = npy_header(fmt::format("|S{}", made.width), entry.shape);
+  return made;
+}
+
+array_plan plan(const checkpoint_reader& reader, const checkpoint_entry& entry) {
+  if (entry.name.size() > 65000 || entry.name.find('\0') != std::string::npos) {
+    return {.header = {}, .refusal = "its name is too long for a ZIP archive, or has a zero byte"};
+  }
+  if (entry.dtype == dtype::string) { return plan_strings(reader, entry); }
+  const auto type = numpy_type(entry.dtype);
+  if (type.empty()) { return {.header = {}, .refusal = "NumPy has no array of " + dtype_text(entry.dtype)}; }
+  const bool is_single = type.ends_with('1');
+  constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
+  const bool is_wider = entry.dtype == dtype::bfloat16;
+  return {.header = npy_header(fmt::format("{}{}", is_single ? '|' : order, type), entry.shape),
+          .size = entry.size_bytes * (is_wider ? 2 : 1)};
+}
+
+/// Calls `visit` with the elements in the form that NumPy reads.
+void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry, const array_plan& planned, const byte_visitor& visit) {
+  if (entry.dtype == dtype::string) {
+    const auto held = reader.read(entry.name);
+    for (auto one : held.strings()) {
+      one.resize(planned.width);
+      visit(std::as_bytes(std::span(one)));
+    }
+    return;
+  }
+  std::vector<float> widened;
+  const auto show = [&](std::span<const std::byte> piece) {
+    if (entry.dtype != dtype::bfloat16) { return visit(piece); }
+    widened.resize(piece.size() / sizeof(stored_number<dtype::bfloat16>));
+    for (std::size_t i = 0; i < widened.size(); ++i) { widened[i] = to_float(element_at<stored_number<dtype::bfloat16>>(piece, i)); }
+    visit(std::as_bytes(std::span(widened)));
+  };
+  if (entry.is_partitioned) { return show(reader.read(entry.name).bytes()); }
+  for (const auto piece : reader.pieces(entry.name)) { show(piece); }
+}
+
+/// Writes a ZIP archive of uncompressed files, of any size and number, into an atomic_file: the archive appears when it is complete. All times
+/// are the ZIP epoch, so that equal files give equal archives.
+/// @errors Failures of the file system.
+class zip_archive {
+public:
+  explicit zip_archive(io::atomic_file target) : target_(std::move(target)), archive_(archive_write_new()) {
+    if (!archive_) { throw std::bad_alloc(); }
+    check(archive_write_set_format_zip(archive_.get()));
+    check(archive_write_zip_set_compression_store(archive_.get()));
+    check(archive_write_set_bytes_per_block(archive_.get(), 1 << 20));
+    check(archive_write_set_bytes_in_last_block(archive_.get(), 1));  // without padding
+    check(archive_write_open(archive_.get(), this, nullptr, &write_block, nullptr));
+  }
+  zip_archive(const zip_archive&) = delete;
+  zip_archive& operator=(const zip_archive&) = delete;
+
+  /// Begins a file. Exactly `size` bytes must be appended afterwards.
+  void begin(const std::string& name, std::uint64_t size) {
+    const std::unique_ptr<archive_entry, decltype(&archive_entry_free)> entry(archive_entry_new(), &archive_entry_free);
+    if (!entry) { throw std::bad_alloc(); }
+    archive_entry_set_pathname(entry.get(), name.c_str());
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(size));
+    archive_entry_set_filetype(entry.get(), S_IFREG);
+    archive_entry_set_perm(entry.get(), 0644);
+    const thread_locale while_writing(format::is_utf8(name) ? "C.UTF-8" : "C");
+    check(archive_write_header(archive_.get(), entry.get()));
+  }
+  void append(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {  // libarchive takes at most 2 GiB at once, and nothing beyond the size of the file
+      const auto written = archive_write_data(archive_.get(), bytes.data(), bytes.size());
+      check(written == 0 ? ARCHIVE_FATAL : written);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  /// Writes the directory, and gives the archive its final name.
+  void finish() {
+    check(archive_write_close(archive_.get()));
+    value_or_throw(target_.publish());
+  }
+
+private:
+  /// The locale of this thread during the lifetime. libarchive marks names as UTF-8 if the locale has this encoding.
+  class thread_locale {
+  public:
+    explicit thread_locale(const char* name) : made_(newlocale(LC_CTYPE_MASK, name, locale_t{})) {
+      if (made_ != locale_t{}) { before_ = uselocale(made_); }
+    }
+    thread_locale(const thread_locale&) = delete;
+    thread_locale& operator=(const thread_locale&) = delete;
+    ~thread_locale() {
+      if (made_ == locale_t{}) { return; }
+      uselocale(before_);
+      freelocale(made_);
+    }
+
+  private:
+    locale_t made_;
+    locale_t before_{};
+  };
+  struct discard {
+    void operator()(archive* made) const {
+      archive_write_fail(made);  // otherwise `archive_write_free` would write the directory
+      archive_write_free(made);
+    }
+  };
+
+  static la_ssize_t write_block(archive*, void* self, const void* bytes, std::size_t size) {
+    auto& target = static_cast<zip_archive*>(self)->target_;
+    auto& failure = static_cast<zip_archive*>(self)->failure_;
+    auto written = target.append({static_cast<const std::byte*>(bytes), size});
+    if (written) { return static_cast<la_ssize_t>(size); }
+    failure = std::move(written).error();
+    return -1;
+  }
+  void check(la_ssize_t code) const {
+    if (code >= ARCHIVE_OK) { return; }
+    if (failure_) { throw_status(*failure_); }
+    const char* reason = archive_error_string(archive_.get());
+    throw internal_error(fmt::format("libarchive: {}", reason != nullptr ? reason : "failure without a reason"), target_.final_path());
+  }
+
+  io::atomic_file target_;
+  std::optional<status> failure_;  // of the file system
+  std::unique_ptr<archive, discard> archive_;
+};
+
+/// The exported and the skipped tensors.
+struct export_report {
+  std::vector<std::string> written;
+  std::vector<std::pair<std::string, std::string>> left_out;  ///< With the reason.
+  std::uint64_t bytes = 0;
+};
+
+void add_tensor(zip_archive& zip, const checkpoint_reader& reader, const checkpoint_entry& entry, export_report& report) {
+  const auto planned = plan(reader, entry);
+  if (planned.refusal) {
+    report.left_out.emplace_back(entry.name, *planned.refusal);
+    return;
+  }
+  zip.begin(entry.name + ".npy", planned.header.size() + planned.size);
+  zip.append(std::as_bytes(std::span(planned.header)));
+  visit_array(reader, entry, planned, [&](std::span<const std::byte> bytes) { zip.append(bytes); });
+  report.written.push_back(entry.name);
+  report.bytes += planned.size;
+}
+
+void print_report(const export_report& report, const export_options& options, console& to) {
+  if (!options.json) {
+    for (const auto& [name, why] : report.left_out) { complain(to, fmt::format("left out {}: {}", name, why)); }
+    to.out << "wrote " << printable(options.npz) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
+           << '\n';
+    return;
+  }
+  json_document document(to.out);
+  document.add("file", options.npz);
+  document.add("bytes", report.bytes);
+  document.add_list("written", report.written);
+  document.add("left_out", json_members(report.left_out));
+  document.end();
+}
+
+}  // namespace
+
+outcome export_npz(const export_options& options, console& to) {
+  const checkpoint_reader reader(require_checkpoint(to, options.target), to.files);
+  for (const auto& name : options.tensors) {
+    if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
+  }
+  zip_archive zip(value_or_throw(io::atomic_file::create(*to.files, options.npz)));
+  export_report report;
+  for (const auto& entry : reader.entries()) {
+    const bool is_wanted = options.tensors.empty() || std::ranges::find(options.tensors, entry.name) != options.tensors.end();
+    if (is_wanted) { add_tensor(zip, reader, entry, report); }
+  }
+  zip.finish();
+  print_report(report, options, to);
+  return outcome::good;
+}
+
+}  // namespace stepwell::tool
