@@ -83,7 +83,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
                                                   step_outcome outcome) {
   const typename Async::operation now(*self);
   self->throw_unless_started();
-  async_loop_attempt<Step, Async, Holder> attempt(*self, holder, step, outcome);
+  async_loop_attempt<Step, Async, Holder> attempt(*self, holder, std::move(step), outcome);
   std::exception_ptr failure;
   try {
     co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
@@ -92,7 +92,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   self->place = is_done ? loop_place() : attempt.place;  // a cancelled loop continues there
   if (failure) { std::rethrow_exception(failure); }
   if (!is_done) { co_return std::nullopt; }
-  co_return std::move(step);
+  co_return std::move(attempt.step);
 }
 
 /// Does the next step over the source of `holder`. Usually the step has no boundary work and completes here, without a second coroutine.

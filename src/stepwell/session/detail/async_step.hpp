@@ -152,7 +152,7 @@ template<class Step, class Core, class Source>
 }
 template<class Step, class Async, class Holder>
 [[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
-  if constexpr (loop_attempt<Step, typename Async::core_type, Holder>::is_awaited) {
+  if constexpr (loop_attempt<Step, typename Async::core_type, Holder&>::is_awaited) {
     return step_outcome::not_taken;
   } else {
     if (self.core().must_await_hooks(self.place.attempt)) { return step_outcome::not_taken; }
@@ -164,13 +164,14 @@ template<class Step, class Async, class Holder>
 /// step is awaited; hooks decide anew at each call. `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was
 /// cancelled before the step was done.
 template<class Step, class Async, class Holder>
-class async_loop_attempt final : public loop_attempt<Step, typename Async::core_type, Holder> {
-  using base = loop_attempt<Step, typename Async::core_type, Holder>;
+class async_loop_attempt final : public loop_attempt<Step, typename Async::core_type, Holder&> {
+  using base = loop_attempt<Step, typename Async::core_type, Holder&>;
 
 public:
-  async_loop_attempt(Async& self, Holder& holder, std::optional<Step>& step, step_outcome so_far)
-      : base(self.core(), holder, step), self_(self) {
-    this->outcome = so_far;
+  /// `outcome` is the result of the fast path, and `step` its step.
+  async_loop_attempt(Async& self, Holder& holder, std::optional<Step> step, step_outcome outcome) : base(self.core(), holder), self_(self) {
+    this->step = std::move(step);
+    this->outcome = outcome;
     this->place = self.place;
   }
 
@@ -181,7 +182,7 @@ public:
   asio::awaitable<void> take_awaited() {
     if constexpr (base::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
       auto classify = [this](auto& report) { return detail::classify(this->core_, report); };
-      auto step = detail::take_step_awaited(self_, this->source_.cursor(), this->place, this->step_);
+      auto step = detail::take_step_awaited(self_, this->source_.cursor(), this->place, this->step);
       co_await detail::await_and_classify(self_, std::move(step), this->outcome, classify);
     }
     co_return;

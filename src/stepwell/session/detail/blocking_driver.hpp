@@ -88,17 +88,15 @@ private:
 /// Returns the steps of a loop over a source, as a range.
 template<class Step, class Source, class Core>
 generator<const Step&> steps_over(Core& core, Source source) {
-  loop_source<Core, std::remove_reference_t<Source>> registered(core, source);
-  std::optional<Step> step;
-  loop_attempt<Step, Core, decltype(registered)> loop(core, registered, step);
+  loop_attempt<Step, Core, loop_source<Core, std::remove_reference_t<Source>>> loop(core, core, source);
   loop.attach();
   for (;;) {
     loop.outcome = step_outcome::not_taken;
-    if (!core.should_stop() && !core.is_recovery_due()) [[likely]] { loop.outcome = detail::take_next(core, registered, loop.place, step); }
+    if (!core.should_stop() && !core.is_recovery_due()) [[likely]] { loop.outcome = loop.take_inlined(); }
     if (loop.outcome != step_outcome::done || core.boundary_due()) [[unlikely]] { detail::drive(core, core.protocol().step(loop)); }
     if (loop.outcome != step_outcome::done) [[unlikely]] { break; }
     if (loop.place.attempt != 1) [[unlikely]] { loop.place = {}; }
-    co_yield *step;
+    co_yield *loop.step;
   }
 }
 

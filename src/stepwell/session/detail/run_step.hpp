@@ -231,31 +231,37 @@ private:
 template<class Raw, class... Args>
 inline constexpr bool is_awaited_step = requires { requires Raw::template awaits<Args...>; };
 
-/// A step of a loop over `source`, a `loop_source`. A step that is done is stored in `step`.
-template<class Step, class Core, class Source>
+/// A step of a loop. `Holder` is a `loop_source`, or a reference to one that outlives the attempt. A step that is done is stored in `step`.
+template<class Step, class Core, class Holder>
 class loop_attempt : public step_attempt {
   using raw_type = typename Core::raw_type;
-  using batch_type = decltype(std::declval<Source&>().cursor().peek());
+  using batch_type = decltype(std::declval<Holder&>().cursor().peek());
 
 public:
   /// True if the model's steps are awaited.
   static constexpr bool is_awaited =
       is_of_no_data<batch_type> ? is_awaited_step<raw_type> : is_awaited_step<raw_type, decltype(*std::declval<batch_type>())>;
 
-  loop_attempt(Core& core, Source& source, std::optional<Step>& step)
-      : step_attempt(true, true), core_(core), source_(source), step_(step) {}
+  /// Makes the holder from `source`.
+  template<class... Source>
+  explicit loop_attempt(Core& core, Source&... source) : step_attempt(true, true), core_(core), source_(source...) {}
 
   void attach() final { source_.attach(); }
   void take() final {
-    if constexpr (!is_awaited) { outcome = detail::take_next(core_, source_, place, step_); }
+    if constexpr (!is_awaited) { outcome = take_inlined(); }
+  }
+  /// Does the step without its boundary, and classifies its failure. One captured pointer keeps the call cheap.
+  [[gnu::always_inline]] step_outcome take_inlined() {
+    return detail::classify(core_, [this] { return detail::take_step(core_, source_.cursor(), place, step); });
   }
   bool skip_batch() final { return source_.cursor().skip_present(); }
   void detach() noexcept final { source_.detach(); }
 
+  std::optional<Step> step;
+
 protected:
   Core& core_;
-  Source& source_;
-  std::optional<Step>& step_;
+  Holder source_;
 };
 
 /// Returns true if `Raw` takes `Args` as lvalues. If it can only consume them, a run cannot be repeated.
