@@ -55,7 +55,7 @@ void write(const trace_event& span, nanoseconds start, tensorflow::NodeExecStats
   node.set_all_end_rel_nanos(length.count());
 }
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string json = "\"";
   for (const char c : to_utf8(text)) {
     if (static_cast<unsigned char>(c) < 0x20) {
@@ -78,7 +78,7 @@ std::string arguments_of(const trace_event& span) {
   std::map<std::string, std::string_view> last;
   for (const auto& [key, text] : span.arguments) { last[to_utf8(key)] = text; }
   std::string json;
-  for (const auto& [key, text] : last) { json += fmt::format("{}{}:{}", json.empty() ? '{' : ',', quoted(key), quoted(text)); }
+  for (const auto& [key, text] : last) { json += fmt::format("{}{}:{}", json.empty() ? '{' : ',', json_string(key), json_string(text)); }
   return json + '}';
 }
 
@@ -116,13 +116,13 @@ std::string encode_chrome_trace(const run_metadata& observed) {
   const auto out = std::back_inserter(json);
   for (const auto& [id, name] : threads_of(observed)) {
     json += ",\n";
-    fmt::format_to(out, R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})", id, quoted(name));
+    fmt::format_to(out, R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":{}}}}})", id, json_string(name));
   }
   for (const auto* span : in_order_of_begin(observed.spans)) {
     json += ",\n";
     fmt::format_to(out, R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"cat":{})", span->thread_id,
-                   micros_text(span->begin - observed.origin), micros_text(span->end - span->begin), quoted(span->name),
-                   quoted(span->category));
+                   micros_text(span->begin - observed.origin), micros_text(span->end - span->begin), json_string(span->name),
+                   json_string(span->category));
     if (!span->arguments.empty()) { fmt::format_to(out, R"(,"args":{})", arguments_of(*span)); }
     json += '}';
   }

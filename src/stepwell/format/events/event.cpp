@@ -83,7 +83,7 @@ result<void> check_amount(dtype type, std::int64_t count, const tensorflow::Tens
   std::int64_t values = message.string_val_size();
   auto width = static_cast<std::int64_t>(type == dtype::string ? sizeof(std::string) : size_of(type));
   if (type != dtype::string) {
-    const auto count_of = [](const auto& field, auto element) { return static_cast<std::int64_t>(std::size(field) / element.size()); };
+    const auto count_of = [](const auto& field, auto element) { return std::ssize(field) / std::ssize(element); };
     values = with_typed_field(type, message, count_of);
   } else if (values > 0) {
     width += std::ssize(message.string_val(static_cast<int>(values) - 1));  // that is repeated
