@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 namespace stepwell::detail {
+
 namespace {
 
 constexpr double default_save_secs = 600;            // contract CREATE-3
@@ -71,6 +72,55 @@ void check_roles(const session_target& target, seconds_value max_wait, seconds_v
     throw invalid_argument_error(
         fmt::format("monitored_training_session: recovery_wait is {}; it must be above zero", recovery_wait.count()));
   }
+}
+
+void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
+                        seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace) {
+  refuse_negative("log_step_count_steps", log_step_count_steps);
+  refuse_negative("max_to_keep", max_to_keep);
+  refuse_negative("stop_grace_period_secs", stop_grace_period_secs);
+  refuse_negative("preemption_grace", preemption_grace);
+}
+
+std::optional<format::hparam_map> copied(const std::optional<format::hparam_map>& option) { return option; }
+std::vector<std::shared_ptr<checkpoint_saver_listener>> copied(const std::vector<std::shared_ptr<checkpoint_saver_listener>>& option) {
+  return option;
+}
+saver_options copied(const saver_options& option) { return option; }
+
+saver_options completed_saver_options(const saver_options& given, const setting<int>& max_to_keep, const std::shared_ptr<clock>& time,
+                                      const std::shared_ptr<io::pool>& pool) {
+  auto made = given;
+  if (!max_to_keep.is_default()) { made.max_to_keep = max_to_keep; }
+  if (!made.clock) { made.clock = time ? time : system_clock(); }
+  if (!made.pool) { made.pool = pool; }
+  return made;
+}
+
+summary::writer_options event_options(const saver_options& of_checkpoints, const std::shared_ptr<clock>& time,
+                                      const std::vector<std::shared_ptr<summary::metric_writer>>& metrics) {
+  summary::writer_options made;
+  if (of_checkpoints.file_system) { made.files = of_checkpoints.file_system; }
+  if (of_checkpoints.pool) { made.threads = of_checkpoints.pool; }
+  made.time = time ? time : system_clock();
+  made.metrics = metrics;
+  return made;
+}
+
+session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,
+                              const std::vector<std::shared_ptr<queue_runner>>& runners, const std::vector<int>& stop_on) {
+  session_settings made;  // assigned one by one: with one initialiser clang-tidy 19 reports a leak of find_checkpoint
+  if (saver.is_on()) {
+    made.find_checkpoint = saver.checkpoint_finder();
+  } else if (!directory.empty()) {
+    made.find_checkpoint = [directory, basename = how.basename, files = how.file_system] {
+      return stepwell::find_newest_whole(directory, basename, files);
+    };
+  }
+  made.restores_what_it_saves = saver.is_on();
+  made.queue_runners = runners;
+  made.stop_on = stop_on;
+  return made;
 }
 
 }  // namespace stepwell::detail

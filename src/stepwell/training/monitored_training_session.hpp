@@ -140,12 +140,32 @@ using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
 /// Throws an `invalid_argument_error`: an option and its replacement in the scaffold are given together.
 [[noreturn]] void throw_both_given(std::string_view option, std::string_view of_scaffold);
-/// Checks the options for master and roles.
+/// Checks options that no other object checks.
 /// @errors `invalid_argument_error` naming an invalid value or combination.
 void check_roles(const session_target& target, seconds_value max_wait, seconds_value recovery_wait);
+void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
+                        seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
 /// Returns the directory of the event files. Empty: there are none.
 /// @errors `invalid_argument_error` if there is none, but there are metrics.
 [[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics);
+
+// The functions below are not inlined: copies and checks of options compile slowly in the programs of users.
+
+/// Returns a copy of the option `hparams`.
+[[nodiscard]] std::optional<format::hparam_map> copied(const std::optional<format::hparam_map>& option);
+[[nodiscard]] std::vector<std::shared_ptr<checkpoint_saver_listener>> copied(
+    const std::vector<std::shared_ptr<checkpoint_saver_listener>>& option);
+[[nodiscard]] saver_options copied(const saver_options& option);
+/// Returns the options of a saver, completed by other options of the session.
+[[nodiscard]] saver_options completed_saver_options(const saver_options& given, const setting<int>& max_to_keep,
+                                                    const std::shared_ptr<clock>& time, const std::shared_ptr<io::pool>& pool);
+/// Returns the options of event files. They use the same file system and threads as checkpoints.
+[[nodiscard]] summary::writer_options event_options(const saver_options& of_checkpoints, const std::shared_ptr<clock>& time,
+                                                    const std::vector<std::shared_ptr<summary::metric_writer>>& metrics);
+/// Returns settings that restore from the directory of `saver`, whose retention then keeps that checkpoint, or directly from `directory`
+/// if `saver` is off.
+[[nodiscard]] session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,
+                                            const std::vector<std::shared_ptr<queue_runner>>& runners, const std::vector<int>& stop_on);
 
 // Return the default hooks, with the default periods if no period is given. A hook without a directory or a period does nothing.
 [[nodiscard]] checkpoint_saver_hook default_saver_hook(checkpoint_saver_options made, bool is_deferred);
@@ -160,32 +180,27 @@ class session_defaults {
 public:
   /// @errors `invalid_argument_error` naming an invalid option, whether it is used or not.
   explicit session_defaults(const training_options<Model>& options)
-      : options_(options), saver_(options.scaffold && options.scaffold->saver() ? *options.scaffold->saver() : options.saver) {
+      : options_(options),
+        saver_(detail::completed_saver_options(options.scaffold && options.scaffold->saver() ? *options.scaffold->saver() : options.saver,
+                                               options.max_to_keep, options.clock, options.config.io)) {
     detail::check_roles({options.master, options.is_chief, options.config}, options.max_wait_secs, options.recovery_wait);
-    detail::refuse_negative("log_step_count_steps", options.log_step_count_steps);
-    detail::refuse_negative("max_to_keep", options.max_to_keep);
-    detail::refuse_negative("stop_grace_period_secs", options.stop_grace_period_secs);
-    detail::refuse_negative("preemption_grace", options.preemption_grace);
+    detail::check_not_negative(options.log_step_count_steps, options.max_to_keep, options.stop_grace_period_secs, options.preemption_grace);
     if (options.is_chief) {
       checkpoint_dir_ = options.checkpoint_dir;
       event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, !options.metrics.empty());
     }
-    if (!options.max_to_keep.is_default()) { saver_.max_to_keep = options.max_to_keep; }
-    if (!saver_.clock) { saver_.clock = time(); }
-    if (!saver_.pool) { saver_.pool = options.config.io; }
   }
 
   [[nodiscard]] step_counter_hook counter() const {
-    return detail::default_counter_hook(
-        {.every_n_steps = options_.log_step_count_steps, .output_dir = event_dir_, .events = event_options()});
+    return detail::default_counter_hook({.every_n_steps = options_.log_step_count_steps, .output_dir = event_dir_, .events = events()});
   }
 
   [[nodiscard]] std::shared_ptr<detail::summary_work> summary_work() const {
     return detail::default_summary_work({.output_dir = event_dir_,
-                                         .events = event_options(),
+                                         .events = events(),
                                          .save_steps = options_.save_summaries_steps,
                                          .save_secs = options_.save_summaries_secs,
-                                         .hparams = options_.hparams});
+                                         .hparams = detail::copied(options_.hparams)});
   }
   [[nodiscard]] default_summary_hook<Model> summaries() const {
     summary_option_op<Model> op{options_.summary};
@@ -201,47 +216,26 @@ public:
     return detail::default_saver_hook({.checkpoint_dir = checkpoint_dir_,
                                        .save_secs = options_.save_checkpoint_secs,
                                        .save_steps = options_.save_checkpoint_steps,
-                                       .saver = saver_,
-                                       .listeners = options_.checkpoint_listeners,
+                                       .saver = detail::copied(saver_),
+                                       .listeners = detail::copied(options_.checkpoint_listeners),
                                        .summary_dir = event_dir_,
-                                       .events = event_options()},
+                                       .events = events()},
                                       is_deferred);
   }
 
-  /// Returns the settings of the session. The session restores from the directory of `saver`, whose retention then keeps that checkpoint,
-  /// or directly from `checkpoint_dir` if `saver` is off.
   [[nodiscard]] session_settings settings(const checkpoint_saver_hook& saver) const {
-    session_settings made;  // assigned one by one: with one initialiser clang-tidy 19 reports a leak of find_checkpoint
-    if (saver.is_on()) {
-      made.find_checkpoint = saver.checkpoint_finder();
-    } else if (!checkpoint_dir_.empty()) {
-      made.find_checkpoint = [directory = checkpoint_dir_, basename = saver_.basename, files = saver_.file_system] {
-        return stepwell::find_newest_whole(directory, basename, files);
-      };
-    }
+    auto made = detail::settings_for(saver, checkpoint_dir_, saver_, options_.queue_runners, options_.stop_on);
     made.stop_grace_period = detail::as_duration(options_.stop_grace_period_secs);
     made.retry = options_.retry;
-    made.restores_what_it_saves = saver.is_on();
     made.on_unseekable = options_.on_unseekable;
-    made.queue_runners = options_.queue_runners;
     made.stop_token = options_.stop_token;
-    made.stop_on = options_.stop_on;
     if (const auto grace = options_.preemption_grace.enabled()) { made.preemption_grace = detail::as_duration(*grace); }
-    made.clock = time();
+    made.clock = options_.clock ? options_.clock : system_clock();
     return made;
   }
 
 private:
-  [[nodiscard]] std::shared_ptr<clock> time() const { return options_.clock ? options_.clock : system_clock(); }
-  /// Returns the options of event files. They use the same file system, threads and clock as checkpoints.
-  [[nodiscard]] summary::writer_options event_options() const {
-    summary::writer_options made;
-    if (saver_.file_system) { made.files = saver_.file_system; }
-    if (saver_.pool) { made.threads = saver_.pool; }
-    made.time = time();
-    made.metrics = options_.metrics;
-    return made;
-  }
+  [[nodiscard]] summary::writer_options events() const { return detail::event_options(saver_, options_.clock, options_.metrics); }
 
   const training_options<Model>& options_;
   saver_options saver_;         // of the scaffold, if it has any; else of the options
