@@ -9,7 +9,7 @@ namespace stepwell::tool {
 namespace {
 
 /// Returns `text` in a form that is valid between single quotes in each of the three shells.
-std::string quoted(std::string_view text, bool is_zsh = false) {
+std::string in_single_quotes(std::string_view text, bool is_zsh = false) {
   std::string made;
   for (const char letter : text) {
     if (letter == '\'') {
@@ -63,7 +63,7 @@ void write_zsh(const std::vector<described_command>& commands, std::ostream& out
          "_stepwell() {\n"
          "  if (( CURRENT == 2 )); then\n"
          "    local -a commands=(\n";
-  for (const auto& command : commands) { out << fmt::format("      '{}:{}'\n", command.name, quoted(command.what, true)); }
+  for (const auto& command : commands) { out << fmt::format("      '{}:{}'\n", command.name, in_single_quotes(command.what, true)); }
   out << "    )\n"
          "    _describe command commands\n"
          "    return\n"
@@ -72,7 +72,8 @@ void write_zsh(const std::vector<described_command>& commands, std::ostream& out
   for (const auto& command : commands) {
     out << fmt::format("    {}) _arguments", command.name);
     for (const auto& option : command.options) {
-      out << fmt::format(" \\\n      '{}[{}]{}'", option.name, quoted(option.what, true), option.takes_value ? ":value:_files" : "");
+      out << fmt::format(" \\\n      '{}[{}]{}'", option.name, in_single_quotes(option.what, true),
+                         option.takes_value ? ":value:_files" : "");
     }
     out << (command.words.empty()
                 ? " \\\n      '*:path:_files' ;;\n"
@@ -86,11 +87,11 @@ void write_zsh(const std::vector<described_command>& commands, std::ostream& out
 void write_fish(const std::vector<described_command>& commands, std::ostream& out) {
   out << "# stepwell completion fish > ~/.config/fish/completions/stepwell.fish\n";
   for (const auto& command : commands) {
-    out << fmt::format("complete -c stepwell -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name, quoted(command.what));
+    out << fmt::format("complete -c stepwell -n __fish_use_subcommand -f -a {} -d '{}'\n", command.name, in_single_quotes(command.what));
     for (const auto& option : command.options) {
       const auto name = option.name.starts_with("--") ? "-l " + option.name.substr(2) : "-s " + option.name.substr(1);
       out << fmt::format("complete -c stepwell -n '__fish_seen_subcommand_from {}' {}{} -d '{}'\n", command.name, name,
-                         option.takes_value ? " -r" : "", quoted(option.what));
+                         option.takes_value ? " -r" : "", in_single_quotes(option.what));
     }
     if (!command.words.empty()) {
       out << fmt::format("complete -c stepwell -n '__fish_seen_subcommand_from {}' -f -a '{}'\n", command.name,

@@ -129,5 +129,5 @@ build() {
   local preset=$1
   shift
   say "building $preset" "$@"
-  (cd "$root" && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"})
+  (cd "$root" && cmake --build "build/$preset" -j "$jobs" ${1:+--target "$@"} -- -k 0)  # all errors at once
 }
