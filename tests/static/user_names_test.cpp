@@ -125,7 +125,7 @@ struct examples {
 };
 
 struct hook {
-  static constexpr auto state_name = "guest";
+  static constexpr auto state_name = "user_hook";
   std::int64_t seen = 0;
   void begin() {}
   void after_create_session(auto& /*session*/, auto& /*threads*/) {}

@@ -25,7 +25,7 @@ struct all_hooks {
   static constexpr bool chooses = true;
 };
 
-/// Selects hooks by type: `session.run_with<only<logging_hook, saver_hook>>(batch)`. `only<>` selects none.
+/// Selects hooks by type: `session.run_with<only<progress_hook<>, checkpoint_saver_hook>>(batch)`. `only<>` selects none.
 template<class... Hooks>
 struct only {
   template<class Hook>

@@ -121,7 +121,7 @@ public:
   auto run(Args&&... args) {
     return run_with<all_hooks>(std::forward<Args>(args)...);
   }
-  /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<logging_hook>>(batch)`. `before_run` and `after_run` of the
+  /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<progress_hook<>>>(batch)`. `before_run` and `after_run` of the
   /// other hooks are not called.
   template<class Choice, class... Args>
   auto run_with(Args&&... args) {

@@ -49,7 +49,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a held clock stands still until it is moved", "[base][clock]") {
+TEST_CASE("a manual clock stands still until it is moved", "[base][clock]") {
   sw::manual_clock clock(sw::clock::wall_time(1000s));
   const auto start = clock.now();
   CHECK(clock.now() == start);
@@ -148,7 +148,7 @@ TEST_CASE("cancel waits for an action that is running", "[base][clock]") {
   releaser.join();
 }
 
-TEST_CASE("two threads may move one held clock: each alarm runs once, one at a time", "[base][clock]") {
+TEST_CASE("two threads may move one manual clock: each alarm runs once, one at a time", "[base][clock]") {
   sw::manual_clock clock;
   const auto start = clock.now();
   std::atomic<int> inside = 0;
