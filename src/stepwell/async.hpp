@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything a training program uses that is itself asynchronous: `stepwell.hpp`, and sessions that are awaited. Apart, since
-// it brings Asio with it.
+// Everything an asynchronous training program uses: `stepwell.hpp`, and sessions that are awaited. A separate header, because it includes
+// Asio.
 #pragma once
 
 #include "stepwell/coro/async_sleep.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a monitored session, apart from its raw session and hooks.
+// Settings of a monitored session, apart from its raw session and hooks; among them the retry policy.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"

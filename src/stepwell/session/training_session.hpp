@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a session, for loops that are written once for all kinds of sessions.
+// The concept of a session, for loops that are written once for all kinds of sessions, the result of a step, and `with`, which closes a
+// session.
 #pragma once
 
 #include "stepwell/base/error.hpp"

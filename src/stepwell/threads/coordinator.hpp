@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads of one session: a coordinator stops them together.
+// The threads of one session, and the coordinator that stops them together and keeps their failures.
 // @see contract COORD, LOOP
 #pragma once
 
