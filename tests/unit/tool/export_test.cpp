@@ -174,7 +174,7 @@ TEST_CASE("an export to a full disk fails with the disk's error, and an older ex
   writer.add("many", {sw::dtype::float32, {700'000}, std::as_bytes(std::span(many))});
   writer.commit();
   sw::test::write_file_text(directory / "m.npz", "older");
-  for (const std::uint64_t write : {1, 3}) {
+  for (const std::uint64_t write : {1U, 3U}) {
     const auto files = std::make_shared<sw::test::fault_file_system>();
     files->inject({.kind = sw::test::operation::write, .path_contains = "m.npz", .nth = write, .errno_value = ENOSPC});
     const auto said = sw::test::tool_rig{.files = files}.run({"export", directory / "m", "--npz", directory / "m.npz"});
