@@ -26,7 +26,7 @@ namespace stepwell {
 class checkpoint_writer {
 public:
   /// Creates the temporary data files.
-  /// @pre    No data file with this prefix and this number of shards belongs to a checkpoint that must survive.
+  /// @pre    No checkpoint to be kept has data files with this prefix and this number of shards: `commit` overwrites such files.
   /// @errors `invalid_argument_error` unless `shards` is between 1 and 99,999.
   explicit checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files = nullptr, std::int32_t shards = 1);
 
@@ -40,8 +40,8 @@ public:
   /// Returns the number of bytes added so far, including padding.
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;
 
-  /// Syncs and renames the data files, then the index. The checkpoint exists as soon as the index has its final name. Calls
-  /// `before_index` between the two, and passes on its exceptions.
+  /// Syncs and renames the data files, calls `before_index`, then syncs and renames the index. The checkpoint exists as soon as the
+  /// index has its final name. If `before_index` throws, the index is not written, and the exception is rethrown.
   /// @errors Failures of the file system. After a failure no file of this checkpoint is left, with one exception: if only the last
   ///         sync of the directory failed, the checkpoint is complete, but a power failure may still remove it.
   void commit(const std::function<void()>& before_index = nullptr);

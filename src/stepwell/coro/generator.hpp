@@ -17,13 +17,13 @@ namespace stepwell::coro {
 /// A lazy sequence of values that a coroutine yields with `co_yield`. A `generator<T>` yields `T&&`. A `generator<const T&>` yields a
 /// reference to the operand of `co_yield`, and copies nothing.
 ///
-/// * Rvalues work with `std::views`. Lvalues also work with range-v3; for rvalues with range-v3 see coro/range_v3.hpp.
+/// * Every generator works with `std::views`. An lvalue generator also works with range-v3; for an rvalue see coro/range_v3.hpp.
 /// * The coroutine runs only when an iterator is compared with the end (`==`) or dereferenced (`*`). `take(n)` therefore runs it to its
-///   n-th `co_yield` at most. A `filter` behind a `take` may still read one element more.
+///   n-th `co_yield` at most. `filter(p) | take(n)` runs it further: after the n-th match, the filter searches for another match.
 /// * `begin()` does not restart the sequence. All iterators have the same position.
-/// * `==` or `*` throws an exception of the coroutine. The sequence has then ended.
-/// * The coroutine cannot use `co_await`. g++ 12 destroys an aggregate built inside a `co_yield` expression twice, so build it in a named
-///   variable first.
+/// * If the coroutine throws, the operator that resumed it (such as `==` or `*`) rethrows the exception, and the sequence has ended.
+/// * The coroutine cannot use `co_await`. Store an aggregate in a named variable before the `co_yield` expression: g++ 12 destroys an
+///   aggregate twice if it is created inside the expression.
 /// @lifetime Iterators refer to the coroutine frame. They stay valid when the generator is moved, but not when it is destroyed.
 /// @threads  One thread at a time.
 /// @cost     One allocation for the frame, and none per element. A `generator<T>` copies yielded lvalues.

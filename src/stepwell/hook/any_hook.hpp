@@ -35,7 +35,7 @@ using erased_fetches_t = typename erased_fetches<Raw>::type;
 
 }  // namespace detail
 
-/// The request of a type-erased hook over a raw session without keys, and over `Raw`.
+/// The request of a type-erased hook over `Raw`: `erased_request_of<Raw>`. If `Raw` has no `fetch_key`, that is `erased_request`.
 using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
 template<class Raw>
 using erased_request_of = std::optional<run_args<detail::erased_fetches_t<Raw>, feed_pack<>, run_options>>;
@@ -162,7 +162,7 @@ private:
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
 };
 
-/// A list of hooks, chosen at run time and called in the order of the list, as if each hook were given to the session at this position.
+/// A list of hooks, chosen at run time. The session calls them in the order of the list, at the position of the list among its hooks.
 /// `end` of each hook is called, even if `end` of an earlier hook throws. Each hook is notified of errors.
 /// @see contract D-20
 template<class Raw, hook_phase Phase = hook_phase::user>

@@ -22,7 +22,7 @@ struct global_step_waiter_options {
 
 /// Blocks the first run until the global step has reached `wait_until_step`. The step is checked every half second of the session's clock.
 /// After each `begin` the hook waits only once, even if the session recovers. A stop ends the wait: at once if the coordinator was stopped,
-/// otherwise at the next check. The delayed run is then executed, as after every stop that is requested before a run.
+/// otherwise at the next check. The delayed run is then executed, because a stop does not cancel a run that has begun.
 /// @errors `deadline_exceeded_error`, thrown by the run, after `max_wait_secs`. The next run waits again.
 class global_step_waiter_hook {
 public:
@@ -34,7 +34,7 @@ public:
 
   void before_run(auto& context) {
     if (is_over_) [[likely]] { return; }
-    // Not the context's step: other sessions increase it.
+    // Reads the step from the raw session: `context.global_step()` does not count the steps that other sessions do during the wait.
     const auto current_step = [&] { return std::int64_t{context.raw_session().global_step()}; };
     wait(*context.time(), current_step, [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;

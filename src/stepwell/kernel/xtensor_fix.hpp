@@ -2,10 +2,10 @@
 //
 // Workaround for xtensor before 0.26 in C++20. Include this header before any header of xtensor.
 //
-// xtensor before 0.26 selects the container of temporaries with dynamic rank by partial specialisations of two traits. These are active
-// in C++17 only. In C++20 the primary templates treat a shape of dynamic rank as a shape of fixed rank four. `xt::eval`, immediate
-// reducers, `pad` and `norm` then read a shape that does not exist. This header declares the specialisations for the two shapes that
-// xtensor uses. They are full specialisations, because partial ones would be ambiguous with those of xtensor.
+// Two traits select the container of a temporary. For a rank known only at run time, xtensor specialises them partially, in C++17 only.
+// In C++20 the primary templates treat a shape of dynamic rank as a shape of fixed rank four. `xt::eval`, reducers with the option
+// `xt::evaluation_strategy::immediate`, `pad` and `norm` then read dimensions that the shape does not have. This header specialises both
+// traits for the two shapes that xtensor uses. The specialisations are full, because partial ones would be ambiguous with xtensor's.
 // xtensor 0.26 moved its headers and needs no workaround; this header is then empty.
 #pragma once
 

@@ -161,7 +161,7 @@ public:
   /// Creates a session without a master.
   /// @errors `invalid_argument_error` if a variable has no name, the name of another variable, or a name reserved for the library.
   explicit(false) model_session(Model& model) : model_session(model, session_target{}) {}
-  /// Creates a session that is a chief or a worker at a master, if `target` names one.
+  /// Creates a session. If `target` names a master, connects the session to it as the chief or as a worker.
   /// @errors Those of the other constructor and of `master_connection`.
   model_session(Model& model, const session_target& target) : model_(&model), config_(target.config), connection_(connect(target, model)) {
     const auto alone = connection_ ? connection_->enter_alone() : master_scope();
@@ -251,7 +251,7 @@ public:
     }
   }
 
-  /// Returns the number of steps done so far. At a master, steps of all sessions are counted.
+  /// Returns the number of steps done so far. With a master, this is the number of steps of all its sessions.
   [[nodiscard]] std::int64_t global_step() const noexcept {
     if constexpr (owns_global_step<Model>) {
       return connection_ ? connection_->global_step() : model_->global_step();
@@ -260,8 +260,8 @@ public:
     }
   }
 
-  /// Returns the model's variables, requested from the model at each call, and `global_step`. At a master, the variables may be accessed
-  /// only while `exclusive` is held.
+  /// Returns the model's variables, requested from the model at each call, and `global_step`. With a master, access the variables only
+  /// while the result of `exclusive` is held.
   [[nodiscard]] variable_list variables() {
     const auto alone = is_shared() && !connection_->is_inside() ? exclusive() : master_scope();
     if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // not while the chief restores it
@@ -283,8 +283,8 @@ public:
   /// object is empty.
   [[nodiscard]] master_scope exclusive() { return connection_ ? connection_->enter_alone() : master_scope(); }
 
-  /// Calls `make_ready()`. At a master, calls it with exclusive access; workers that wait for the chief continue after it has returned, if
-  /// it does not return false. Returns the global step of the model at that time.
+  /// Calls `make_ready()`. With a master, calls it with exclusive access. Workers that wait for the chief then continue, unless
+  /// `make_ready` returned false. Returns the global step of the model at that time.
   /// @errors Those of `make_ready`, and of `master_connection::begin_preparing`.
   template<class MakeReady>
   std::int64_t prepare_as_chief(MakeReady&& make_ready) {

@@ -103,17 +103,17 @@ private:
 /// **Execution.** A step and the hooks around it run on the executor of the caller, or on the executor given by `async_options::steps_on`.
 /// All work that may block on a disk, a thread or another session runs on a thread of the library: restoring, `begin` and
 /// `after_create_session` of the hooks, the copy for a due checkpoint, recovering, `end` of the hooks, and closing. Meanwhile the caller is
-/// suspended, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session posts to
-/// it about every 100 us, or after each step if a step takes longer, so that other work on that executor can run. At a master a step may
-/// block on other sessions. Therefore it runs on a thread of the library unless `steps_on` gives an executor.
+/// suspended, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session yields
+/// about every 100 us, or after each step if a step takes longer, so that other work on that executor can run. In a session with a master,
+/// a step may block on other sessions. Therefore it runs on a thread of the library unless `steps_on` gives an executor.
 ///
 /// **Awaitable hooks and models.** Every point of a hook except `on_error` may return an `asio::awaitable` of its usual return type, and so
 /// may the model's `step`. The session awaits them in the usual order, on the executor of the caller, each as a separate Asio thread of
 /// execution. Points of other hooks run where they would run otherwise. A hook with an awaitable `before_run` or `after_run` may declare
 /// `bool wants(context) noexcept`: if it returns false, the hook does not take part in the next run. If no such hook takes part, a step
 /// costs no more than without them. A cancellation is forwarded to `before_run` and to the model's `step`. If one of them then ends with
-/// `operation_aborted`, the step is not done, which is no failure. All other points run to their end. A step that is awaited fails at
-/// a master.
+/// `operation_aborted`, the step is not done, which is no failure. All other points run to their end. In a session with a master, a
+/// step fails with `invalid_argument_error` if the model or a hook of the step is awaited.
 ///
 /// **Cancellation.** Terminal, partial and total cancellation have the same effect. An operation that has done nothing yet ends with a
 /// `boost::system::system_error` of `operation_aborted`. A completed step, save, snapshot or close is delivered. The `@cancel` line of each

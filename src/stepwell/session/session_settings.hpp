@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a monitored session, apart from its raw session and hooks; among them the retry policy.
+// Settings of a monitored session, including the retry policy. The raw session and the hooks are not settings.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -20,8 +20,8 @@ namespace stepwell {
 
 /// Exponential backoff with jitter. TensorFlow, in contrast, retries at once and without a limit.
 struct retry_policy {
-  /// Maximum number of recoveries without progress between them. A step beyond all steps done before is progress. If the last recovery does
-  /// not help, its failure is thrown. 0: no recovery.
+  /// Maximum number of recoveries without progress between them. Progress is a step with a higher number than all steps done before. If the
+  /// session fails again after the last recovery, this failure is thrown. 0: no recovery.
   int max_attempts = 10;
   /// The wait before the first recovery. Each further wait is `multiplier` times as long, up to `max_backoff`.
   seconds_value initial_backoff = 0.1;
@@ -55,8 +55,8 @@ class queue_runner;
 
 /// Settings of a monitored session. Each member has a default.
 struct session_settings {
-  /// Returns the checkpoint that the start and each recovery restore. If the function is empty or finds none, they use the initial state:
-  /// the values that the model had at construction.
+  /// Function that returns the checkpoint to restore. It is called at the start and in each recovery. If it is empty or finds none,
+  /// the session uses the initial state: the values that the model had at construction.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
   /// Maximum time for which `close`, and each recovery, waits for threads and for I/O, including the last checkpoint.
   /// @see contract CREATE-1

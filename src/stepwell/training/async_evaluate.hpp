@@ -26,7 +26,7 @@
 
 namespace stepwell {
 
-/// Options of `async_evaluate`. A class with functions instead of an aggregate, so that it can be created inside an awaited expression.
+/// Options of `async_evaluate`. Not an aggregate, because g++ 12 destroys an aggregate created inside an awaited expression twice.
 ///
 ///     async_evaluate_options().evaluates_on(pool.get_executor()).writes_to(events)
 class async_evaluate_options {
@@ -221,7 +221,7 @@ auto evaluate_beside(kept_snapshot taken, Call call, async_evaluate_options how,
 /// `std::shared_ptr<const snapshot>` to use one snapshot several times.
 ///
 ///     auto taken = co_await session.async_snapshot();
-///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // named first, for g++ 12
+///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // a named object, because of g++ 12
 ///     const auto found = co_await async_evaluate(std::move(taken), measure, async_evaluate_options().writes_to(events));
 ///
 /// `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`: a
@@ -229,8 +229,8 @@ auto evaluate_beside(kept_snapshot taken, Call call, async_evaluate_options how,
 /// scalars. They are written on the thread of `fn`, with the step of the snapshot, even if training has continued to a later step.
 ///
 /// An Asio initiating function: any completion token, signature `void(std::exception_ptr, T)`.
-/// @errors   Exceptions of `fn` or the writer. `invalid_argument_error` for a null pointer, and for a writer if the return type of
-///           `fn` has no numbers. `unavailable_error` if the executor ended before it called `fn`.
+/// @errors   Exceptions of `fn` or the writer. `invalid_argument_error` if `taken` is a null pointer, or if `how` sets a writer and
+///           the return type of `fn` has no numbers. `unavailable_error` if the executor ended before it called `fn`.
 /// @cancel   All kinds. If `fn` was not called yet, it is not called, and the operation ends with `operation_aborted`. If `fn`
 ///           runs, its stop token reports the stop, and the operation waits until `fn` returns. A result is delivered; a
 ///           `cancelled_error` from `fn` becomes `operation_aborted`.

@@ -37,8 +37,8 @@ using async_training_session_of = detail::session_of_hooks<async_monitored_sessi
 /// Returns an asynchronous session like that of `monitored_training_session(model, options, hooks...)`. It finds, restores and
 /// begins nothing before `async_start` is awaited, and every wait is asynchronous.
 ///
-///     training_options<my_model> options{.checkpoint_dir = "run"};  // named first: g++ 12 destroys an aggregate twice that is
-///     auto session = monitored_training_session(defer_start, model, options);                // made inside an awaited expression
+///     training_options<my_model> options{.checkpoint_dir = "run"};  // a named object: if an aggregate is created inside an
+///     auto session = monitored_training_session(defer_start, model, options);      // awaited expression, g++ 12 destroys it twice
 ///     co_await session.async_start();
 ///
 /// This call does not access the file system. `async_start` creates and locks the directory and reads its content, on a thread of

@@ -40,7 +40,7 @@ namespace stepwell {
 struct evaluation_options {
   std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of steps. Empty: until the end of the data.
   bool log_progress = true;
-  restore_options restore = {};  ///< For example averages instead of variables: `ema_names`.
+  restore_options restore = {};  ///< For example, `{.names = ema_names(...)}` restores averages instead of the variables.
   std::stop_token stop_token = {};
   std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
   std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
@@ -54,8 +54,8 @@ struct repeated_evaluation_options {
   std::optional<seconds_value> timeout = std::nullopt;                   ///< Limit for waiting for a new checkpoint. Empty: none.
   std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
   seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
-  /// Token that signals that no more checkpoints will come. The current evaluation is finished, then the checkpoint found by one last poll
-  /// of the directory is evaluated, and the range ends. `evaluation.stop_token` ends all of this at once.
+  /// Token that signals that no more checkpoints will come. The current evaluation is finished. Then the directory is polled once more, the
+  /// checkpoint found is evaluated, and the range ends. `evaluation.stop_token` ends evaluation and range at once, without another poll.
   std::stop_token stop_token = {};
   bool all_listed = false;  ///< Evaluate every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
 };
@@ -150,11 +150,11 @@ generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model
 /// Restores `checkpoint_path` into `model`, runs its steps over `source` with hooks, and ends the hooks. The evaluation ends after
 /// `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`. Every trainable model can be
 /// evaluated: its `step` is the evaluation. An evaluation saves nothing: a hook that saves does not compile, and a save requested
-/// by a hook is rejected with a warning. Stateful hooks keep their current state. The source continues at its current position.
+/// by a hook is rejected with a warning. Only the model is restored: hooks keep their state, and the source keeps its position.
 /// `evaluate_once(model, "run/model.ckpt-500", test_set, {.num_evals = 100}, final_ops_hook{&digits::accuracy})`.
-/// @errors   Failures of restoring, and exceptions of a step or a hook. The latter two are passed to `on_error` of the hooks, as in
-///           training.
-/// @lifetime All arguments must outlive only the call.
+/// @errors   Failures of restoring. Exceptions of a step or a hook. As in training, `on_error` of the hooks is called for an exception of a
+///           step or a hook.
+/// @lifetime All arguments must live until the call returns.
 template<trainable_model Model, class Source, class... Ops, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options,
                    final_ops_hook<Ops...> final_ops, Hooks... hooks) {
@@ -171,7 +171,7 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
 /// Evaluates each new complete checkpoint of a directory, in the order of `checkpoints_iterator`. `make_source()` returns the data of one
 /// evaluation. Each evaluation is made when the next element of the range is requested: `for (const auto& found :
 /// evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`. Hooks begin and end with each
-/// evaluation and are kept for the next one. A checkpoint that its saver deletes before it is opened is skipped with a log line.
+/// evaluation and are kept for the next one. If a checkpoint was deleted before it could be opened, it is skipped with a log line.
 /// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
 /// @errors   Like `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
 template<trainable_model Model, std::invocable MakeSource, class... Ops, class... Hooks>

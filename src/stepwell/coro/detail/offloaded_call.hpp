@@ -29,7 +29,7 @@ public:
     } catch (...) { failure = std::current_exception(); }
     finish(std::move(failure));
   }
-  /// Ends a call that has not begun with an `unavailable_error`, because its executor has ended.
+  /// Ends the call with an `unavailable_error`, unless the function has begun. Used if the executor of the call has ended.
   void give_up() noexcept {
     if (begin()) { finish(std::make_exception_ptr(unavailable_error("could not run the offloaded call: its executor has ended"))); }
   }
@@ -45,7 +45,7 @@ public:
   }
 
   /// Cancels the call if it has not begun, or else blocks until the function has returned. Then wakes the waiting coroutine.
-  /// The function does not run after the return.
+  /// The function does not run after `cancel_or_wait` has returned.
   void cancel_or_wait() noexcept {
     {
       std::unique_lock lock(mutex_);

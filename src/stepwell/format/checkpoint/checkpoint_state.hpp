@@ -11,8 +11,8 @@
 
 namespace stepwell::format {
 
-/// The content of the state file. Paths are prefixes of checkpoints, oldest first. Relative paths are relative to the directory of the
-/// state file.
+/// The content of the state file. Each path is the prefix of a checkpoint: the common part of the names of its files. The oldest is first.
+/// A relative path is relative to the directory of the state file.
 struct checkpoint_state {
   std::string model_checkpoint_path;
   std::vector<std::string> all_model_checkpoint_paths;
@@ -27,7 +27,7 @@ struct checkpoint_state {
 /// Returns the state in `text`. Unknown fields are ignored. Timestamps are dropped if their number differs from the number of paths.
 /// @errors `data_loss` if the text does not parse (the message has the line and the column), if it does not name the newest checkpoint, if
 ///         it has more than 65,536 paths and timestamps in total, or if a path has more than 4,096 bytes.
-/// @cost   Linear time. At most 12 MiB plus the size of `text` of additional memory.
+/// @cost   Linear time. Allocates at most 12 MiB plus the size of `text`.
 [[nodiscard]] result<checkpoint_state> decode_checkpoint_state(std::string_view text);
 
 }  // namespace stepwell::format

@@ -17,8 +17,8 @@ namespace stepwell::io {
 /// signal has its default disposition. The next such signal therefore ends the process, even if the process hangs. System calls that a
 /// watched signal interrupts are restarted.
 ///
-/// When the last watch of a signal is destroyed, the previous disposition of the signal is restored. A signal that arrives too late for a
-/// watch is handled by that disposition.
+/// When the last watch of a signal is destroyed, the previous disposition of the signal is restored. If the signal arrives during this
+/// destruction, too late for the watch, the restored disposition handles it.
 /// @threads Any thread. The destructor waits until a running call of the function has ended.
 class signal_watch {
 public:

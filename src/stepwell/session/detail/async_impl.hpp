@@ -83,8 +83,8 @@ private:
   clock::time_point begun_{};
 };
 
-/// A function object that interrupts waits for other sessions. It is a class with a constructor because g++ 12 destroys a lambda that is
-/// created inside an awaited expression twice.
+/// A function object that interrupts the waits of a session for other sessions. It is not a lambda: if a lambda is created inside an
+/// awaited expression, g++ 12 destroys the lambda twice.
 class interrupts {
 public:
   explicit interrupts(std::shared_ptr<session_signals> signals) noexcept : signals_(std::move(signals)) {}
@@ -133,7 +133,7 @@ asio::awaitable<T> defer_cancellation(Make make) {
   if constexpr (!std::is_void_v<T>) { co_return std::move(*value); }
 }
 
-/// The registration of a source with a session, of any type.
+/// The registration of a source with a session: the base class for sources of all types.
 class source_registration_base {
 public:
   virtual ~source_registration_base() = default;
@@ -271,14 +271,14 @@ public:
     if (is_abandoned()) { throw_aborted(); }
   }
 
-  /// Returns the place where steps run. At a master, steps may block on other sessions, so they do not run on an event loop.
+  /// Returns the place where steps run. A step on a shared model may block on other sessions, so it needs another thread.
   [[nodiscard]] execution_place place_of_steps() {
     if (how_.has_compute()) { return execution_place::compute; }
     return stepwell::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
   }
 
-  /// Calls `function` in `where` and completes when it has returned. A cancellation only interrupts waits for other sessions. If the frame
-  /// is destroyed meanwhile, its destructor cancels the call, or blocks until `function` has returned if it has begun.
+  /// Calls `function` in `where` and completes when it has returned. A cancellation only interrupts waits for other sessions. If the
+  /// coroutine frame is destroyed meanwhile, its destructor cancels a call that has not begun, and blocks until a running call returns.
   /// @errors Exceptions of `function`.
   template<class Function>
   asio::awaitable<void> run_on(execution_place where, Function& function) {
@@ -312,7 +312,7 @@ public:
     throw_if_abandoned();
     if (failure) { std::rethrow_exception(failure); }
   }
-  /// Calls one point of all hooks in order. Points that are not awaited run in `where`.
+  /// Calls one hook point, such as `after_run`, of all hooks in order. Calls that are not awaited run in `where`.
   template<class Visit>
   asio::awaitable<void> call_hooks(Visit& hooks, execution_place where, cancellation_mode mode) {
     auto call = [this, where](auto& function) { return this->run_on(where, function); };
@@ -334,9 +334,9 @@ public:
     co_await woken.async_wait(asio::use_awaitable);
     throw_if_abandoned();
   }
-  /// Returns true if others on this executor should run before the next step; else consumes one step of the time slice.
+  /// Returns true if other handlers of this executor should run before the next step; else consumes one step of the time slice.
   [[nodiscard]] bool is_slice_over() noexcept { return !how_.has_compute() && slice_.is_over(); }
-  /// Lets others on this executor run, and begins a time slice with one step.
+  /// Lets other handlers of this executor run. Then begins a new time slice, and consumes its first step.
   asio::awaitable<void> yield() {
     co_await asio::post(asio::use_awaitable);
     throw_if_abandoned();
@@ -344,8 +344,8 @@ public:
     static_cast<void>(slice_.is_over());
   }
 
-  /// A guard that holds the script of an operation in flight, or of a run inside a step function in flight. The script is destroyed with
-  /// the guard, or when the session is abandoned.
+  /// A guard that keeps a script alive while it is executed: the script of an operation, or of a run inside a step function. The script is
+  /// destroyed with the guard, or earlier if the session is abandoned.
   class running_script {
   public:
     running_script(async_impl& self, script steps) : self_(self) { self_.scripts_.push_back(std::move(steps)); }
@@ -369,7 +369,7 @@ public:
     core_->control().signals()->interrupt();
     if (running_) { running_->cancel_or_wait(); }
     if (event_ != nullptr) { event_->set(); }
-    core_->positions().leave_sources();  // sources may be destroyed: they need not outlive the session
+    core_->positions().leave_sources();  // from now on the caller may destroy the sources
     begin_release();
     while (!scripts_.empty()) { scripts_.pop_back(); }  // innermost first
     core_->shut_down();
@@ -378,8 +378,8 @@ public:
 
   /// Returns the state that reports when all files that this session has locked are released.
   [[nodiscard]] const std::shared_ptr<release_state>& release() const noexcept { return release_; }
-  /// Begins the release of the session. It is reported when all works of the session have released the files that they locked, and either
-  /// `end_release` was called or the session's parts are destroyed.
+  /// Begins the release of the session. The release is reported when two conditions hold. All works of the session have released the files
+  /// that they locked. And `end_release` was called, which also happens when the session's parts are destroyed.
   void begin_release() noexcept {
     log_failure("while abandoning a session", [this] { core_->control().hold_until_released(unreleased_); });
   }
@@ -389,8 +389,8 @@ public:
   no_data nothing_given;
 
 private:
-  /// A guard for an offloaded call in flight. Its destructor, and abandoning the session, cancel the call, or block until it has returned
-  /// if it has begun.
+  /// A guard for an offloaded call in flight. Its destructor cancels the call if the function has not begun. Otherwise it blocks until the
+  /// function has returned. `abandon` does the same.
   class in_flight {
   public:
     in_flight(async_impl& self, std::shared_ptr<coro::offloaded_call> offloaded_call) noexcept

@@ -24,7 +24,7 @@ void drive(session_engine& engine, script steps);
 /// Closes the session. Failures are logged.
 void close_or_log(session_engine& engine) noexcept;
 
-/// Completes a run that the fast path did not complete. `taken` is its value if only the boundary is left.
+/// Completes a run that left the fast path. `taken` holds the result of the run if only the boundary is left: the requests of hooks.
 template<class Run, class Core>
 [[gnu::noinline, gnu::cold]] typename Run::value_type finish_run(Core& core, typename Run::given_type given, step_outcome outcome,
                                                                  std::optional<typename Run::value_type>& taken) {
@@ -36,7 +36,7 @@ template<class Run, class Core>
   return std::move(*run.value);
 }
 
-/// Executes one call of `run`. After a recovery it is repeated with the same arguments if they can be passed again. @see contract REC-2
+/// Executes one call of `run`. A recovery repeats the run if the raw session accepts the arguments as lvalues. @see contract REC-2
 template<class Run, class Core>
 [[gnu::always_inline]] inline auto run_call(Core& core, typename Run::given_type given) -> typename Run::value_type {
   auto outcome = step_outcome::not_taken;
@@ -78,8 +78,8 @@ private:
   Call& call_;
 };
 
-// The frame of a loop refers to the hooks, which may be in an unnamed namespace of the program. g++ warns about that if the loop is
-// made by a virtual function (any_session).
+// The types of hooks may be in an unnamed namespace of the program, and the coroutine frame of a loop depends on these types. If a virtual
+// function (of any_session) creates the frame, g++ warns about this dependency.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"

@@ -24,8 +24,8 @@ namespace stepwell::summary {
 /// @threads Any.
 class output {
 public:
-  /// Takes the queue, the clock and the flush period from the options of a writer of any kind. `name` is used in log messages, such as
-  /// "event writer of run".
+  /// Creates the queue and the flush timer. `options` are the options of a writer of any kind: they give the clock, the flush period, and
+  /// the limits of the queue. `name` is used in log messages, such as "event writer of run".
   template<class Options>
   output(std::unique_ptr<io::byte_sink> sink, std::string name, const Options& options)
       : name_(std::move(name)), time_(options.time), flush_secs_(options.flush_secs),
@@ -56,17 +56,17 @@ public:
 
   void flush(clock::time_point until);
   void request_flush();
-  /// Starts a flush. May be called after `close`, which may leave bytes to be written.
+  /// Starts a flush. May be called after `close`: a `close` that reaches its deadline returns before all bytes are written.
   [[nodiscard]] io::byte_queue::pending_flush start_flush() { return queue_.start_flush(); }
   void close(clock::time_point until);
-  /// Starts a flush. After that `end` does not wait, unless more is added in the meantime.
+  /// Starts a flush. A later `end` does not wait, unless records are added after the start of this flush.
   void detach();
-  /// Ends the output in the destructor of its writer. Calls `close_writer` with the deadline (now after a flush that reached its deadline,
-  /// otherwise none), and logs a failure. After `detach` it does not wait: a failure is then logged when it happens.
+  /// Ends the output; called by the destructor of its writer. Calls `close_writer` with a deadline, and logs a failure. If the last flush
+  /// reached its deadline, the deadline is now, otherwise there is none. After `detach`, does not wait: later failures are logged as well.
   void end(const char* kind, const std::string& path, const std::function<void(clock::time_point)>& close_writer);
 
 private:
-  /// Callbacks for a failure. Shared with the callback of the queue, which may be called late.
+  /// Callbacks for a failure. The queue shares ownership of them, because it may report a failure after the output was destroyed.
   class failure_listeners {
   public:
     void add(std::function<void(const status&)> action);
