@@ -77,9 +77,7 @@ struct async_rig : recovery_rig {
   [[nodiscard]] Session make(std::int64_t every_steps, scripted_hook hook = {}, auto... how) {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
     auto with = settings;
-    if (saver.is_on()) {
-      with.find_checkpoint = saver.checkpoint_finder();
-    }
+    if (saver.is_on()) { with.find_checkpoint = saver.checkpoint_finder(); }
     return Session(std::move(how)..., std::move(with), model, std::move(saver), std::move(hook));
   }
   [[nodiscard]] auto async(std::int64_t every_steps, scripted_hook hook = {}, auto... how) {
@@ -111,7 +109,7 @@ struct async_rig : recovery_rig {
 };
 
 /// Runs steps until the data ends or the session stops. Returns the global steps.
-inline asio::awaitable<std::vector<std::int64_t>> all_steps(async_test_session& session, auto& source) {
+inline asio::awaitable<std::vector<std::int64_t>> all_steps(auto& session, auto& source) {
   std::vector<std::int64_t> seen;
   for (;;) {
     const auto step = co_await session.async_next(source);
@@ -121,7 +119,7 @@ inline asio::awaitable<std::vector<std::int64_t>> all_steps(async_test_session& 
   co_return seen;
 }
 /// Starts the session, runs all steps and closes it.
-inline asio::awaitable<std::vector<std::int64_t>> whole_life(async_test_session& session, auto& source) {
+inline asio::awaitable<std::vector<std::int64_t>> whole_life(auto& session, auto& source) {
   co_await session.async_start();
   auto seen = co_await all_steps(session, source);
   co_await session.async_close();

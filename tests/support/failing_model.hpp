@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that throws a transient error once on demand, and a creator that restores nothing.
+// A check and a model that throw a transient error once, and a creator that restores nothing.
 #pragma once
 
 #include <stepwell/base/error.hpp>
@@ -13,6 +13,14 @@
 #include <utility>
 
 namespace stepwell::test {
+
+/// A check that throws in the first call.
+struct fails_once {
+  bool failed = false;
+  void check() {
+    if (!std::exchange(failed, true)) { throw aborted_error("the first time"); }
+  }
+};
 
 /// A model that owns its global step. With a creator that restores nothing, each recovery therefore continues one step
 /// later than the previous one.

@@ -28,21 +28,9 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-asio::awaitable<std::vector<std::int64_t>> life_of(auto& session, auto& source) {
-  std::vector<std::int64_t> seen;
-  co_await session.async_start();
-  for (;;) {
-    const auto step = co_await session.async_next(source);
-    if (!step) { break; }
-    seen.push_back(step->global_step);
-  }
-  co_await session.async_close();
-  co_return seen;
-}
-
 asio::awaitable<void> noted_life_of(awaited_session& session, ending_source& source, bool& has_begun) {
   has_begun = true;
-  const auto seen = co_await life_of(session, source);
+  const auto seen = co_await whole_life(session, source);
   static_cast<void>(seen);
 }
 
@@ -92,7 +80,7 @@ TEST_CASE("hooks and a model that are awaited live the life of blocking ones, ca
   if (has_compute) { how.steps_on(pool.get_executor()); }
   rig.awaiting.before = failing_batches{failures};
   auto session = rig.awaited(2, {&story}, how);
-  CHECK(rig.await(life_of(session, source)).back() == 5);
+  CHECK(rig.await(whole_life(session, source)).back() == 5);
   CHECK(story == story_of_blocking_life(failures));
   CHECK(same(rig.awaiting, model_after(5)));
   CHECK(session.is_closed());
@@ -104,7 +92,7 @@ TEST_CASE("a hook that does not want a run is left out of it, and hooks keep the
   story_type story;
   ending_source source{2};
   auto session = rig.over(rig.model, 0, {&story, nullptr, [](std::int64_t step) { return step == 1; }}, {&story});
-  rig.await(life_of(session, source));
+  rig.await(whole_life(session, source));
   CHECK(story == story_type{"begin", "create 0", "plain before 0", "plain after 1", "plain before 1", "before 1", "plain after 2",
                             "after 2", "end 2"});
 }
@@ -115,7 +103,7 @@ TEST_CASE("what an awaited before_run fetches comes to after_run", "[session][as
   ending_source source{4};
   sw::async_monitored_session<sw::model_session<adding_model>, fetching_hook> session(sw::session_settings{.clock = rig.clock}, rig.model,
                                                                                       fetching_hook{&losses});
-  rig.await(life_of(session, source));
+  rig.await(whole_life(session, source));
   CHECK(losses == std::vector<float>{1, 6});  // of steps 1 and 3
 }
 
@@ -165,7 +153,7 @@ TEST_CASE("plain hooks and steps are where steps_on says, awaited hooks where th
   };
   auto session = rig.over(rig.model, 0, std::move(hook), {}, sw::async_options().steps_on(pool.get_executor()));
   ending_source source{1};
-  rig.await(life_of(session, source));
+  rig.await(whole_life(session, source));
   CHECK(awaited == std::this_thread::get_id());
   CHECK(stepped != awaited);
   CHECK(stepped != std::thread::id());
@@ -182,12 +170,12 @@ TEST_CASE("an awaited point that fails fails as any: what may pass is recovered 
     auto session = rig.awaited(1, {&story, may_pass ? throwing_at<sw::aborted_error>(where) : throwing_at<std::logic_error>(where)});
     const bool is_overcome = may_pass && where != "begin" && where != "end";  // these points are called only once
     if (is_overcome) {
-      CHECK(rig.await(life_of(session, source)).back() == 3);
+      CHECK(rig.await(whole_life(session, source)).back() == 3);
       CHECK(session.metrics().recoveries == 1);
       CHECK(std::ranges::count(story, "begin") == 1);
       CHECK(std::ranges::count(story, "end 3") == 1);
     } else {
-      CHECK_THROWS_WITH(rig.await(life_of(session, source)), ContainsSubstring("the hook fails"));
+      CHECK_THROWS_WITH(rig.await(whole_life(session, source)), ContainsSubstring("the hook fails"));
       CHECK(std::ranges::count(story, "error") == (where == "begin" ? 0 : 1));
       CHECK(session.is_closed() == (where == "end"));
     }
@@ -318,6 +306,6 @@ TEST_CASE("a step that is awaited is refused at a master, where others would wai
   sw::async_monitored_session<raw, awaited_hook> session(sw::session_settings{.recover = false, .clock = rig.clock},
                                                          raw(rig.awaiting, {.master = "local:awaited"}), awaited_hook{});
   log_capture log;
-  CHECK_THROWS_WITH(rig.await(life_of(session, source)), ContainsSubstring("cannot run on a shared master"));
+  CHECK_THROWS_WITH(rig.await(whole_life(session, source)), ContainsSubstring("cannot run on a shared master"));
   CHECK(source.next == 1);
 }

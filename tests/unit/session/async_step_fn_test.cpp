@@ -4,6 +4,7 @@
 #include "support/async_rig.hpp"
 #include "support/awaited_rig.hpp"
 #include "support/catch.hpp"
+#include "support/failing_model.hpp"
 #include "support/log_capture.hpp"
 
 #include <stepwell/session/any_async_session.hpp>
@@ -25,14 +26,6 @@ using story_type = std::vector<std::string>;
 
 namespace {
 
-/// A check that throws in the first call.
-struct fails_once {
-  bool failed = false;
-  void check() {
-    if (!std::exchange(failed, true)) { throw sw::aborted_error("the first time"); }
-  }
-};
-
 asio::awaitable<float> started_sum(auto& session, auto& step_fn) {
   co_await session.async_start();
   const float sum = co_await session.async_run_step_fn(step_fn);
@@ -46,13 +39,8 @@ asio::awaitable<void> started_call(auto& session, auto& step_fn) {
 using erased = sw::any_async_session<adding_model::result, ending_source>;
 
 asio::awaitable<std::vector<std::int64_t>> life_of_erased(erased& session, ending_source& source) {
-  std::vector<std::int64_t> seen;
   co_await session.async_start();
-  for (;;) {
-    const auto step = co_await session.async_next(source);
-    if (!step) { break; }
-    seen.push_back(step->global_step);
-  }
+  auto seen = co_await all_steps(session, source);
   const std::int64_t batch = 7;
   const auto result = co_await session.async_run(batch);
   seen.push_back(static_cast<std::int64_t>(result.loss));
@@ -144,6 +132,20 @@ TEST_CASE("a run in an awaited step function saves at its boundary, and its step
   rig.await(life());
   CHECK(seen == std::vector<std::int64_t>{1, 2, 3});
   CHECK(newest_in(rig.directory.path()).step == 3);
+}
+
+TEST_CASE("runs in an awaited step function await the model, and the hooks that want them", "[session][async][awaited][step_fn]") {
+  awaited_rig rig;
+  story_type story;
+  auto session = rig.over(rig.awaiting, 0, {&story, nullptr, [](std::int64_t step) { return step == 1; }}, {&story});
+  auto step_fn = [](auto& context) -> asio::awaitable<float> {
+    const auto first = co_await context.async_run_with_hooks(std::int64_t{1});
+    const auto second = co_await context.async_run_with_hooks(std::int64_t{2});
+    co_return first.loss + second.loss;
+  };
+  CHECK(rig.await(started_sum(session, step_fn)) == 1 + 3);
+  CHECK(story ==
+        story_type{"begin", "create 0", "plain before 0", "plain after 1", "plain before 1", "before 1", "plain after 2", "after 2"});
 }
 
 TEST_CASE("an awaited step function that is cancelled while it waits is no failure, and the session goes on", "[session][async][step_fn]") {

@@ -2,6 +2,7 @@
 //
 // Tests of run_step_fn: runs with and without hooks that form one step (contract STEP).
 #include "support/catch.hpp"
+#include "support/failing_model.hpp"
 #include "support/toy_model.hpp"
 
 #include <stepwell/model/model_session.hpp>
@@ -14,6 +15,7 @@
 
 namespace sw = stepwell;
 using sw::test::adding_model;
+using sw::test::fails_once;
 
 namespace {
 
@@ -22,14 +24,6 @@ struct counting_hook {
   int* after;
   void before_run(auto&) { ++*before; }
   void after_run(auto&, const auto&) { ++*after; }
-};
-
-/// A check that throws in the first call.
-struct fails_once {
-  bool failed = false;
-  void check() {
-    if (!std::exchange(failed, true)) { throw sw::aborted_error("the first time"); }
-  }
 };
 
 struct aborting_hook {

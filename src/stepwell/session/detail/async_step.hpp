@@ -145,10 +145,17 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
   outcome = classify(report);
 }
 
+/// Returns true if the next run is awaited. Asks the hooks in any case, because they record whether they take part in the run.
+template<bool AwaitsModel, class Core>
+[[gnu::always_inline]] inline bool must_await_run(Core& core, int attempt) {
+  const bool hooks_await = core.must_await_hooks(attempt);
+  return AwaitsModel || hooks_await;
+}
+
 /// Does the next step inline, without its boundary, unless it has to be awaited.
 template<class Step, class Core, class Source>
 [[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
-  return detail::take_next(core, source, place, step);
+  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
 }
 template<class Step, class Async, class Holder>
 [[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
@@ -175,10 +182,7 @@ public:
     this->place = self.place;
   }
 
-  bool must_await() {
-    const bool hooks_await = this->core_.must_await_hooks(this->place.attempt);
-    return base::is_awaited || hooks_await;
-  }
+  bool must_await() { return detail::must_await_run<base::is_awaited>(this->core_, this->place.attempt); }
   asio::awaitable<void> take_awaited() {
     if constexpr (base::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
       auto classify = [this](auto& report) { return detail::classify(this->core_, report); };
@@ -213,10 +217,7 @@ public:
     this->outcome = so_far;
   }
 
-  bool must_await() {
-    const bool hooks_await = this->core_.must_await_hooks(this->place.attempt);
-    return Run::is_awaited || hooks_await;
-  }
+  bool must_await() { return detail::must_await_run<Run::is_awaited>(this->core_, this->place.attempt); }
   asio::awaitable<void> take_awaited() {
     if constexpr (Run::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
       auto classify = [this](auto& report) {

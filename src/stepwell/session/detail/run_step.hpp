@@ -199,12 +199,6 @@ template<class Step, class Core, class Cursor>
   return step_outcome::done;
 }
 
-/// Like `take_step`, and classifies the failure.
-template<class Step, class Core, class Source>
-[[gnu::always_inline]] inline step_outcome take_next(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
-}
-
 /// The source of a loop, registered with the session from `attach` to `detach`.
 /// @lifetime `core` and `source` must outlive it.
 template<class Core, class Source>
