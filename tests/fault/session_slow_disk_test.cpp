@@ -48,6 +48,7 @@ struct slow_rig : session_rig {
   sw::test::adding_options slow_options(sw::when_busy policy) const {
     auto made = options();
     made.save_checkpoint_steps = 1;
+    made.saver.max_staged = 2;
     made.saver.when_busy = policy;
     made.stop_grace_period_secs = 30;
     return made;
@@ -90,6 +91,121 @@ TEST_CASE("when_busy wait: the step waits for the disk, and every save happens",
   run_until(session, 3);
   session.close();
   CHECK(rig.steps() == "0 1 2 3");
+}
+
+TEST_CASE("when_busy postpone: a save due while one is written is made when that ends, and no step waits", "[fault][session][slow]") {
+  slow_rig rig;
+  const auto heard = std::make_shared<hearing>();
+  auto options = rig.slow_options(sw::when_busy::postpone);
+  options.save_checkpoint_steps = 3;
+  options.saver.max_staged = 1;
+  options.checkpoint_listeners = {heard};
+  rig.gate->close();
+  auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, whose write waits at the gate
+  rig.gate->wait_for_somebody();
+  run_until(session, 3);
+  CHECK(heard->before == steps{0});
+  CHECK(session.metrics().saves_postponed == 1);
+  CHECK(session.metrics().saves_skipped == 0);
+  rig.gate->open();
+  wait_for_saves(session);
+  run_until(session, 5);
+  CHECK(heard->before == steps{0, 4});
+  wait_for_saves(session);
+  CHECK(rig.steps() == "0 4");
+  rig.gate->close();
+  run_until(session, 7);  // the period counts from step 3, at which the save was due
+  CHECK(heard->before == steps{0, 4, 6});
+  {
+    const once_waiting opener(rig.clock, [&] { rig.gate->open(); });
+    session.close();  // waits for the buffer, and saves the last state
+  }
+  CHECK(rig.steps() == "0 4 6 7");
+}
+
+TEST_CASE("checkpoint_now is not postponed", "[fault][session][slow]") {
+  slow_rig rig;
+  auto options = rig.slow_options(sw::when_busy::postpone);
+  options.save_checkpoint_steps = 100;
+  options.saver.max_staged = 1;
+  rig.gate->close();
+  auto session = sw::monitored_training_session(rig.model, options);
+  rig.gate->wait_for_somebody();
+  run_until(session, 2);
+  {
+    const once_waiting opener(rig.clock, [&] { rig.gate->open(); });
+    session.checkpoint_now();
+  }
+  CHECK(rig.steps() == "0 2");
+}
+
+TEST_CASE("a session with saves holds one copy of its variables at a time", "[fault][session][slow]") {
+  slow_rig rig;
+  auto options = rig.slow_options(sw::when_busy::postpone);
+  options.saver.max_staged = 1;
+  options.save_checkpoint_steps = 2;
+  rig.model.weights.resize(100'000);
+  rig.gate->close();
+  auto session = sw::monitored_training_session(rig.model, options);
+  rig.gate->wait_for_somebody();
+  const auto copy = session.metrics().snapshot_bytes;  // the snapshot in flight; no other copy is kept for recovery
+  const auto needed = sw::snapshot_size(rig.model.variables());
+  CHECK(copy >= needed);
+  CHECK(copy < needed + 1024);
+  run_until(session, 4);
+  CHECK(session.metrics().snapshot_bytes == copy);
+  rig.gate->open();
+  wait_for_saves(session);
+  CHECK(session.metrics().snapshot_bytes == 0);  // nobody knows yet when the next save is due
+  run_until(session, 6);
+  wait_for_saves(session);
+  const auto kept = session.metrics().snapshot_bytes;
+  CHECK(kept != 0);  // two saves were less than a minute apart
+  rig.clock->advance(61s);
+  run_until(session, 8);
+  wait_for_saves(session);
+  CHECK(session.metrics().snapshot_bytes == 0);
+  session.close();
+}
+
+TEST_CASE("after a restore no copy is kept", "[fault][session][slow]") {
+  slow_rig rig;
+  {
+    auto session = sw::monitored_training_session(rig.model, rig.options());
+    run_until(session, 2);
+    session.close();
+  }
+  auto session = sw::monitored_training_session(rig.model, rig.options());
+  CHECK(session.restored_from());
+  CHECK(session.metrics().snapshot_bytes == 0);
+}
+
+TEST_CASE("while there is no checkpoint, a recovery continues from the snapshot of the save that failed", "[fault][session][slow]") {
+  sw::test::log_capture log;
+  slow_rig rig;
+  auto options = rig.slow_options(sw::when_busy::postpone);
+  options.saver.max_staged = 1;
+  options.saver.on_error = sw::on_save_error::warn();
+  options.retry.initial_backoff = 0;
+  rig.files->inject({.kind = operation::sync, .path_contains = "model.ckpt-0", .errno_value = EIO});
+  auto session = sw::monitored_training_session(rig.model, options);
+  wait_for_saves(session);
+  CHECK(rig.steps().empty());
+  CHECK(session.metrics().snapshot_bytes != 0);
+  rig.files->inject({.kind = operation::sync, .path_contains = "model.ckpt-1", .errno_value = EIO});
+  run_until(session, 1);
+  wait_for_saves(session);
+  session.raw_session().run(std::tuple{}, std::int64_t{2});
+  rig.model.before = [fails = true](std::int64_t) mutable {
+    if (std::exchange(fails, false)) { throw sw::aborted_error("once"); }
+  };
+  session.run(std::int64_t{2});
+  CHECK(log.contains(sw::log_level::info, "the state of step 1 is restored from memory"));
+  CHECK(session.global_step() == 2);
+  CHECK(same(rig.model, sw::test::model_after(2)));
+  wait_for_saves(session);
+  session.close();
+  CHECK(session.metrics().snapshot_bytes == 0);
 }
 
 TEST_CASE("when_busy skip: what finds no room is not saved, with a warning, and the last one always is", "[fault][session][slow]") {

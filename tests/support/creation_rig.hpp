@@ -15,7 +15,7 @@ struct creation_rig {
   std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
   deferred_requests control{clock};
   source_positions positions;
-  initial_state initial;
+  recovery_copy initial;
   checkpoint_search search{nullptr};
 
   [[nodiscard]] session_creation first() { return make(true); }

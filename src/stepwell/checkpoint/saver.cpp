@@ -48,6 +48,7 @@ struct ticket {
 struct save_job {
   std::optional<snapshot> taken;
   std::function<void()> before_commit = nullptr;
+  std::function<void(snapshot)> if_failed = nullptr;
   std::shared_ptr<ticket> waiting = nullptr;
   int tries = 0;
   clock::time_point begun = {};  // start of writing; set when the job becomes the current one
@@ -166,16 +167,21 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
 
   /// Releases the snapshot of the current job under the mutex. So the snapshot no longer counts as held when its buffer is free
   /// again, and a caller that acquires the buffer can save at once.
-  void release_current() {
+  void release_current(bool has_failed) {
     std::optional<snapshot> done;
     std::function<void()> before_commit;  // destroyed after the mutex is released
-    const std::lock_guard lock(mutex);
+    std::function<void(snapshot)> if_failed;
+    std::unique_lock lock(mutex);
     done.swap(current->taken);
     before_commit.swap(current->before_commit);
+    if_failed.swap(current->if_failed);
+    if (!has_failed || !if_failed) { return; }
+    lock.unlock();
+    if_failed(std::move(*done));
   }
 
   void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace) {
-    release_current();  // before the callbacks
+    release_current(false);  // before the callbacks
     call(on_saved, saved);
     {
       const std::lock_guard lock(mutex);
@@ -218,7 +224,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   /// Passes the failure to its receiver. The receiver gets the only reference. Two threads must not release the exception at the same
   /// time, because the thread sanitizer does not see the reference counter of the C++ library.
   void give_up(std::exception_ptr cause) {
-    release_current();
+    release_current(true);
     call(on_failure, cause);
     {
       const std::lock_guard lock(mutex);
@@ -310,9 +316,14 @@ std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) {
   return options().when_busy == when_busy::skip ? std::nullopt : std::optional(pool.acquire());
 }
 
-save_outcome saver::save(snapshot taken, std::function<void()> before_commit) {
-  throw_if_failed();
-  core_->throw_if_closed();
+save_outcome saver::save(snapshot taken, std::function<void()> before_commit, std::function<void(snapshot)> if_failed) {
+  try {
+    throw_if_failed();
+    core_->throw_if_closed();
+  } catch (...) {
+    if (if_failed) { if_failed(std::move(taken)); }
+    throw;
+  }
   std::optional<snapshot> replaced;  // destroyed after the mutex is released: returning its buffer may call a waiting callback
   std::unique_lock lock(core_->mutex);
   auto outcome = std::exchange(core_->dropped_one, false) ? save_outcome::coalesced : save_outcome::queued;
@@ -322,7 +333,7 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit) {
     if (replaced) { outcome = save_outcome::coalesced; }
     core_->changed.wait(lock, [this] { return !core_->is_full(); });
   }
-  core_->queue.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit)});
+  core_->queue.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit), .if_failed = std::move(if_failed)});
   const bool starts = core_->start_next();
   lock.unlock();
   if (starts) { core_->post_current(); }

@@ -29,9 +29,12 @@ class pool;
 
 /// Policy for a save while the maximum number of snapshots is held.
 enum class when_busy {
+  /// Save at the first step boundary at which a save in flight has ended. No step blocks. Saves that are due until then become one. The
+  /// saves of `checkpoint_now`, of `close`, and of a process that ends are not postponed: they block. A saver without a session blocks.
+  postpone,
   wait,      ///< Block the step until the disk has caught up; every save happens.
   skip,      ///< Skip this save.
-  coalesce,  ///< Replace the newest queued snapshot that is not yet being written.
+  coalesce,  ///< Replace the newest queued snapshot that is not yet being written. Use it with `max_staged` of at least 2.
 };
 
 /// Policy for a failed save.
@@ -83,8 +86,9 @@ struct saver_options {
   setting<double> keep_every_n_hours = none;
   std::optional<stepwell::keep_best> keep_best = std::nullopt;
   std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
-  std::size_t max_staged = 2;            ///< Maximum number of snapshots held, including the one being written.
-  stepwell::when_busy when_busy = stepwell::when_busy::wait;
+  /// Maximum number of snapshots held, including the one being written. Each takes the memory of the variables.
+  std::size_t max_staged = 1;
+  stepwell::when_busy when_busy = stepwell::when_busy::postpone;
   on_save_error on_error = on_save_error::stop();
   int shards = 1;
   /// Whether to sync files to disk. If false, saves are faster, but a power failure may lose them. A killed process does not lose them.
@@ -141,8 +145,8 @@ public:
   /// @pre Not called on a thread of the saver's pool.
   ~saver();
 
-  /// Returns a buffer for the next snapshot. If all buffers of the pool are taken, the `when_busy` policy decides: `wait` blocks until one
-  /// is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no snapshot is queued.
+  /// Returns a buffer for the next snapshot. If all buffers of the pool are taken, the `when_busy` policy decides: `wait` and `postpone`
+  /// block until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no snapshot is queued.
   /// `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool);
   /// Like `acquire`, but returns none where `acquire` would block (use `snapshot_pool::when_available` then) or skip.
@@ -152,9 +156,11 @@ public:
   /// allowed are held, the `when_busy` policy applies.
   /// `before_commit` is called on the pool's thread when the data is durable and the index is not yet written. The checkpoint does
   /// not exist before `before_commit` returns. It is called again at each retry. If it throws, the save fails with that exception.
+  /// `if_failed` receives the snapshot if it cannot be saved: on the pool's thread when the save is given up, or in this call before it
+  /// throws. It must not throw.
   /// @errors The undelivered failure of an earlier save (policies `stop` and `retry`); the snapshot is then dropped.
   ///         `failed_precondition_error` after `close`.
-  save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr);
+  save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr, std::function<void(snapshot)> if_failed = nullptr);
   /// Saves a snapshot and blocks until it is durable. Expired checkpoints may be deleted a moment later (see `drain`). Never skips
   /// a snapshot.
   /// @errors The failure of this save, after all retries. `failed_precondition_error` after `close`.

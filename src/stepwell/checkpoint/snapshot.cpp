@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -45,13 +46,16 @@ struct snapshot_pool::memory {
     void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
   };
 
-  /// Allocates at least `wanted` bytes and touches every page. Does nothing if the buffer is large enough. Otherwise the previous
-  /// content is lost.
+  memory() = default;
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+  ~memory() { release(); }
+
+  /// Allocates at least `wanted` bytes. Does nothing if the buffer is large enough. Otherwise the previous content is lost.
   /// @errors `resource_exhausted_error`.
   void reserve(std::size_t wanted) {
     if (wanted <= capacity && bytes) { return; }
-    bytes.reset();
-    capacity = 0;
+    release();
     constexpr std::size_t huge_page = std::size_t{2} << 20;
     const auto unit = wanted >= huge_page ? huge_page : alignment;
     if (wanted <= std::numeric_limits<std::size_t>::max() - unit) {
@@ -63,7 +67,17 @@ struct snapshot_pool::memory {
       throw resource_exhausted_error(fmt::format("there is no memory for a snapshot of {} bytes", wanted));
     }
     if (unit == huge_page) { static_cast<void>(::madvise(bytes.get(), capacity, MADV_HUGEPAGE)); }  // a hint; failure is harmless
-    std::memset(bytes.get(), 0, capacity);
+    if (held) { *held += capacity; }
+  }
+
+  void touch() const noexcept { std::memset(bytes.get(), 0, capacity); }
+
+  /// Returns the memory to the system.
+  void release() noexcept {
+    if (held) { *held -= capacity; }
+    capacity = 0;
+    bytes.reset();
+    entries = {};
   }
 
   /// Computes the layout of a capture of `variables`.
@@ -87,11 +101,39 @@ struct snapshot_pool::memory {
   std::size_t capacity = 0;
   std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
   std::size_t size_bytes = 0;
+  std::atomic<std::size_t>* held = nullptr;  ///< Counter of the pool; null outside a pool.
 };
 
 struct snapshot_pool::state {
+  /// @errors `invalid_argument_error` if `buffers` is 0.
+  explicit state(std::size_t buffers) {
+    if (buffers == 0) { throw invalid_argument_error("a snapshot pool needs at least one buffer"); }
+    free.reserve(buffers);
+    for (std::size_t i = 0; i < buffers; ++i) { free.push_back(make()); }
+  }
+
+  [[nodiscard]] std::unique_ptr<memory> make() {
+    auto made = std::make_unique<memory>();
+    made->held = &held;
+    return made;
+  }
+
+  /// Decides at a capture whether buffers keep their memory.
+  void note_capture() {
+    if (!time) { return; }
+    const std::lock_guard lock(mutex);
+    const auto now = time->now();
+    keeps = last_capture && now - *last_capture < keep_for;
+    last_capture = now;
+  }
+
   std::mutex mutex;
   std::condition_variable returned;
+  std::atomic<std::size_t> held = 0;
+  std::shared_ptr<clock> time;  // null: buffers always keep their memory
+  clock::duration keep_for = {};
+  std::optional<clock::time_point> last_capture;
+  bool keeps = true;
   std::vector<std::unique_ptr<memory>> free;
   std::vector<std::function<void()>> wakers;
 
@@ -122,24 +164,35 @@ std::size_t snapshot_pool::buffer::capacity() const noexcept { return memory_ ? 
 
 void snapshot_pool::buffer::give_back() noexcept {
   if (!memory_) { return; }
+  if (!pool_) { return memory_.reset(); }  // it has left its pool
   std::vector<std::function<void()>> wakers;
-  {
-    const std::lock_guard lock(pool_->mutex);
-    pool_->free.push_back(std::move(memory_));  // never allocates: the constructor reserved enough capacity
-    wakers.swap(pool_->wakers);
+  std::unique_lock lock(pool_->mutex);
+  if (!pool_->keeps) {
+    lock.unlock();  // releasing may take long
+    memory_->release();
+    lock.lock();
   }
+  pool_->free.push_back(std::move(memory_));  // never allocates: the constructor reserved enough capacity
+  wakers.swap(pool_->wakers);
+  lock.unlock();
   pool_->returned.notify_all();
   for (const auto& wake : wakers) { wake(); }
   pool_.reset();
 }
 
-snapshot_pool::snapshot_pool(std::size_t bytes, std::size_t buffers) : state_(std::make_shared<state>()) {
-  if (buffers == 0) { throw invalid_argument_error("a snapshot pool needs at least one buffer"); }
-  state_->free.reserve(buffers);
-  for (std::size_t i = 0; i < buffers; ++i) {
-    state_->free.push_back(std::make_unique<memory>());
-    state_->free.back()->reserve(bytes);
+snapshot_pool::snapshot_pool(std::size_t bytes, std::size_t buffers) : state_(std::make_shared<state>(buffers)) {
+  for (const auto& memory : state_->free) {
+    memory->reserve(bytes);
+    memory->touch();
   }
+}
+
+snapshot_pool snapshot_pool::on_demand(std::size_t buffers, std::shared_ptr<clock> time, clock::duration keep_for) {
+  auto made = std::make_shared<state>(buffers);
+  made->time = std::move(time);
+  made->keep_for = keep_for;
+  made->keeps = false;
+  return snapshot_pool(std::move(made));
 }
 
 std::optional<snapshot_pool::buffer> snapshot_pool::try_acquire() {
@@ -172,6 +225,8 @@ std::size_t snapshot_pool::available() const {
   return state_->free.size();
 }
 
+std::size_t snapshot_pool::held_bytes() const noexcept { return state_->held; }
+
 std::size_t snapshot_size(const variable_list& variables) {
   std::size_t bytes = 0;
   for (const auto& variable : variables) { bytes = detail::tensor_start(bytes, variable.size_bytes(), alignment) + variable.size_bytes(); }
@@ -183,7 +238,8 @@ snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& va
   auto& memory = *buffer.memory_;
   auto trace = current_trace();
   trace_span span(trace, "snapshot", "checkpoint");
-  if (!has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
+  if (buffer.pool_) { buffer.pool_->note_capture(); }
+  if (!memory.bytes || !has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
   for (std::size_t i = 0; i < variables.size(); ++i) {
     auto& entry = memory.entries[i];
     if (variables[i].holds_strings()) {
@@ -205,6 +261,15 @@ const snapshot_entry* snapshot::find(std::string_view name) const noexcept {
   const auto all = entries();
   const auto found = std::ranges::find(all, name, [](const auto& entry) -> std::string_view { return entry.name; });
   return found == all.end() ? nullptr : &*found;
+}
+
+void snapshot::leave_pool() {
+  if (!memory_.pool_) { return; }
+  auto in_its_place = memory_.pool_->make();
+  const auto pool = std::exchange(memory_.pool_, nullptr);
+  pool->held -= memory_.memory_->capacity;
+  memory_.memory_->held = nullptr;
+  const snapshot_pool::buffer returned(pool, std::move(in_its_place));
 }
 
 std::size_t snapshot::size_bytes() const noexcept { return memory_.memory_ ? memory_.memory_->size_bytes : 0; }

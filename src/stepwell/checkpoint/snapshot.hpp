@@ -7,6 +7,7 @@
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,7 @@ namespace stepwell {
 class trace_recorder;
 
 /// A pool of large buffers for snapshots. The constructor allocates them and touches their pages, so that taking a snapshot costs
-/// one copy and no page fault.
+/// one copy and no page fault. `on_demand` makes a pool that has memory only while it is used.
 /// @lifetime A buffer or a snapshot keeps the part of the pool alive that it needs.
 /// @threads  All functions may be called from any thread.
 class snapshot_pool {
@@ -56,6 +57,11 @@ public:
   /// @errors `invalid_argument_error` if `buffers` is 0. `resource_exhausted_error` if memory is short.
   /// @cost   Touches every page once.
   explicit snapshot_pool(std::size_t bytes, std::size_t buffers = 2);
+  /// Returns a pool without memory. A capture allocates the memory of its buffer. A returned buffer keeps its memory if the last two
+  /// captures were less than `keep_for` apart on the clock `time`. Otherwise its memory goes back to the system.
+  /// @errors `invalid_argument_error` if `buffers` is 0.
+  [[nodiscard]] static snapshot_pool on_demand(std::size_t buffers, std::shared_ptr<clock> time,
+                                               clock::duration keep_for = std::chrono::minutes(1));
 
   /// Returns a buffer, or none if all are taken.
   [[nodiscard]] std::optional<buffer> try_acquire();
@@ -70,8 +76,12 @@ public:
 
   /// Returns the number of free buffers.
   [[nodiscard]] std::size_t available() const;
+  /// Returns the memory of all buffers in bytes, including taken ones. Strings are not included.
+  [[nodiscard]] std::size_t held_bytes() const noexcept;
 
 private:
+  explicit snapshot_pool(std::shared_ptr<state> made) noexcept : state_(std::move(made)) {}
+
   std::shared_ptr<state> state_;
 };
 
@@ -112,6 +122,10 @@ public:
   [[nodiscard]] std::size_t size_bytes() const noexcept;
   /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot there.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return trace_; }
+  /// Takes the memory of this snapshot out of its pool. The pool gets an empty buffer in its place, which is free at once.
+  void leave_pool();
+  /// Returns the memory of this snapshot in bytes, without strings.
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return memory_.capacity(); }
 
 private:
   friend class saver;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <cstring>
 #include <vector>
 
 namespace stepwell {
@@ -187,14 +188,30 @@ variable_list session_creation::with_hooks(variable_list model) const {
 
 void session_creation::keep_initial_state(const variable_list& model, std::int64_t step) {
   const auto all = with_hooks(model);
-  initial_ = snapshot::capture(snapshot_pool(snapshot_size(all), 1).acquire(), all, step);
+  copy_.keep(snapshot::capture(snapshot_pool(0, 1).acquire(), all, step), true);
+}
+
+bool session_creation::restore_unsaved(const variable_list& model) {
+  return copy_.restore(false, [&](const snapshot& kept) {
+    auto wanted = model;
+    for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
+    stepwell::restore(wanted, kept);
+    for (const auto& entry : kept.entries()) {
+      const auto name = source_positions::source_name(entry.name);
+      std::int64_t position = 0;
+      if (!name || entry.bytes.size() != sizeof(position)) { continue; }
+      std::memcpy(&position, entry.bytes.data(), sizeof(position));
+      positions_.restore(*name, position);
+    }
+    log_info(fmt::format("no checkpoint found; the state of step {} is restored from memory", kept.step()));
+  });
 }
 
 bool session_creation::put_back_initial_state(const variable_list& model) {
-  if (!initial_) { return false; }
-  stepwell::restore(with_hooks(model), *initial_);
-  log_info("no checkpoint found; the initial state of the session is restored");
-  return true;
+  return copy_.restore(true, [&](const snapshot& kept) {
+    stepwell::restore(with_hooks(model), kept);
+    log_info("no checkpoint found; the initial state of the session is restored");
+  });
 }
 
 }  // namespace stepwell

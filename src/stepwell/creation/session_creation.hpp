@@ -105,9 +105,6 @@ private:
   std::uint64_t rewinds_ = 0;
 };
 
-/// A copy of the initial state of a session, used by recoveries that find no checkpoint.
-using initial_state = std::optional<snapshot>;
-
 /// Finds the checkpoint to restore: once ahead, before the creation begins, and then at every creation.
 class checkpoint_search {
 public:
@@ -138,9 +135,9 @@ class session_creation {
 public:
   using hook_state = std::function<variable_list()>;
 
-  session_creation(deferred_requests& control, source_positions& positions, initial_state& initial, hook_state hooks,
+  session_creation(deferred_requests& control, source_positions& positions, recovery_copy& copy, hook_state hooks,
                    checkpoint_search& search, bool is_first)
-      : control_(control), positions_(positions), initial_(initial), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
+      : control_(control), positions_(positions), copy_(copy), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
 
   /// Returns false in a recovery. A retry of a first creation that failed counts as first.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
@@ -161,7 +158,9 @@ public:
   /// Copies the current values of `model` and the hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// Restores the copy. Returns false if there is none.
+  /// Restores the complete state of a save that failed, like a checkpoint. Returns false if there is none.
+  bool restore_unsaved(const variable_list& model);
+  /// Restores the copy made by `keep_initial_state`. Returns false if there is none.
   bool put_back_initial_state(const variable_list& model);
 
   /// Declares that the state is ready at `step`. A source that was attached at that step or later is rewound to its position at the time it
@@ -177,7 +176,7 @@ private:
 
   deferred_requests& control_;
   source_positions& positions_;
-  initial_state& initial_;
+  recovery_copy& copy_;
   hook_state hooks_;
   checkpoint_search& search_;
   bool is_first_;

@@ -63,8 +63,9 @@ bool restored(session_creation& creation, function_ref<variable_list()> variable
     return true;
   }
   const auto found = find_or_wait(creation, from, recovery_wait);
-  if (found) { creation.restore(variables(), *found); }
-  return found.has_value();
+  if (!found) { return creation.restore_unsaved(variables()); }
+  creation.restore(variables(), *found);
+  return true;
 }
 
 void wait_until_ready(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause,

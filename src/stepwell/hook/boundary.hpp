@@ -5,8 +5,10 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +35,25 @@ inline constexpr std::string_view version_name = "stepwell/version";
 inline constexpr std::int64_t state_version = 1;
 inline constexpr std::string_view global_step_name = "global_step";
 
+/// The copy of the state from which a recovery continues while the session has no checkpoint.
+/// @threads Any.
+class recovery_copy {
+public:
+  /// Keeps `taken` instead of the previous copy. `is_initial`: it is the state before the initialisation, which a recovery repeats.
+  /// Otherwise it is a complete state, like that of a checkpoint. Takes the memory out of its pool.
+  void keep(snapshot taken, bool is_initial);
+  void drop() noexcept;
+  /// Calls `restore` with the copy. Returns false if there is none of this kind.
+  bool restore(bool is_initial, function_ref<void(const snapshot&)> restore) const;
+  /// Returns the memory of the copy in bytes, without strings.
+  [[nodiscard]] std::size_t held_bytes() const noexcept;
+
+private:
+  mutable std::mutex mutex_;
+  std::optional<snapshot> kept_;
+  bool is_initial_ = false;
+};
+
 /// The complete state at a boundary. All hooks of the step have run.
 /// @lifetime Valid during the call that receives it.
 struct boundary_state {
@@ -41,6 +63,11 @@ struct boundary_state {
   /// time. Empty if there are no records.
   /// @see `boundary_work::start_flush`
   std::function<void()> wait_for_records = nullptr;
+  /// True if the process is about to end: this save is not postponed.
+  bool is_last = false;
+  /// The copy for recovery while the session has no checkpoint; null otherwise. Dropped before a snapshot for a save is taken. Receives
+  /// the snapshot of a save that fails.
+  std::shared_ptr<recovery_copy> copy = nullptr;
 };
 
 /// A point in time on the session's clock, convertible to the same point on another clock.
@@ -111,6 +138,7 @@ struct session_metrics {
   std::int64_t saves = 0;                          ///< Durable checkpoints.
   std::int64_t saves_failed = 0;                   ///< Saves that failed permanently.
   std::int64_t saves_skipped = 0;                  ///< Saves that were due but skipped, because the disk was slower than the cadence.
+  std::int64_t saves_postponed = 0;                ///< Saves that were due while the disk was busy, and were made later, or as one.
   std::int64_t bytes_saved = 0;                    ///< Total size of all durable checkpoints.
   std::chrono::duration<double> last_save_time{};  ///< Time from the copy of the state until the checkpoint was durable.
   std::chrono::duration<double> total_save_time{};
@@ -118,6 +146,7 @@ struct session_metrics {
   /// The decision about the state when a signal requested the process to end. Empty if the process has no deadline for its end.
   std::optional<preemption_plan> preemption = std::nullopt;
 
+  std::size_t snapshot_bytes = 0;  ///< Memory held for snapshots of saves and for the copy of the state for recovery, without strings.
   std::map<std::string, std::size_t> queue_depths = {};  ///< Number of waiting items by name: queues of queue runners, event files.
 };
 
@@ -155,6 +184,9 @@ public:
   /// Blocks until `try_save` can accept a state.
   /// @errors `deadline_exceeded_error` if it still cannot accept one at `until`.
   virtual void wait_ready(const deadline& /*until*/) {}
+  /// Returns true if a state that `try_save` has postponed can be saved now. Called after `process_events`; the session then calls
+  /// `try_save`.
+  [[nodiscard]] virtual bool is_save_due() { return false; }
 
   /// Starts to make all records written so far durable, without blocking on a disk. Returns a function that blocks until they are durable,
   /// or until writing them has failed, which the function logs. The function may be called on any thread, and may outlive this object. It

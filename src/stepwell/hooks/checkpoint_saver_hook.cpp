@@ -41,12 +41,12 @@ public:
     for (const auto& listener : options_.listeners) { listener->begin(); }
   }
 
-  /// Connects the work to a session: failures and finished saves call `signals->notify()`, and buffers are allocated for `state_bytes`.
-  void attach(std::shared_ptr<session_signals> signals, std::size_t state_bytes) {
-    constexpr std::size_t room_for_ours = 4096;  // hook state and positions; a buffer grows if they need more
+  /// Connects the work to a session: failures and finished saves call `signals->notify()`.
+  void attach(std::shared_ptr<session_signals> signals) {
     signals_ = std::move(signals);
+    is_postponed_ = false;
     last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
-    if (!buffers_) { buffers_.emplace(state_bytes + room_for_ours, saver_->options().max_staged); }
+    if (!buffers_) { buffers_ = snapshot_pool::on_demand(saver_->options().max_staged, saver_->options().clock); }
     saver_->on_saved([this](const saved_checkpoint& saved) {
       failed_ = false;
       signals_->note_checkpoint();
@@ -87,16 +87,15 @@ public:
 
   bool try_save(const boundary_state& state) override {
     auto buffer = last_step_ ? buffers_->try_acquire() : saver_->try_acquire(*buffers_);
-    if (!buffer) {
-      if (last_step_ || options_.saver.when_busy != when_busy::skip) { return false; }
-      warn_skipped(state.global_step);
-      return true;
-    }
+    if (!buffer) { return leave_out(state); }
     tell_before_save(state.global_step);
-    if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step), state.wait_for_records)) { return false; }
+    if (state.copy) { state.copy->drop(); }
+    if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step), state)) { return false; }
     announced_step_.reset();
+    is_postponed_ = false;
     return true;
   }
+  [[nodiscard]] bool is_save_due() override { return is_postponed_ && buffers_->available() != 0; }
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
 
   void wait_ready(const deadline& until) override {
@@ -127,6 +126,7 @@ public:
   void flush(const deadline& /*until*/) override {
     is_closed_ = true;
     saver_->close();
+    buffers_.reset();
   }
 
   void detach() override {
@@ -144,6 +144,8 @@ public:
     all.saves += counts_.saves;
     all.saves_failed += counts_.saves_failed;
     all.saves_skipped += counts_.saves_skipped;
+    all.saves_postponed += counts_.saves_postponed;
+    if (buffers_) { all.snapshot_bytes += buffers_->held_bytes(); }
     all.bytes_saved += counts_.bytes_saved;
     all.last_save_time = counts_.last_save_time;
     all.total_save_time += counts_.total_save_time;
@@ -152,10 +154,14 @@ public:
 private:
   /// Passes a snapshot to the saver. Returns false if the last state must be saved and is not saved yet. The checkpoint is committed
   /// after the records up to its step, because a run that continues from it does not write them again.
-  [[nodiscard]] bool hand_over(snapshot taken, std::function<void()> wait_for_records) {
+  [[nodiscard]] bool hand_over(snapshot taken, const boundary_state& state) {
     const auto step = taken.step();
+    std::function<void(snapshot)> if_failed;
+    if (state.copy) {
+      if_failed = [copy = state.copy](snapshot unsaved) { copy->keep(std::move(unsaved), false); };
+    }
     try {
-      if (saver_->save(std::move(taken), std::move(wait_for_records)) == save_outcome::skipped) {
+      if (saver_->save(std::move(taken), state.wait_for_records, std::move(if_failed)) == save_outcome::skipped) {
         if (!last_step_) { warn_skipped(step); }
         return !last_step_;
       }
@@ -165,6 +171,18 @@ private:
       return false;
     }
     last_saved_step_ = step;
+    return true;
+  }
+
+  /// Applies the policy to a state for which no buffer is free. Returns false if the session must wait for one.
+  [[nodiscard]] bool leave_out(const boundary_state& state) {
+    const auto policy = options_.saver.when_busy;
+    if (last_step_) { return false; }
+    if (policy == when_busy::skip) { return warn_skipped(state.global_step), true; }
+    if (policy != when_busy::postpone || state.is_last) { return false; }
+    is_postponed_ = true;
+    const std::lock_guard lock(mutex_);
+    ++counts_.saves_postponed;
     return true;
   }
 
@@ -213,6 +231,7 @@ private:
   std::shared_ptr<summary::writer> events_;
   std::optional<std::int64_t> last_saved_step_;
   std::optional<std::int64_t> announced_step_;
+  bool is_postponed_ = false;  // a save is due, and no buffer was free
   std::optional<std::int64_t> first_step_;
   std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
 
@@ -244,10 +263,10 @@ void checkpoint_saver_hook::begin() {
   if (work_) { work_->begin(); }
 }
 
-void checkpoint_saver_hook::start(const session_requests& session, std::int64_t step, std::size_t state_bytes) {
+void checkpoint_saver_hook::start(const session_requests& session, std::int64_t step) {
   timer_ = second_or_step_timer(period_, session.time());
   timer_.update_last_triggered_step(step);
-  work_->attach(session.signals(), state_bytes);
+  work_->attach(session.signals());
   session.add_work(work_);
   watch_writer(session, work_->events());
   const auto& origin = session.restored_from();

@@ -8,12 +8,10 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/summary/writer.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,8 +57,11 @@ struct checkpoint_saver_options {
 };
 
 /// Copies the state at a due boundary and writes it in a background task. The step does not block on a disk, unless the `when_busy` policy
-/// of the saver requires it. A failed write is reported at the next boundary, according to the saver's `on_error` policy.
-/// @cost In steps mode one comparison for each run; in seconds mode also one relaxed load. No clock is read.
+/// of the saver requires it: by default, a save that is due while another one is written is made at the first boundary after that one has
+/// ended, and the period still counts from the step at which it was due. A failed write is reported at the next boundary, according to the saver's `on_error` policy.
+/// @cost Memory: one copy of the variables for each save in flight, at most `saver.max_staged`. It is kept between saves that are less
+///       than a minute apart.
+///       In steps mode one comparison for each run; in seconds mode also one relaxed load. No clock is read.
 class checkpoint_saver_hook {
 public:
   static constexpr auto phase = hook_phase::persist;
@@ -82,7 +83,7 @@ public:
   void begin();
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    if (work_) { start(session, session.global_step(), snapshot_size(session.raw_session().variables())); }
+    if (work_) { start(session, session.global_step()); }
   }
 
   void after_run(auto& context, const auto&) {
@@ -110,7 +111,7 @@ public:
 
 private:
   checkpoint_saver_hook() = default;
-  void start(const session_requests& session, std::int64_t step, std::size_t state_bytes);
+  void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_saved(std::int64_t step) const noexcept;
   void request_save(const session_requests& session, std::int64_t step);
   void request_last_save(const session_requests& session, std::int64_t step) const;

@@ -38,6 +38,15 @@
 namespace stepwell {
 
 /// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
+///
+/// Memory besides the variables, in copies of them; `metrics().snapshot_bytes` reports the bytes held:
+/// | options                                            | copies |
+/// |----------------------------------------------------|--------|
+/// | no `checkpoint_dir`                                | 1 for recovery, 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
+/// | `checkpoint_dir`, periods between checkpoints off  | as above if there is no checkpoint at the start, else 0 |
+/// | `checkpoint_dir`                                   | 1 while a checkpoint is written, else 0; at most `saver.max_staged` |
+///
+/// The memory of a copy is kept between checkpoints that are less than a minute apart.
 template<class Model>
 struct training_options {
   /// Address of the master. Empty: none. "local:NAME": shared with the other sessions of this process that use the same name, see
@@ -49,9 +58,11 @@ struct training_options {
   bool is_chief = true;
   /// Scaffold that prepares the model. Null: a new scaffold with its defaults.
   std::shared_ptr<stepwell::scaffold<Model>> scaffold = nullptr;
-  /// Directory for restoring and saving checkpoints. Empty: neither.
+  /// Directory for restoring and saving checkpoints. Empty: neither. Restoring needs no copy of the variables, except of strings and of
+  /// variables on a device, one at a time.
   std::string checkpoint_dir = {};
-  /// Periods between checkpoints. Default if neither is set: 600 s. If both are above zero, the seconds are used, with a warning.
+  /// Periods between checkpoints. Default if neither is set: 600 s. If both are above zero, the seconds are used, with a warning. A
+  /// checkpoint that is due while another one is written is made at the first step after that one has ended (see `when_busy`).
   /// @see decision D-8
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
@@ -74,8 +85,8 @@ struct training_options {
   std::optional<format::hparam_map> hparams = std::nullopt;
   /// Listeners that are notified of each checkpoint.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
-  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. Used unless the scaffold
-  /// has its own. `max_to_keep` above has priority over the one in here, if it is set.
+  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` is the number of
+  /// copies of the variables that saving may take. Used unless the scaffold has its own. `max_to_keep` above has priority over the one in here, if it is set.
   saver_options saver = {};
   /// Threads and the I/O pool.
   session_config config = {};
@@ -87,7 +98,8 @@ struct training_options {
   /// Policy for recovery from `aborted_error` and `unavailable_error`.
   /// @see decision D-2
   retry_policy retry = {};
-  /// Whether to keep a snapshot of the model's state at construction for recovery, until there is a checkpoint.
+  /// Whether to keep one copy of the variables for recovery until there is a checkpoint: the state at construction, then the state of the
+  /// first save if it fails. No copy is kept if a checkpoint was restored.
   bool keep_initial_state = true;
   /// Policy for a source that is not seekable when a recovery has restored an earlier state.
   unseekable_policy on_unseekable = unseekable_policy::fail;
@@ -227,6 +239,7 @@ public:
     auto made = detail::settings_for(saver, checkpoint_dir_, saver_, options_.queue_runners, options_.stop_on);
     made.stop_grace_period = detail::as_duration(options_.stop_grace_period_secs);
     made.retry = options_.retry;
+    made.keep_initial_state = options_.keep_initial_state;
     made.on_unseekable = options_.on_unseekable;
     made.stop_token = options_.stop_token;
     if (const auto grace = options_.preemption_grace.enabled()) { made.preemption_grace = detail::as_duration(*grace); }
@@ -339,7 +352,8 @@ using training_session_of = detail::session_of_hooks<monitored_session, Model, H
 ///           directory. `data_loss_error` if the directory contains checkpoints and all of them are damaged. `not_found_error` and
 ///           `invalid_argument_error` naming the differences if checkpoint and model differ.
 /// @lifetime `model` must outlive the session.
-/// @cost     Reads and verifies the checkpoint. If the session saves, allocates two buffers of the size of the variables.
+/// @cost     Reads and verifies the checkpoint. If the session saves a first checkpoint, copies the variables once for recovery and once for
+///           that checkpoint, one after the other.
 /// @see      contract CREATE-7
 template<class Model, class... Hooks>
   requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)

@@ -166,7 +166,7 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
   hold_data(shop, gate);
   gate.close();
   SECTION("skip") {
-    auto saver = shop.make({.when_busy = sw::when_busy::skip});
+    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::skip});
     CHECK(saver.save(toy_snapshot(1)) == sw::save_outcome::queued);
     CHECK(saver.save(toy_snapshot(2)) == sw::save_outcome::queued);
     CHECK(saver.save(toy_snapshot(3)) == sw::save_outcome::skipped);
@@ -175,7 +175,7 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
     CHECK(shop.steps() == "1 2");
   }
   SECTION("coalesce") {
-    auto saver = shop.make({.when_busy = sw::when_busy::coalesce});
+    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::coalesce});
     saver.save(toy_snapshot(1));
     saver.save(toy_snapshot(2));
     CHECK(saver.save(toy_snapshot(3)) == sw::save_outcome::coalesced);
@@ -185,7 +185,7 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
     CHECK(shop.steps() == "1 4");
   }
   SECTION("wait") {
-    auto saver = shop.make();
+    auto saver = shop.make({.max_staged = 2});
     saver.save(toy_snapshot(1));
     saver.save(toy_snapshot(2));
     std::atomic<bool> has_returned = false;
@@ -215,14 +215,14 @@ TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoi
     return sw::snapshot::capture(std::move(*buffer), toy.list(), step);
   };
   SECTION("skip gives none") {
-    auto saver = shop.make({.when_busy = sw::when_busy::skip});
+    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::skip});
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK_FALSE(saver.acquire(pool).has_value());
     gate.open();
   }
   SECTION("coalesce takes that of the waiting snapshot") {
-    auto saver = shop.make({.when_busy = sw::when_busy::coalesce});
+    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::coalesce});
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK(saver.save(capture(saver.acquire(pool), 3)) == sw::save_outcome::coalesced);
@@ -232,7 +232,7 @@ TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoi
     CHECK(toy_in(*saver.restore_newest()) == toy_at(3));
   }
   SECTION("wait waits, unless asked not to") {
-    auto saver = shop.make();
+    auto saver = shop.make({.max_staged = 2});
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK_FALSE(saver.try_acquire(pool).has_value());

@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
 namespace sw = stepwell;
 using sw::test::toy_at;
+using namespace std::chrono_literals;
 
 static_assert(std::is_nothrow_move_constructible_v<sw::snapshot> && !std::is_copy_constructible_v<sw::snapshot>);
 static_assert(!std::is_copy_constructible_v<sw::snapshot_pool::buffer>);
@@ -135,4 +137,40 @@ TEST_CASE("a pool without buffers, or beyond all memory, is refused", "[checkpoi
   CHECK_THROWS_AS(sw::snapshot_pool(64, 0), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::snapshot_pool(std::numeric_limits<std::size_t>::max(), 1), sw::resource_exhausted_error);
   if (!sw::test::is_sanitized) { CHECK_THROWS_AS(sw::snapshot_pool(std::size_t{1} << 62, 1), sw::resource_exhausted_error); }
+}
+
+TEST_CASE("a pool on demand has memory only while it is used, or used often", "[checkpoint][snapshot]") {
+  const auto clock = std::make_shared<sw::manual_clock>();
+  auto pool = sw::snapshot_pool::on_demand(1, clock);
+  std::vector<float> w(1000);
+  const auto list = sw::variables({{"w", w}});
+  const auto capture = [&] { return sw::snapshot::capture(pool.acquire(), list, 1); };
+  CHECK(pool.held_bytes() == 0);
+  {
+    const auto taken = capture();
+    CHECK(pool.held_bytes() >= 4000);
+    CHECK(pool.held_bytes() == taken.held_bytes());
+  }
+  CHECK(pool.held_bytes() == 0);
+  clock->advance(59s);
+  capture();
+  CHECK(pool.held_bytes() >= 4000);
+  clock->advance(60s);
+  capture();
+  CHECK(pool.held_bytes() == 0);
+  CHECK_THROWS_AS(sw::snapshot_pool::on_demand(0, clock), sw::invalid_argument_error);
+}
+
+TEST_CASE("a snapshot that leaves its pool takes its memory along, and its place is free", "[checkpoint][snapshot]") {
+  sw::snapshot_pool pool(64, 1);
+  std::vector<float> w(1000, 3);
+  auto taken = sw::snapshot::capture(pool.acquire(), sw::variables({{"w", w}}), 1);
+  taken.leave_pool();
+  CHECK(pool.available() == 1);
+  CHECK(pool.held_bytes() == 0);
+  CHECK(taken.held_bytes() >= 4000);
+  w.assign(1000, 4);
+  const auto next = sw::snapshot::capture(pool.acquire(), sw::variables({{"w", w}}), 2);
+  CHECK(*reinterpret_cast<const float*>(taken.entries()[0].bytes.data()) == 3);
+  CHECK(*reinterpret_cast<const float*>(next.entries()[0].bytes.data()) == 4);
 }

@@ -31,6 +31,7 @@ void run_three(adding_model& model, const std::string& checkpoint_dir, const std
                                                         .summary_dir = summary_dir,
                                                         .summary = [](sw::summary::writer& out, const auto& result, const auto&,
                                                                       std::int64_t step) { out.add_scalar("loss", result.loss, step); },
+                                                        .saver = {.when_busy = sw::when_busy::wait},
                                                         .clock = clock});
   for (std::int64_t batch = 1; batch <= 3; ++batch) {
     clock->advance(1s);

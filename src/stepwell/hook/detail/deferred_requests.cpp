@@ -62,16 +62,19 @@ void deferred_requests::request_save(boundary_work& work) {
   if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
 }
 
-void deferred_requests::act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
+void deferred_requests::act(function_ref<void(bool, function_ref<void(const boundary_state&)>)> with_state, const deadline& until) {
   detail::error_collector failures;
   if (signals_->is_notified()) {
     failures.attempt([&] { process_events(); });
+  }
+  for (const auto& work : works_) {
+    if (work->is_save_due()) { request_save(*work); }
   }
   const bool process_ends = signals_->take_save_for_end();
   if (auto saves = std::exchange(saves_, {}); !saves.empty() || process_ends) {
     failures.attempt([&] {
       if (rejected_) { return log_warning(fmt::format("a due checkpoint is not written because the state was rejected: {}", *rejected_)); }
-      with_state([&](const boundary_state& state) { save(state, std::move(saves), process_ends, until); });
+      with_state(process_ends, [&](const boundary_state& state) { save(state, std::move(saves), until); });
     });
   }
   failures.rethrow();
@@ -115,8 +118,8 @@ deadline deferred_requests::within_process(const deadline& until) const {
   return {*clock_, *end};
 }
 
-void deferred_requests::save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until) {
-  if (process_ends) {
+void deferred_requests::save(const boundary_state& state, std::vector<boundary_work*> saves, const deadline& until) {
+  if (state.is_last) {
     for (const auto& work : works_) {
       const bool is_asked = std::ranges::find(saves, work.get()) != saves.end();
       if (!is_asked && work->wants_last_save(state.global_step)) { saves.push_back(work.get()); }

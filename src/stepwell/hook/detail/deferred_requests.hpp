@@ -128,10 +128,10 @@ public:
   /// Returns true if the boundary has work to do.
   [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->is_notified(); }
 
-  /// Processes events of background work, then the requested saves. `with_state(save)` must call `save` with the state. It is called only
-  /// if a save is due.
+  /// Processes events of background work, then the requested and the postponed saves. `with_state(is_last, save)` must call `save` with
+  /// the state. It is called only if a save is due.
   /// @errors The first failure of background work or of a save. A failure of background work does not prevent the save.
-  void act(function_ref<void(function_ref<void(const boundary_state&)>)> with_state, const deadline& until);
+  void act(function_ref<void(bool, function_ref<void(const boundary_state&)>)> with_state, const deadline& until);
 
   /// Starts the flush of all works. Returns a function that blocks until the flush is done; empty if there is nothing to flush.
   /// @see `boundary_work::start_flush`
@@ -160,7 +160,7 @@ public:
 
 private:
   void process_events();
-  void save(const boundary_state& state, std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
+  void save(const boundary_state& state, std::vector<boundary_work*> saves, const deadline& until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 

@@ -142,6 +142,7 @@ session_metrics session_engine::metrics() const {
   all.creations = creations_;
   all.rollbacks = rollbacks_;
   control_.report(all);
+  all.snapshot_bytes += copy_->held_bytes();
   for (const auto& runner : settings_.queue_runners) {
     if (const auto depth = runner->depth()) { all.queue_depths[runner->name()] = *depth; }
   }
@@ -278,7 +279,7 @@ void session_engine::make_raw() {
   threads_.clear_stop();
   threads_joined_ = false;
   if (has_raw() && is_first) { check_names(); }
-  session_creation creation(control_, positions_, initial_, [this] { return hook_variables(); }, search_, is_first);
+  session_creation creation(control_, positions_, *copy_, [this] { return hook_variables(); }, search_, is_first);
   make(creation);
   search_.forget_ahead();
   check_names();
@@ -355,15 +356,20 @@ void session_engine::keep_traced_boundary() {
 }
 
 void session_engine::act(const deadline& until) {
-  const auto with_state = [this](function_ref<void(const boundary_state&)> save) {
+  const bool saves_for_recovery = settings_.restores_what_it_saves;
+  if (saves_for_recovery && control_.signals()->has_checkpoint()) { copy_->drop(); }
+  const auto with_state = [&](bool is_last, function_ref<void(const boundary_state&)> save) {
     with_values([&] {
       auto state = compose();
+      state.is_last = is_last;
+      if (saves_for_recovery && settings_.keep_initial_state && recovery_.is_on() && !control_.signals()->has_checkpoint()) {
+        state.copy = copy_;
+      }
       state.wait_for_records = control_.start_flush();
       save(state);
     });
   };
   control_.act(with_state, until);
-  if (settings_.restores_what_it_saves && initial_ && control_.signals()->has_checkpoint()) { initial_.reset(); }
 }
 
 boundary_state session_engine::compose() {

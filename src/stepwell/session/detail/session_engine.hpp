@@ -210,7 +210,7 @@ private:
   detail::protocol protocol_;
   recovery recovery_;
   source_positions positions_;
-  initial_state initial_;
+  std::shared_ptr<recovery_copy> copy_ = std::make_shared<recovery_copy>();
   checkpoint_search search_;
   std::exception_ptr creation_failure_;
   clock::time_point next_attempt_ = {};
