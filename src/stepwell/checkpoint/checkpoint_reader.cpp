@@ -390,6 +390,7 @@ struct checkpoint_reader::core {
   stored_index index;
   std::vector<data_file> data;
   mutable std::atomic<bool> verified = false;
+  std::shared_ptr<checkpoint_search_result> search;
 
   /// Returns the entry of this name, or null.
   [[nodiscard]] const checkpoint_entry* find(std::string_view name) const noexcept {
@@ -572,6 +573,8 @@ const std::string& checkpoint_reader::prefix() const noexcept { return core_->pr
 std::int32_t checkpoint_reader::shards() const noexcept { return static_cast<std::int32_t>(core_->data.size()); }
 std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->index.entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
+const std::shared_ptr<checkpoint_search_result>& checkpoint_reader::search() const noexcept { return core_->search; }
+void checkpoint_reader::set_search(std::shared_ptr<checkpoint_search_result> search) noexcept { core_->search = std::move(search); }
 
 std::optional<std::int64_t> checkpoint_reader::step() const {
   if (const auto named = step_of_checkpoint(core_->prefix)) { return named; }

@@ -20,6 +20,9 @@ namespace io {
 class file_system;
 }
 
+class error;
+class checkpoint_reader;
+
 /// Description of one tensor in the index of a checkpoint.
 struct checkpoint_entry {
   std::string name;
@@ -29,6 +32,17 @@ struct checkpoint_entry {
   bool is_partitioned = false;   ///< Stored in slices; `read` joins them.
   bool is_object_graph = false;  ///< TensorFlow's object graph, not a variable.
   std::uint32_t crc32c = 0;      ///< Stored value, masked. 0 if partitioned: each slice has its own checksum.
+};
+
+/// The search that has opened a checkpoint without verifying it. If reading the checkpoint fails, the next older one is used.
+class checkpoint_search_result {
+public:
+  virtual ~checkpoint_search_result() = default;
+  /// Skips `damaged` with a warning, and returns the next older checkpoint whose index is not damaged.
+  /// @errors `failure` if it is not specific to this checkpoint. Those of `open_newest` if there is no other checkpoint.
+  [[nodiscard]] virtual checkpoint_reader next_after(const checkpoint_reader& damaged, const error& failure) = 0;
+  /// Declares that `restored` was restored completely.
+  virtual void accept(const checkpoint_reader& restored) = 0;
 };
 
 /// One open checkpoint. The constructor reads and checks the index and keeps it in memory. Tensors are read on request.
@@ -86,6 +100,11 @@ public:
   void verify(std::string_view name) const;
   /// Returns true after `verify()` has succeeded.
   [[nodiscard]] bool is_verified() const noexcept;
+
+  /// Returns the search that opened this checkpoint without verifying it, or null.
+  /// @see `open_newest`
+  [[nodiscard]] const std::shared_ptr<checkpoint_search_result>& search() const noexcept;
+  void set_search(std::shared_ptr<checkpoint_search_result> search) noexcept;
 
 private:
   struct core;

@@ -47,6 +47,66 @@ private:
   std::string text_;
 };
 
+/// Opens the checkpoints of a directory, newest first.
+class newest_search final : public checkpoint_search_result, public std::enable_shared_from_this<newest_search> {
+public:
+  newest_search(const std::string& directory, std::string_view basename, std::shared_ptr<io::file_system> files,
+                std::function<void(const checkpoint_reader&)> on_accept)
+      : directory_(directory), files_(std::move(files)), on_accept_(std::move(on_accept)) {
+    const auto state = detail::read_state_file(*files_, directory);
+    const auto unlisted = detail::find_unlisted(files_, directory, basename, state);
+    claims_ = unlisted.older;  // oldest first
+    if (state) { claims_.insert(claims_.end(), state->prefixes.begin(), state->prefixes.end()); }
+    claims_.insert(claims_.end(), unlisted.newer.begin(), unlisted.newer.end());
+    left_ = claims_.size();
+  }
+
+  /// Returns the next candidate, or nothing if there was none at all.
+  [[nodiscard]] std::optional<checkpoint_reader> next() {
+    while (left_ > 0) {
+      const auto& prefix = claims_[--left_];
+      try {
+        checkpoint_reader reader(prefix, files_);
+        reader.set_search(shared_from_this());
+        return reader;
+      } catch (const error& failure) { skip(prefix, failure); }
+    }
+    if (claims_.empty()) { return std::nullopt; }
+    if (damages_.is_short_of_memory()) {
+      throw resource_exhausted_error(
+          fmt::format("none of the {} checkpoints in this directory could be read; make more memory available, or "
+                      "move the damaged ones away:{}",
+                      claims_.size(), damages_.text()),
+          directory_);
+    }
+    throw data_loss_error(fmt::format("none of the {} checkpoints in this directory is intact; move them away to start from the "
+                                      "beginning, or copy an intact one into the directory:{}",
+                                      claims_.size(), damages_.text()),
+                          directory_);
+  }
+
+  checkpoint_reader next_after(const checkpoint_reader& damaged, const error& failure) override {
+    skip(damaged.prefix(), failure);
+    return std::move(*next());
+  }
+  void accept(const checkpoint_reader& restored) override {
+    if (on_accept_) { on_accept_(restored); }
+  }
+
+private:
+  void skip(const std::string& prefix, const error& failure) {
+    if (!detail::is_damage(failure)) { throw_status(failure.cause()); }
+    damages_.add(prefix, failure);
+  }
+
+  std::string directory_;
+  std::shared_ptr<io::file_system> files_;
+  std::function<void(const checkpoint_reader&)> on_accept_;
+  std::vector<std::string> claims_;
+  std::size_t left_ = 0;
+  damage_report damages_;
+};
+
 /// Polls a directory and returns each checkpoint once.
 class checkpoint_follower {
 public:
@@ -224,36 +284,23 @@ std::vector<std::string> list_checkpoints(const std::string& directory, std::str
   return prefixes;
 }
 
+std::optional<checkpoint_reader> open_newest(const std::string& directory, std::string_view basename,
+                                             std::shared_ptr<io::file_system> files,
+                                             std::function<void(const checkpoint_reader&)> on_accept) {
+  const auto search = std::make_shared<newest_search>(directory, basename, or_real(std::move(files)), std::move(on_accept));
+  return search->next();
+}
+
 std::optional<checkpoint_reader> find_newest_whole(const std::string& directory, std::string_view basename,
                                                    std::shared_ptr<io::file_system> files) {
-  files = or_real(std::move(files));
-  const auto state = detail::read_state_file(*files, directory);
-  const auto unlisted = detail::find_unlisted(files, directory, basename, state);
-  auto claims = unlisted.older;  // oldest first
-  if (state) { claims.insert(claims.end(), state->prefixes.begin(), state->prefixes.end()); }
-  claims.insert(claims.end(), unlisted.newer.begin(), unlisted.newer.end());
-  damage_report damages;
-  for (const auto& prefix : claims | std::views::reverse) {
+  auto found = open_newest(directory, basename, std::move(files));
+  while (found && !found->is_verified()) {
     try {
-      checkpoint_reader reader(prefix, files);
-      reader.verify();
-      return reader;
-    } catch (const error& failure) {
-      if (!detail::is_damage(failure)) { throw; }
-      damages.add(prefix, failure);
-    }
+      found->verify();
+    } catch (const error& failure) { found = found->search()->next_after(*found, failure); }
   }
-  if (claims.empty()) { return std::nullopt; }
-  if (damages.is_short_of_memory()) {
-    throw resource_exhausted_error(fmt::format("none of the {} checkpoints in this directory could be read; make more memory available, or "
-                                               "move the damaged ones away:{}",
-                                               claims.size(), damages.text()),
-                                   directory);
-  }
-  throw data_loss_error(fmt::format("none of the {} checkpoints in this directory is intact; move them away to start from the "
-                                    "beginning, or copy an intact one into the directory:{}",
-                                    claims.size(), damages.text()),
-                        directory);
+  if (found) { found->set_search(nullptr); }
+  return found;
 }
 
 bool checkpoint_exists(const std::string& prefix, std::shared_ptr<io::file_system> files) {

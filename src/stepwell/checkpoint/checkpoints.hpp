@@ -52,6 +52,16 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                                  std::string_view basename = default_checkpoint_basename,
                                                                  std::shared_ptr<io::file_system> files = nullptr);
 
+/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files, so that a restore with
+/// `verify_first = false` can read it once. If reading it fails, `search()->next_after` returns the next older one. A session does this.
+/// `on_accept`, if given, is called by `search()->accept`.
+/// @errors Like `find_newest_whole`.
+/// @cost   Reads the index of each candidate tried.
+[[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,
+                                                           std::string_view basename = default_checkpoint_basename,
+                                                           std::shared_ptr<io::file_system> files = nullptr,
+                                                           std::function<void(const checkpoint_reader&)> on_accept = nullptr);
+
 /// Returns true if the index of the checkpoint `prefix` ("run/model.ckpt-500") exists. Does not open it.
 /// @errors Failures of the file system.
 /// @see    contract STATE-6

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/restore.hpp"
 
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 
@@ -30,12 +31,45 @@ void copy_value(const snapshot& source, std::string_view name, const variable_re
   }
 }
 
-/// Restores from a checkpoint or a snapshot. Finds all differences, then calls `verify`, then writes the variables.
-template<class Source, class Verify>
+using matched_names = std::vector<std::pair<const variable_ref*, std::string_view>>;  // with the name in the source
+
+/// Calls `read`, and adds to its failure that variables were written.
+void write_variables(function_ref<void()> read) {
+  try {
+    read();
+  } catch (const error& failure) {
+    auto cause = failure.cause();
+    cause.message += "; the variables hold a mixture of old and restored values until another checkpoint is restored";
+    throw_status(std::move(cause));
+  }
+}
+
+/// Reads each tensor once. First checks unused tensors, and those of optional variables, whose values must survive if an older
+/// checkpoint that lacks them is restored instead.
+void read_once(const matched_names& matches, const checkpoint_reader& source) {
+  std::set<std::string_view> in_place;
+  for (const auto& [variable, name] : matches) {
+    if (!variable->is_optional()) { in_place.insert(name); }
+  }
+  for (const auto& entry : source.entries()) {
+    const bool has_checksum = entry.dtype != dtype::variant && entry.dtype != dtype::resource;
+    if (has_checksum && !in_place.contains(entry.name)) { source.verify(entry.name); }
+  }
+  write_variables([&] {
+    for (const bool is_optional : {false, true}) {
+      for (const auto& [variable, name] : matches) {
+        if (variable->is_optional() == is_optional) { copy_value(source, name, *variable); }
+      }
+    }
+  });
+}
+
+/// Restores from a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
+template<class Source, class Write>
 restore_report restore_from(const variable_list& variables, const Source& source, const std::string& place, const restore_options& options,
-                            const Verify& verify) {
+                            const Write& write) {
   restore_report report;
-  std::vector<std::pair<const variable_ref*, std::string_view>> matches;  // with the name in the source
+  matched_names matches;
   std::set<std::string_view> used;
   std::string missing;
   std::string mismatches;
@@ -68,8 +102,7 @@ restore_report restore_from(const variable_list& variables, const Source& source
                                       what, missing),
                           place);
   }
-  verify();
-  for (const auto& [variable, name] : matches) { copy_value(source, name, *variable); }
+  write(matches);
   for (const auto& entry : source.entries()) {
     if constexpr (requires { entry.is_object_graph; }) {
       if (entry.is_object_graph) { continue; }
@@ -82,13 +115,19 @@ restore_report restore_from(const variable_list& variables, const Source& source
 }  // namespace
 
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options) {
-  return restore_from(variables, source, source.prefix(), options, [&] {
+  return restore_from(variables, source, source.prefix(), options, [&](const matched_names& matches) {
+    if (!source.is_verified() && !options.verify_first) { return read_once(matches, source); }
     if (!source.is_verified()) { source.verify(); }
+    write_variables([&] {
+      for (const auto& [variable, name] : matches) { copy_value(source, name, *variable); }
+    });
   });
 }
 
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options) {
-  return restore_from(variables, source, "snapshot", options, [] {});
+  return restore_from(variables, source, "snapshot", options, [&](const matched_names& matches) {
+    for (const auto& [variable, name] : matches) { copy_value(source, name, *variable); }
+  });
 }
 
 }  // namespace stepwell

@@ -21,6 +21,10 @@ struct restore_options {
   std::map<std::string, std::string, std::less<>> names = {};
   /// Whether variables that are missing in the checkpoint keep their value. Otherwise they are an error.
   bool allow_missing = false;
+  /// Whether to check all checksums of a checkpoint before a variable is written. Otherwise each tensor is read into its variable and
+  /// checked there, and the others are checked first, so that the checkpoint is read once. If that fails, the variables hold a mixture of
+  /// old and restored values; those that are `optional()` are then unchanged.
+  bool verify_first = true;
 };
 
 /// Result of a restore. `restored` and `missing` contain names of variables, in the order of the variables. `unused` contains names
@@ -32,11 +36,12 @@ struct restore_report {
 };
 
 /// Copies the values of `source` to `variables`. Checks the names, dtypes, shapes and checksums of all variables before it writes
-/// to any of them. A variable that is `optional()` keeps its value if the checkpoint lacks it.
+/// to any of them (the checksums only if `verify_first` is true). A variable that is `optional()` keeps its value if the checkpoint lacks it.
 /// @errors `not_found_error` listing the variables that are missing in the checkpoint. `invalid_argument_error` listing every dtype
 ///         and shape that differs; if variables are missing as well, this error contains both lists. `data_loss_error` naming the
-///         damaged tensor.
-/// @cost   Reads each tensor once, or twice if `source` was not verified before.
+///         damaged tensor. If variables were written already, the message says so.
+/// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Needs no memory for variables
+///         in memory. Strings and variables on a device are copied, one at a time.
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options = {});
 
 /// Copies the values of a snapshot in memory to `variables`, like the overload for checkpoints.

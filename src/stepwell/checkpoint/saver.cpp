@@ -447,6 +447,8 @@ void saver::hold_until_released(std::shared_ptr<void> hold) {
 
 std::optional<checkpoint_reader> saver::restore_newest() { return core_->directory.restore_newest(); }
 
+std::optional<checkpoint_reader> saver::open_newest() { return core_->directory.open_newest(core_); }
+
 std::optional<saved_checkpoint> saver::latest() const {
   const std::lock_guard lock(core_->mutex);
   return core_->latest;

@@ -212,6 +212,9 @@ public:
   /// Returns the newest complete checkpoint of the directory (see `find_newest_whole`). Retention does not delete this checkpoint
   /// until another one is restored.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
+  /// Like `restore_newest`, but does not verify the checkpoint (see `stepwell::open_newest`). Retention keeps the checkpoint from
+  /// `search()->accept` on.
+  [[nodiscard]] std::optional<checkpoint_reader> open_newest();
   /// Returns the newest checkpoint written by this saver object.
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;
   /// Returns the prefixes of the listed checkpoints, with the directory, oldest first.

@@ -27,6 +27,11 @@ std::optional<std::int64_t> number_in(const checkpoint_reader& source, const che
   return source.read(entry.name).as<std::int64_t>().front();
 }
 
+/// Returns true if the model or this library, and not the data, is the reason why a checkpoint cannot be restored.
+bool is_mismatch(const error& failure) noexcept {
+  return failure.kind() == errc::invalid_argument || failure.kind() == errc::not_found || failure.kind() == errc::unimplemented;
+}
+
 void check_version(const checkpoint_reader& source) {
   const auto* entry = source.find(version_name);
   if (entry == nullptr) { return; }  // written by TensorFlow, or without a session
@@ -167,11 +172,32 @@ std::optional<checkpoint_reader> checkpoint_search::look() {
 // ---- session_creation
 
 void session_creation::restore(const variable_list& model, const checkpoint_reader& found) {
+  const auto search = found.search();
+  if (!search) { return restore_one(model, found); }
+  const auto* source = &found;
+  for (std::optional<checkpoint_reader> older;; source = &*older) {
+    try {
+      restore_one(model, *source);
+      break;
+    } catch (const error& failure) {
+      if (is_mismatch(failure) && !older) { throw; }
+      if (is_mismatch(failure)) {
+        auto cause = failure.cause();
+        cause.message += "; a newer checkpoint is damaged, and the variables may hold a part of it";
+        throw_status(std::move(cause));
+      }
+      older = search->next_after(*source, failure);
+    }
+  }
+  search->accept(*source);
+}
+
+void session_creation::restore_one(const variable_list& model, const checkpoint_reader& found) {
   check_version(found);
   const auto positions = positions_in(found);  // read before anything is written
   auto wanted = model;
   for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
-  const auto report = stepwell::restore(wanted, found);
+  const auto report = stepwell::restore(wanted, found, {.verify_first = !found.search()});
   for (const auto& name : report.missing) {
     const auto* what = name.starts_with(reserved_prefix) ? "the hook" : "it";
     log_warning(fmt::format("{} has no tensor \"{}\"; {} keeps its initial state", found.prefix(), name, what));

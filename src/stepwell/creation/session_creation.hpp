@@ -149,8 +149,10 @@ public:
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
   /// Restores all variables of `model`, the variables of hooks that `found` has, and the positions of sources, which are applied to the
-  /// sources later. Checks everything before it writes anything. Hook state that the checkpoint lacks keeps its initial value, and a warning
+  /// sources later. Checks names, dtypes and shapes before it writes anything. Hook state that the checkpoint lacks keeps its initial value, and a warning
   /// is logged. Entries of the checkpoint that belong to no variable are ignored, and listed in the log.
+  /// If `found` comes from `open_newest` and is damaged, restores the next older checkpoint. If all are damaged, the variables hold a
+  /// mixture, and the error says so.
   /// @errors `unimplemented_error` if our entries were written by a later library; those of `restore`: a missing or mismatching variable,
   ///   named; damaged data.
   void restore(const variable_list& model, const checkpoint_reader& found);
@@ -172,6 +174,7 @@ public:
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 
 private:
+  void restore_one(const variable_list& model, const checkpoint_reader& found);
   [[nodiscard]] variable_list with_hooks(variable_list model) const;
 
   deferred_requests& control_;

@@ -36,7 +36,7 @@ void throw_nothing_to_begin_with() {
 
 namespace {
 std::optional<checkpoint_reader> find_or_wait(session_creation& creation, const restore_from& from, seconds_value recovery_wait) {
-  const auto look = [&] { return from.checkpoint_dir.empty() ? creation.find_checkpoint() : find_newest_whole(from.checkpoint_dir); };
+  const auto look = [&] { return from.checkpoint_dir.empty() ? creation.find_checkpoint() : open_newest(from.checkpoint_dir); };
   auto found = look();
   if (found || !from.wait_for_checkpoint) { return found; }
   auto& time = *creation.time();

@@ -290,7 +290,7 @@ void checkpoint_saver_hook::request_last_save(const session_requests& session, s
 saver& checkpoint_saver_hook::saver() { return work_->open(); }
 
 std::function<std::optional<checkpoint_reader>()> checkpoint_saver_hook::checkpoint_finder() const {
-  return [work = work_] { return work->open().restore_newest(); };
+  return [work = work_] { return work->open().open_newest(); };
 }
 
 }  // namespace stepwell

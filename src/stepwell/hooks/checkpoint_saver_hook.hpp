@@ -104,8 +104,8 @@ public:
   /// @pre `is_on()`.
   [[nodiscard]] stepwell::saver& saver();
 
-  /// Returns a function that opens the newest checkpoint of the directory which is not damaged, and which the saver then keeps. For
-  /// `session_settings::find_checkpoint`. The function may outlive this hook.
+  /// Returns a function that opens the newest checkpoint of the directory, without verifying it. The session reads it once, or an older
+  /// one if it is damaged, and the saver then keeps that one. For `session_settings::find_checkpoint`. The function may outlive this hook.
   /// @pre `is_on()`.
   [[nodiscard]] std::function<std::optional<checkpoint_reader>()> checkpoint_finder() const;
 

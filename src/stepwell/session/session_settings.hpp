@@ -56,7 +56,8 @@ class queue_runner;
 /// Settings of a monitored session. Each member has a default.
 struct session_settings {
   /// Function that returns the checkpoint to restore. It is called at the start and in each recovery. If it is empty or finds none,
-  /// the session uses the initial state: the values that the model had at construction.
+  /// the session uses the initial state: the values that the model had at construction. A checkpoint is verified before a variable is
+  /// written. A checkpoint of `open_newest` is read once, into the variables; if it is damaged, the next older one is restored.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
   /// Maximum time for which `close`, and each recovery, waits for threads and for I/O, including the last checkpoint.
   /// @see contract CREATE-1

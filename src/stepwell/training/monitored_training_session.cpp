@@ -114,7 +114,7 @@ session_settings settings_for(const checkpoint_saver_hook& saver, const std::str
     made.find_checkpoint = saver.checkpoint_finder();
   } else if (!directory.empty()) {
     made.find_checkpoint = [directory, basename = how.basename, files = how.file_system] {
-      return stepwell::find_newest_whole(directory, basename, files);
+      return stepwell::open_newest(directory, basename, files);
     };
   }
   made.restores_what_it_saves = saver.is_on();

@@ -2,6 +2,7 @@
 #include <stepwell/checkpoint/restore.hpp>
 
 #include "support/catch.hpp"
+#include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toy_variables.hpp"
@@ -9,6 +10,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -121,6 +123,49 @@ TEST_CASE("a damaged tensor is found before anything is written", "[checkpoint][
   const auto message = message_of<sw::data_loss_error>([&] { sw::restore(sw::variables({{"w", w}, {"global_step", step}}), reader); });
   CHECK(contains(message, "global_step"));
   CHECK(w == std::vector<float>(4, 7));
+}
+
+TEST_CASE("read once, a damaged tensor leaves a mixture, and the error says so", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  const auto prefix = write_model(directory);
+  const auto data = prefix + ".data-00000-of-00001";
+  auto bytes = sw::test::file_text(data);
+  bytes[16] = static_cast<char>(bytes[16] ^ 4);  // in global_step, after w
+  sw::test::write_file_text(data, bytes);
+  const sw::checkpoint_reader reader(prefix);
+  std::vector<float> w(4, 7);
+  std::int64_t step = 3;
+  const auto message = [&](const sw::variable_list& list) {
+    return message_of<sw::data_loss_error>([&] { sw::restore(list, reader, {.verify_first = false}); });
+  };
+  auto optional_step = sw::variables({{"w", w}});
+  optional_step.push_back(sw::variable_ref("global_step", step).optional());
+  for (const auto& unwritten : {optional_step, sw::variables({{"w", w}})}) {
+    const auto text = message(unwritten);  // a tensor that is optional, or not restored, is checked before anything is written
+    CHECK(contains(text, "global_step"));
+    CHECK_FALSE(contains(text, "mixture"));
+    CHECK(w == std::vector<float>(4, 7));
+    CHECK(step == 3);
+  }
+  const auto text = message(sw::variables({{"w", w}, {"global_step", step}}));
+  CHECK(contains(text, "global_step"));
+  CHECK(contains(text, "the variables hold a mixture of old and restored values"));
+  CHECK(w == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("read once, a restore reads no tensor twice, and checks those that no variable takes", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  const auto files = std::make_shared<sw::test::fault_file_system>();
+  const auto prefix = write_model(directory);
+  const bool verifies_first = GENERATE(false, true);
+  const sw::checkpoint_reader reader(prefix, files);
+  const auto before = files->operations(sw::test::operation::read);
+  std::vector<float> w(4);
+  std::int64_t step = 0;
+  sw::restore(sw::variables({{"w", w}, {"global_step", step}}), reader, {.verify_first = verifies_first});
+  CHECK(w == std::vector<float>{1, 2, 3, 4});
+  CHECK(step == 9);
+  CHECK(files->operations(sw::test::operation::read) - before == 5 + (verifies_first ? 2U : 0U));  // five tensors
 }
 
 TEST_CASE("a snapshot restores by the same rules", "[checkpoint][restore]") {

@@ -495,8 +495,21 @@ void checkpoint_directory::report_metric(std::int64_t step, double value) {
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   const std::lock_guard one(one_at_a_time_);
   auto newest = find_newest_whole(path_, options_.basename, files_);
-  if (!newest) { return newest; }
-  const auto name = name_of(newest->prefix());
+  if (newest) { note_restored(*newest); }
+  return newest;
+}
+
+std::optional<checkpoint_reader> checkpoint_directory::open_newest(std::shared_ptr<void> hold) {
+  const std::lock_guard one(one_at_a_time_);
+  return stepwell::open_newest(path_, options_.basename, files_, [this, hold = std::move(hold)](const checkpoint_reader& restored) {
+    const std::lock_guard alone(one_at_a_time_);
+    note_restored(restored);
+  });
+}
+
+/// @pre `one_at_a_time_` is held.
+void checkpoint_directory::note_restored(const checkpoint_reader& newest) {
+  const auto name = name_of(newest.prefix());
   {
     const std::lock_guard lock(mutex_);
     restored_from_ = name;  // earlier ones lose protection, so that many recoveries do not fill the disk
@@ -504,9 +517,8 @@ std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
     const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
     list_.erase(at != list_.end() ? std::next(at) : list_.begin(), list_.end());
   }
-  if (list_.empty()) { add(newest->prefix(), false); }
+  if (list_.empty()) { add(newest.prefix(), false); }
   list_at_start();
-  return newest;
 }
 
 /// Makes the state file name the checkpoint from which this saver continues, unless it already does. The previous process may have

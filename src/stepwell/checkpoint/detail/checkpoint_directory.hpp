@@ -130,6 +130,9 @@ public:
   /// Returns the newest complete checkpoint. With access `own` the state file then names it as the newest.
   /// @errors Like `find_newest_whole`. A failure to write the state file is only logged; the next save writes it.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
+  /// Like `restore_newest`, but the checkpoint is not verified. `hold` is kept alive by the result. The state file is written, and older
+  /// checkpoints lose protection, when the session accepts a checkpoint.
+  [[nodiscard]] std::optional<checkpoint_reader> open_newest(std::shared_ptr<void> hold);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::vector<std::string> checkpoints() const;
@@ -156,6 +159,7 @@ private:
   void write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
   void write_state();
   void list_at_start() noexcept;
+  void note_restored(const checkpoint_reader& newest);
   void retain();
 
   std::string path_;

@@ -392,7 +392,7 @@ snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory)
   std::optional<snapshot> taken;
   with_values([&] {
     const auto state = compose();
-    if (!memory) { memory = snapshot_pool(snapshot_size(state.variables), 1).try_acquire(); }
+    if (!memory) { memory = snapshot_pool(0, 1).try_acquire(); }
     taken = snapshot::capture(std::move(*memory), state.variables, state.global_step);
   });
   return std::move(*taken);
@@ -426,6 +426,7 @@ void session_engine::finish_close() {
   failures.attempt([&] { control_.drain_and_flush(until, how); });
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
   close_raw();
+  copy_->drop();
   if (!failures.get()) { return; }
   on_failure(step_stage::boundary, failures.get());
   failures.rethrow();
