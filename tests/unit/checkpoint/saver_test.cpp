@@ -295,7 +295,7 @@ TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]")
   sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
-  auto saver = shop.make();
+  auto saver = shop.make({.max_staged = 2});
   CHECK(saver.backlog().empty());
   saver.save(toy_snapshot(1));
   saver.save(toy_snapshot(2));
