@@ -120,6 +120,7 @@ using stepwell::error;
 using stepwell::error_of;
 using stepwell::failed_precondition_error;
 using stepwell::internal_error;
+using stepwell::interval_bounds;
 using stepwell::invalid_argument_error;
 using stepwell::is_tracing;
 using stepwell::log;

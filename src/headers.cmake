@@ -172,6 +172,7 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 3: summary
   stepwell/summary/detail/output.hpp
   # layer 8: hooks
+  stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp
   stepwell/torch/detail/copied_tensor.hpp
 )

@@ -79,7 +79,10 @@ void write_weights(const std::string& path, std::size_t bytes) {
 /// Calls `measure` for each line of standard input and prints the numbers that it returns. Prints "ready" first.
 void take_turns(const std::function<std::vector<double>()>& measure) {
   std::cout << "ready" << std::endl;
-  for (std::string line; std::getline(std::cin, line);) { std::cout << fmt::format("{}", fmt::join(measure(), " ")) << std::endl; }
+  for (std::string line; std::getline(std::cin, line);) {
+    for (const double number : measure()) { std::cout << number << ' '; }
+    std::cout << std::endl;
+  }
 }
 
 // Measures the step at which a save is due, the time until its checkpoint is durable, and one memcpy of the same bytes.

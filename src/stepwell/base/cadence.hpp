@@ -98,6 +98,12 @@ struct cadence {
   std::optional<std::int64_t> every_steps = std::nullopt;
 };
 
+/// The shortest and the longest interval that may be chosen.
+struct interval_bounds {
+  seconds_value min_interval = 1;
+  seconds_value max_interval = 600;
+};
+
 /// The time and the number of steps between two triggers.
 struct elapsed_since_trigger {
   std::chrono::duration<double> seconds;

@@ -7,6 +7,7 @@
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
+#include "stepwell/hooks/detail/save_budget.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
 #include "stepwell/io/file_system.hpp"
 
@@ -93,8 +94,10 @@ public:
     if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step), state)) { return false; }
     announced_step_.reset();
     is_postponed_ = false;
+    if (budget_) { budget_->accept(); }
     return true;
   }
+  void measure_with(std::shared_ptr<save_budget> budget) noexcept { budget_ = std::move(budget); }
   [[nodiscard]] bool is_save_due() override { return is_postponed_ && buffers_->available() != 0; }
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
 
@@ -226,6 +229,7 @@ private:
   }
 
   checkpoint_saver_options options_;
+  std::shared_ptr<save_budget> budget_;  // null if the period is fixed
   std::optional<snapshot_pool> buffers_;
   std::shared_ptr<session_signals> signals_;
   std::shared_ptr<summary::writer> events_;
@@ -250,12 +254,21 @@ checkpoint_saver_hook::checkpoint_saver_hook(const checkpoint_saver_options& opt
 }
 
 checkpoint_saver_hook checkpoint_saver_hook::deferred(const checkpoint_saver_options& options) {
-  const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs}, std::nullopt);
-  if (!period) { throw invalid_argument_error("checkpoint_saver_hook: one of save_secs and save_steps must be given and above zero"); }
+  const cadence_setting periods{"save_steps", options.save_steps, "save_secs", options.save_secs};
+  const bool has_budget = detail::uses_budget("save_overhead", options.save_overhead, options.save_interval, periods);
+  const auto period = choose_cadence(periods, std::nullopt);
+  if (!period && !has_budget) {
+    throw invalid_argument_error("checkpoint_saver_hook: one of save_secs, save_steps and save_overhead must be given and above zero");
+  }
   if (options.checkpoint_dir.empty()) { throw invalid_argument_error("checkpoint_saver_hook: checkpoint_dir is empty"); }
   checkpoint_saver_hook made;
-  made.period_ = *period;
   made.work_ = std::make_shared<detail::checkpoint_work>(options);
+  if (has_budget) {
+    made.budget_ = std::make_shared<detail::save_budget>(*options.save_overhead.given(), options.save_interval, options.checkpoint_dir);
+    made.work_->measure_with(made.budget_);
+  } else {
+    made.period_ = *period;
+  }
   return made;
 }
 
@@ -264,22 +277,42 @@ void checkpoint_saver_hook::begin() {
 }
 
 void checkpoint_saver_hook::start(const session_requests& session, std::int64_t step) {
-  timer_ = second_or_step_timer(period_, session.time());
-  timer_.update_last_triggered_step(step);
+  if (budget_) {
+    budget_->start(session.time());
+    act_after(budget_->interval(), session, step);
+  } else {
+    timer_ = second_or_step_timer(period_, session.time());
+    timer_.update_last_triggered_step(step);
+  }
   work_->attach(session.signals());
   session.add_work(work_);
   watch_writer(session, work_->events());
   const auto& origin = session.restored_from();
   if (origin && work_->holds(*origin)) { return work_->note_saved(step); }  // saved already; contract D-5
   work_->note_first(step);
-  session.request_save(*work_);
+  request_save(session, step);
 }
 
 bool checkpoint_saver_hook::is_saved(std::int64_t step) const noexcept { return work_->is_saved(step); }
 
+void checkpoint_saver_hook::act(const session_requests& session, std::int64_t step) {
+  if (!budget_ || !budget_->is_saving()) { return request_save(session, step); }
+  if (!saver().busy()) { act_after(budget_->end(step), session, step); }
+}
+
 void checkpoint_saver_hook::request_save(const session_requests& session, std::int64_t step) {
-  timer_.update_last_triggered_step(step);
+  if (budget_) {
+    budget_->begin(step);
+    act_after(std::chrono::seconds(0), session, step);  // from the next step on, each step looks whether the save has ended
+  } else {
+    timer_.update_last_triggered_step(step);
+  }
   session.request_save(*work_);
+}
+
+void checkpoint_saver_hook::act_after(std::chrono::duration<double> wait, const session_requests& session, std::int64_t step) {
+  timer_ = second_or_step_timer({.every_secs = wait}, session.time());
+  timer_.update_last_triggered_step(step);
 }
 
 void checkpoint_saver_hook::request_last_save(const session_requests& session, std::int64_t step) const {

@@ -12,6 +12,7 @@
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/summary/writer.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,8 @@ namespace stepwell {
 
 namespace detail {
 class checkpoint_work;
-}
+class save_budget;
+}  // namespace detail
 
 /// A listener; override the functions that you need. An exception of a listener is thrown at the boundary, after all other listeners were
 /// notified.
@@ -44,11 +46,18 @@ public:
   virtual void end(std::int64_t /*step*/) {}
 };
 
-/// Options of `checkpoint_saver_hook`. `checkpoint_dir` and exactly one of the periods are required.
+/// Options of `checkpoint_saver_hook`. `checkpoint_dir` is required, and either one of the periods or `save_overhead`.
 struct checkpoint_saver_options {
   std::string checkpoint_dir = {};
   setting<seconds_value> save_secs = {};
   setting<std::int64_t> save_steps = {};
+  /// Share of the training time that saving may cost, for example 0.02. The hook measures the cost of each save: the time for which it
+  /// stops training, and the time by which steps are slower until it has ended. Time between steps counts as part of the steps. From the
+  /// mean cost it chooses the interval to the next save, within `save_interval`, and logs it. An interval is never longer than
+  /// `max_interval`, even if saving then exceeds its share, but a save does not begin before the previous one has ended. A process that
+  /// resumes measures anew, and begins with `min_interval`. A recovery keeps the measurements.
+  setting<double> save_overhead = {};
+  interval_bounds save_interval = {};
   saver_options saver = {};
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};
   /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.
@@ -58,17 +67,20 @@ struct checkpoint_saver_options {
 
 /// Copies the state at a due boundary and writes it in a background task. The step does not block on a disk, unless the `when_busy` policy
 /// of the saver requires it: by default, a save that is due while another one is written is made at the first boundary after that one has
-/// ended, and the period still counts from the step at which it was due. A failed write is reported at the next boundary, according to the saver's `on_error` policy.
+/// ended, and the period still counts from the step at which it was due. A failed write is reported at the next boundary, according to the
+/// saver's `on_error` policy.
 /// @cost Memory: one copy of the variables for each save in flight, at most `saver.max_staged`. It is kept between saves that are less
 ///       than a minute apart.
-///       In steps mode one comparison for each run; in seconds mode also one relaxed load. No clock is read.
+///       In steps mode one comparison for each run; in seconds mode also one relaxed load. No clock is read. With `save_overhead` also one
+///       call of `saver::busy` for each run while a save is in flight.
 class checkpoint_saver_hook {
 public:
   static constexpr auto phase = hook_phase::persist;
 
   /// Locks the directory.
-  /// @errors `failed_precondition_error` that names the owner of the directory if it is locked; `invalid_argument_error` unless exactly one
-  ///   period is above zero, if `checkpoint_dir` is empty, or if the saver options are invalid; failures of the file system.
+  /// @errors `failed_precondition_error` that names the owner of the directory if it is locked; `invalid_argument_error` unless either a
+  ///   period or `save_overhead` is above zero, if `checkpoint_dir` is empty, or if the saver options are invalid; failures of the file
+  ///   system.
   explicit checkpoint_saver_hook(const checkpoint_saver_options& options);
 
   /// Returns a hook that locks the directory when the session begins, or at the first call of `saver()`. Makes no call to a file system.
@@ -87,7 +99,7 @@ public:
   }
 
   void after_run(auto& context, const auto&) {
-    if (timer_.should_trigger_for_step(context.global_step())) [[unlikely]] { request_save(context, context.global_step()); }
+    if (timer_.should_trigger_for_step(context.global_step())) [[unlikely]] { act(context, context.global_step()); }
   }
 
   /// Requests a save of the current state at the next boundary, unless it is saved already. Returns false if the hook is off.
@@ -113,12 +125,15 @@ private:
   checkpoint_saver_hook() = default;
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_saved(std::int64_t step) const noexcept;
+  void act(const session_requests& session, std::int64_t step);
   void request_save(const session_requests& session, std::int64_t step);
+  void act_after(std::chrono::duration<double> wait, const session_requests& session, std::int64_t step);
   void request_last_save(const session_requests& session, std::int64_t step) const;
 
-  cadence period_;
+  cadence period_;  // unused if there is a budget
   second_or_step_timer timer_;
   std::shared_ptr<detail::checkpoint_work> work_;  // null if the hook is off
+  std::shared_ptr<detail::save_budget> budget_;    // null if the period is fixed; shared with the work
 };
 
 }  // namespace stepwell

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/hooks/detail/save_budget.hpp"
 
 #include <fmt/format.h>
 
@@ -26,9 +27,13 @@ bool set_period(Options& made, const std::optional<cadence>& period) {
 }  // namespace
 
 checkpoint_saver_hook default_saver_hook(checkpoint_saver_options made, bool is_deferred) {
-  const auto period = choose_cadence({"save_checkpoint_steps", made.save_steps, "save_checkpoint_secs", made.save_secs},
-                                     cadence{.every_secs = std::chrono::duration<double>(default_save_secs)});
-  if (!set_period(made, period) || made.checkpoint_dir.empty()) { return checkpoint_saver_hook::off(); }
+  const cadence_setting periods{"save_checkpoint_steps", made.save_steps, "save_checkpoint_secs", made.save_secs};
+  const bool has_budget = uses_budget("save_checkpoint_overhead", made.save_overhead, made.save_interval, periods);
+  const auto otherwise = made.save_overhead.is_default()
+                             ? std::optional(cadence{.every_secs = std::chrono::duration<double>(default_save_secs)})
+                             : std::nullopt;
+  const bool has_period = set_period(made, choose_cadence(periods, otherwise));
+  if ((!has_period && !has_budget) || made.checkpoint_dir.empty()) { return checkpoint_saver_hook::off(); }
   return is_deferred ? checkpoint_saver_hook::deferred(made) : checkpoint_saver_hook(made);
 }
 

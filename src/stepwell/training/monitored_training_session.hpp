@@ -61,11 +61,16 @@ struct training_options {
   /// Directory for restoring and saving checkpoints. Empty: neither. Restoring needs no copy of the variables, except of strings and of
   /// variables on a device, one at a time.
   std::string checkpoint_dir = {};
-  /// Periods between checkpoints. Default if neither is set: 600 s. If both are above zero, the seconds are used, with a warning. A
-  /// checkpoint that is due while another one is written is made at the first step after that one has ended (see `when_busy`).
+  /// Periods between checkpoints. Default if neither these nor `save_checkpoint_overhead` are set: 600 s. If both are above zero, the
+  /// seconds are used, with a warning. A checkpoint that is due while another one is written is made at the first step after that one has
+  /// ended (see `when_busy`).
   /// @see decision D-8
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
+  /// Share of the training time that saving may cost, for example 0.02, instead of a period. The session measures the cost of saves and
+  /// chooses the interval within the bounds; see `checkpoint_saver_options::save_overhead`.
+  setting<double> save_checkpoint_overhead = {};
+  interval_bounds save_checkpoint_interval = {};
   /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
@@ -228,6 +233,8 @@ public:
     return detail::default_saver_hook({.checkpoint_dir = checkpoint_dir_,
                                        .save_secs = options_.save_checkpoint_secs,
                                        .save_steps = options_.save_checkpoint_steps,
+                                       .save_overhead = options_.save_checkpoint_overhead,
+                                       .save_interval = options_.save_checkpoint_interval,
                                        .saver = detail::copied(saver_),
                                        .listeners = detail::copied(options_.checkpoint_listeners),
                                        .summary_dir = event_dir_,

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interval between checkpoints that keeps the cost of saving within a share of the training time.
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stepwell::detail {
+
+/// Returns true if `overhead` is above zero, and therefore selects the interval.
+/// @errors `invalid_argument_error` if `overhead` is not a share from 0 to 1, if the bounds are negative or contradict each other, or if
+///   a period of `others` is above zero, too; the message names both options.
+[[nodiscard]] bool uses_budget(std::string_view name, const setting<double>& overhead, const interval_bounds& bounds,
+                               const cadence_setting& others);
+
+/// Measures the cost of each save and chooses the interval to the next one.
+/// The cost has two parts. The stall is the time from the request until the state is copied. The slowdown is the time that the steps
+/// took until the save ended, minus the time of as many steps without a save. The means of both decrease exponentially with age: each save
+/// has half the weight of the next one.
+/// @threads One thread at a time.
+class save_budget {
+public:
+  /// @pre `uses_budget` returned true for the arguments. `directory` is for log messages.
+  save_budget(double share, const interval_bounds& bounds, std::string directory);
+
+  /// Begins with a session and its clock. Keeps the means of previous sessions, and forgets a save that has not ended.
+  void start(std::shared_ptr<clock> time);
+  /// Records that a save was requested. A save that has not ended is no longer measured.
+  void begin(std::int64_t step);
+  /// Records that the state was copied.
+  void accept();
+  /// Returns true if a save was requested and has not ended.
+  [[nodiscard]] bool is_saving() const noexcept { return requested_.has_value(); }
+  /// Records that the save has ended. Returns the time until the next save is due. Logs the interval if it differs by more than a fifth
+  /// from the one logged last, and if that was 10 s ago.
+  /// @pre `is_saving()`.
+  [[nodiscard]] clock::duration end(std::int64_t step);
+
+  /// Returns the interval between the requests of two saves. The smallest permitted one if nothing was measured.
+  [[nodiscard]] std::chrono::duration<double> interval() const noexcept;
+
+private:
+  using seconds = std::chrono::duration<double>;
+  struct moment {
+    clock::time_point time;
+    std::int64_t step;
+  };
+
+  void measure(const moment& ended);
+  void log_interval(clock::time_point now);
+
+  double share_;
+  interval_bounds bounds_;
+  std::string directory_;
+  std::shared_ptr<clock> clock_;
+  std::optional<moment> requested_;
+  std::optional<clock::time_point> accepted_;
+  std::optional<moment> ended_;    // the end of the previous save
+  std::optional<seconds> step_;    // a step without a save, from the end of the previous save to the request of this one
+  std::optional<seconds> stall_;   // mean
+  std::optional<seconds> slowed_;  // mean; negative if the steps were faster by chance
+  std::optional<seconds> logged_;
+  clock::time_point logged_at_;
+};
+
+}  // namespace stepwell::detail
