@@ -111,10 +111,10 @@ TEST_CASE("a share and a period are not given together", "[hooks][save_budget]")
   given.save_checkpoint_steps = sw::none;
   CHECK(failure_of(given).empty());
   given.save_checkpoint_steps = 100;
-  CHECK(failure_of(given) == "both save_checkpoint_overhead and save_checkpoint_steps are given; give one of them");
+  CHECK(failure_of(given).starts_with("both save_checkpoint_overhead and save_checkpoint_steps are given"));
   given.save_checkpoint_steps = {};
   given.save_checkpoint_secs = 30;
-  CHECK(failure_of(given) == "both save_checkpoint_overhead and save_checkpoint_secs are given; give one of them");
+  CHECK(failure_of(given).starts_with("both save_checkpoint_overhead and save_checkpoint_secs are given"));
   CHECK_THROWS_AS((sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1, .save_overhead = 0.1}}),
                   sw::invalid_argument_error);
 }
@@ -124,9 +124,9 @@ TEST_CASE("a share is at least zero and below one, and its bounds agree", "[hook
   for (const double share : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK(failure_of({.checkpoint_dir = directory.path(), .save_checkpoint_overhead = share}).starts_with("save_checkpoint_overhead is "));
   }
-  CHECK(failure_of(
-            {.checkpoint_dir = directory.path(), .save_checkpoint_overhead = 0.1, .save_checkpoint_interval = {.min_interval = 601}}) ==
-        "min_interval is 601 s and max_interval is 600 s; min_interval cannot be above max_interval");
+  const options wrong{
+      .checkpoint_dir = directory.path(), .save_checkpoint_overhead = 0.1, .save_checkpoint_interval = {.min_interval = 601}};
+  CHECK(failure_of(wrong).starts_with("min_interval is 601 s and max_interval is 600 s"));
   CHECK(failure_of({.save_checkpoint_interval = {.min_interval = -1}}).starts_with("min_interval is -1"));
 }
 

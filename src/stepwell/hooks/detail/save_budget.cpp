@@ -87,7 +87,7 @@ void save_budget::log_interval(clock::time_point now) {
   logged_ = chosen;
   logged_at_ = now;
   const auto slowed = slowed_ ? fmt::format("slows its steps by {:.3g} s in total", std::max(slowed_->count(), 0.0))
-                              : std::string("was not yet compared with steps without a save");
+                              : std::string("slows its steps by a time that is not measured yet");
   log_info(
       fmt::format("{}: a checkpoint is saved every {:.3g} s, for a share of {:.3g} of the time; a save stops training for {:.3g} s and {}",
                   directory_, chosen.count(), share_, stall_->count(), slowed));

@@ -31,9 +31,9 @@ public:
   /// @pre `uses_budget` returned true for the arguments. `directory` is for log messages.
   save_budget(double share, const interval_bounds& bounds, std::string directory);
 
-  /// Begins with a session and its clock. Keeps the means of previous sessions, and forgets a save that has not ended.
+  /// Begins with a session and its clock. Keeps the means of previous sessions, but drops a save in flight.
   void start(std::shared_ptr<clock> time);
-  /// Records that a save was requested. A save that has not ended is no longer measured.
+  /// Records that a save was requested. Drops the measurement of a save in flight.
   void begin(std::int64_t step);
   /// Records that the state was copied.
   void accept();
