@@ -35,6 +35,7 @@ module;
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/checkpoint/update_fence.hpp"
 #include "stepwell/data/queue.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 #include "stepwell/data/source.hpp"
@@ -297,6 +298,7 @@ using stepwell::checkpoint_search_result;
 using stepwell::checkpoint_writer;
 using stepwell::checkpoints_iterator;
 using stepwell::checkpoints_iterator_options;
+using stepwell::checks_update_fence_by_default;
 using stepwell::default_checkpoint_basename;
 using stepwell::find_newest_whole;
 using stepwell::get_checkpoint_mtimes;
@@ -321,6 +323,7 @@ using stepwell::snapshot_pool;
 using stepwell::snapshot_size;
 using stepwell::state_file_name;
 using stepwell::step_of_checkpoint;
+using stepwell::update_fence;
 using stepwell::wait_for_new_checkpoint;
 using stepwell::when_busy;
 }  // namespace stepwell
@@ -408,6 +411,7 @@ using stepwell::fed;
 using stepwell::feed;
 using stepwell::feed_pack;
 using stepwell::feeds;
+using stepwell::fence_of;
 using stepwell::fetch;
 using stepwell::fetch_list;
 using stepwell::fetch_of;

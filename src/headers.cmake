@@ -37,6 +37,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/restore.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/snapshot.hpp
+  stepwell/checkpoint/update_fence.hpp
   # layer 3: data
   stepwell/data/queue.hpp
   stepwell/data/shuffled_batches.hpp
@@ -167,6 +168,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/io/detail/read_file.hpp
   # layer 3: checkpoint
   stepwell/checkpoint/detail/checkpoint_directory.hpp
+  stepwell/checkpoint/detail/pending_copy.hpp
   stepwell/checkpoint/detail/stored_checkpoint.hpp
   stepwell/checkpoint/detail/unsynced_file_system.hpp
   # layer 3: summary

@@ -8,14 +8,19 @@
 
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/saver.hpp>
+#include <stepwell/checkpoint/update_fence.hpp>
+#include <stepwell/io/pool.hpp>
 
 #include <benchmark/benchmark.h>
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -110,6 +115,62 @@ void stall_against_memcpy(benchmark::State& state) {
   state.counters["ratio"] = times.ours / times.theirs;
 }
 BENCHMARK(stall_against_memcpy)->ArgName("MiB")->Arg(16)->Arg(64)->Arg(256)->Iterations(31)->UseManualTime()->Unit(benchmark::kMillisecond);
+
+/// Computes without access to memory, as a step does whose data fits into the caches.
+void compute_for(double seconds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  double value = 1;
+  while (std::chrono::steady_clock::now() < until) {
+    for (int i = 0; i < 1000; ++i) { value = value * 0.999 + 0.001; }
+    benchmark::DoNotOptimize(value);
+  }
+}
+
+// Measures the time for which a due save blocks a step that waits at an `update_fence`, and whose gradients take four times as long as one
+// memcpy: the capture, and the wait at the fence.
+void stall_with_fence_against_memcpy(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
+  model trained(bytes);
+  sw::snapshot_pool pool(sw::snapshot_size(trained.list()), 1);
+  sw::io::pool background(1);
+  std::vector<float> touched(trained.flat);
+  const auto copy = [&] {
+    return seconds_of([&] {
+      std::memcpy(touched.data(), trained.flat.data(), bytes);
+      benchmark::DoNotOptimize(touched.data());
+      benchmark::ClobberMemory();
+    });
+  };
+  copy();
+  const double computing = 4 * copy();
+  const auto save = [&] {
+    sw::update_fence fence;
+    std::optional<sw::snapshot> taken;
+    std::promise<void> written;
+    const double capturing = seconds_of([&] {
+      taken = sw::snapshot::capture(*pool.try_acquire(), trained.list(), 1, fence);
+      background.post([&] {
+        taken->complete();
+        written.set_value();
+      });
+    });
+    compute_for(computing);
+    const double waiting = seconds_of([&] { fence.wait(); });
+    written.get_future().wait();
+    return capturing + waiting;
+  };
+  save();
+  const auto times = run_pairs(state, "memcpy", save, copy);
+  state.counters["ratio"] = times.ours / times.theirs;
+}
+BENCHMARK(stall_with_fence_against_memcpy)
+    ->ArgName("MiB")
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(256)
+    ->Iterations(31)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 // Measures verification and restore with all files in the page cache.
 void restore_newest(benchmark::State& state) {

@@ -30,12 +30,13 @@ void throw_named(const std::string& name, const error& failure) {
 }  // namespace detail
 
 namespace {
-void flatten_into(variable_list& flat, const std::string& prefix, const std::vector<variable_ref>& nested) {
+void flatten_into(variable_list& flat, const std::string& prefix, const std::vector<variable_ref>& nested, bool is_early) {
   for (const auto& entry : nested) {
     if (entry.below().empty() && entry.dtype() != dtype::invalid) {
       flat.push_back(entry.renamed(prefix + entry.name()));
+      if (is_early) { flat.back() = std::move(flat.back()).early(); }
     } else {
-      flatten_into(flat, prefix + entry.name() + "/", entry.below());
+      flatten_into(flat, prefix + entry.name() + "/", entry.below(), is_early || entry.is_early());
     }
   }
 }
@@ -116,9 +117,15 @@ variable_ref variable_ref::optional() const {
   return copy;
 }
 
+variable_ref variable_ref::early() const& { return variable_ref(*this).early(); }
+variable_ref variable_ref::early() && {
+  is_early_ = true;
+  return std::move(*this);
+}
+
 variable_list variables(std::initializer_list<variable_ref> entries) {
   variable_list flat;
-  flatten_into(flat, "", entries);
+  flatten_into(flat, "", entries, false);
   return flat;
 }
 

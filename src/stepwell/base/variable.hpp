@@ -191,6 +191,11 @@ public:
   /// Returns a reference to the same memory that a restore leaves unchanged if the checkpoint lacks the variable, rather than failing.
   [[nodiscard]] variable_ref optional() const;
   [[nodiscard]] bool is_optional() const noexcept { return is_optional_; }
+  /// Returns a reference to the same memory, for a variable that a step changes before it calls `update_fence::wait`, such as a running
+  /// mean. Without an `update_fence` there is no difference.
+  [[nodiscard]] variable_ref early() const&;
+  [[nodiscard]] variable_ref early() &&;
+  [[nodiscard]] bool is_early() const noexcept { return is_early_; }
 
 private:
   template<class Copy>
@@ -209,6 +214,7 @@ private:
   std::span<std::string> strings_;
   std::vector<variable_ref> below_;
   bool is_optional_ = false;
+  bool is_early_ = false;
 };
 
 /// The variables of a checkpoint in a fixed order. Nested lists are flattened: "encoder/weights".

@@ -155,6 +155,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     const auto trace = current->taken->trace();  // trace of the session that requested this save
     try {
       const trace_scope scope(trace);
+      current->taken->complete();
       const auto write = [this] { return directory.write(*current->taken, current->before_commit); };  // valid until `finish`
       saved = detail::with_memory("could not save a checkpoint", directory.path(), write);
     } catch (...) { cause = std::current_exception(); }

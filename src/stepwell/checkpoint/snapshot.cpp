@@ -3,7 +3,9 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/checkpoint/detail/pending_copy.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/update_fence.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -36,6 +38,12 @@ void check_names(const variable_list& variables) {
   if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
     throw invalid_argument_error(fmt::format("two variables to save have the name \"{}\"; rename one", *twice));
   }
+}
+
+/// Returns true if a fence may delay the copy of this variable. Small variables are cheaper to copy at once.
+bool is_late(const variable_ref& variable) {
+  constexpr std::size_t small = 4096;
+  return !variable.is_early() && variable.is_addressable() && variable.size_bytes() > small;
 }
 
 }  // namespace
@@ -74,10 +82,21 @@ struct snapshot_pool::memory {
 
   /// Returns the memory to the system.
   void release() noexcept {
+    cancel_copy();
     if (held) { *held -= capacity; }
     capacity = 0;
     bytes.reset();
     entries = {};
+  }
+
+  /// Prevents that other threads write to the memory.
+  void cancel_copy() const noexcept {
+    if (copy) { copy->cancel(); }
+  }
+  /// Makes `copy` an empty copy that no other object refers to.
+  void begin_copy(bool checks) {
+    if (!copy || copy.use_count() > 1) { copy = std::make_shared<detail::pending_copy>(); }
+    copy->clear(checks);
   }
 
   /// Computes the layout of a capture of `variables`.
@@ -101,7 +120,8 @@ struct snapshot_pool::memory {
   std::size_t capacity = 0;
   std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
   std::size_t size_bytes = 0;
-  std::atomic<std::size_t>* held = nullptr;  ///< Counter of the pool; null outside a pool.
+  std::atomic<std::size_t>* held = nullptr;    ///< Counter of the pool; null outside a pool.
+  std::shared_ptr<detail::pending_copy> copy;  ///< The part of the last capture that a fence has delayed; null if there was never one.
 };
 
 struct snapshot_pool::state {
@@ -164,6 +184,7 @@ std::size_t snapshot_pool::buffer::capacity() const noexcept { return memory_ ? 
 
 void snapshot_pool::buffer::give_back() noexcept {
   if (!memory_) { return; }
+  memory_->cancel_copy();
   if (!pool_) { return memory_.reset(); }  // it has left its pool
   std::vector<std::function<void()>> wakers;
   std::unique_lock lock(pool_->mutex);
@@ -234,26 +255,57 @@ std::size_t snapshot_size(const variable_list& variables) {
 }
 
 snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step) {
+  return capture_until(std::move(buffer), variables, step, nullptr);
+}
+snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step, update_fence& fence) {
+  return capture_until(std::move(buffer), variables, step, &fence);
+}
+
+/// Copies the variables. `fence`, if not null, delays the copy of those that are late.
+snapshot snapshot::capture_until(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step, update_fence* fence) {
   if (!buffer.memory_) { throw failed_precondition_error("a snapshot needs a buffer; this one was moved from"); }
   auto& memory = *buffer.memory_;
   auto trace = current_trace();
   trace_span span(trace, "snapshot", "checkpoint");
   if (buffer.pool_) { buffer.pool_->note_capture(); }
+  memory.cancel_copy();
   if (!memory.bytes || !has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
+  if (fence) {
+    memory.begin_copy(fence->checks());
+  } else {
+    memory.copy = nullptr;
+  }
   for (std::size_t i = 0; i < variables.size(); ++i) {
     auto& entry = memory.entries[i];
+    const std::span to(const_cast<std::byte*>(entry.bytes.data()), entry.bytes.size());  // valid: it is memory of this buffer
     if (variables[i].holds_strings()) {
       variables[i].copy_to(entry.strings);
+    } else if (fence && is_late(variables[i])) {
+      memory.copy->add(entry.name, variables[i].bytes(), to);
     } else {
-      variables[i].copy_to({const_cast<std::byte*>(entry.bytes.data()), entry.bytes.size()});  // valid: it is memory of this buffer
+      variables[i].copy_to(to);
     }
   }
+  if (fence) { fence->add(memory.copy); }
   span.argument("step", step);
   span.argument("bytes", memory.size_bytes);
   return snapshot(std::move(buffer), step, std::move(trace));
 }
 
+void snapshot::complete() const {
+  if (!memory_.memory_ || !memory_.memory_->copy) { return; }
+  auto& copy = *memory_.memory_->copy;
+  copy.complete();
+  if (const auto changed = copy.changed_copy()) {
+    throw failed_precondition_error(
+        fmt::format("the snapshot of step {} is mixed: the variable \"{}\" changed before it was copied; call update_fence::wait() before "
+                    "the first change of a variable, or declare this variable early()",
+                    step_, *changed));
+  }
+}
+
 std::span<const snapshot_entry> snapshot::entries() const noexcept {
+  if (memory_.memory_ && memory_.memory_->copy) { memory_.memory_->copy->complete(); }
   return memory_.memory_ ? std::span<const snapshot_entry>(memory_.memory_->entries) : std::span<const snapshot_entry>();
 }
 

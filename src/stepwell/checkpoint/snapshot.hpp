@@ -22,6 +22,7 @@
 namespace stepwell {
 
 class trace_recorder;
+class update_fence;
 
 /// A pool of large buffers for snapshots. The constructor allocates them and touches their pages, so that taking a snapshot costs
 /// one copy and no page fault. `on_demand` makes a pool that has memory only while it is used.
@@ -108,12 +109,20 @@ public:
   /// @cost   One memcpy for each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
   ///         this buffer, and tracing is off.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step);
+  /// Copies the variables that are `early()`, of strings or on a device. The others are copied by `complete`, and by `fence.wait()`: they
+  /// must not change, and their memory must stay valid, until one of them has returned. Otherwise like the function above.
+  [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
+                                        update_fence& fence);
 
   /// Creates an empty snapshot of step 0.
   snapshot() noexcept = default;
 
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-  /// Returns the entries in the order of the variables.
+  /// Copies the variables that a capture with a fence has left, together with other threads that do so. Blocks until all are copied.
+  /// @errors  `failed_precondition_error` that names the variable, if the fence has checks and a variable changed before it was copied.
+  /// @threads Any; several threads may call it at the same time.
+  void complete() const;
+  /// Returns the entries in the order of the variables. Waits like `complete` until all are copied, but does not check.
   /// @lifetime Valid until this snapshot is moved or destroyed.
   [[nodiscard]] std::span<const snapshot_entry> entries() const noexcept;
   /// Returns the entry of this name, or null.
@@ -129,6 +138,8 @@ public:
 
 private:
   friend class saver;
+  [[nodiscard]] static snapshot capture_until(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
+                                              update_fence* fence);
   snapshot(snapshot_pool::buffer memory, std::int64_t step, std::shared_ptr<trace_recorder> trace) noexcept
       : memory_(std::move(memory)), step_(step), trace_(std::move(trace)) {}
   [[nodiscard]] snapshot_pool::buffer release() && noexcept { return std::move(memory_); }

@@ -9,6 +9,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/checkpoint/update_fence.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace stepwell {
 
@@ -68,6 +70,14 @@ struct boundary_state {
   /// The copy for recovery while the session has no checkpoint; null otherwise. Dropped before a snapshot for a save is taken. Receives
   /// the snapshot of a save that fails.
   std::shared_ptr<recovery_copy> copy = nullptr;
+  /// The fence at which the next step waits, so that a snapshot may be copied until then. Null if it must be copied at once.
+  update_fence* fence = nullptr;
+
+  /// Copies the state into `memory`. @errors Those of `snapshot::capture`.
+  [[nodiscard]] snapshot capture(snapshot_pool::buffer memory) const {
+    return fence ? snapshot::capture(std::move(memory), variables, global_step, *fence)
+                 : snapshot::capture(std::move(memory), variables, global_step);
+  }
 };
 
 /// A point in time on the session's clock, convertible to the same point on another clock.

@@ -7,10 +7,13 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
 namespace stepwell {
+
+class update_fence;
 
 /// The result of one raw run, and the global step before and after it.
 template<class Result>
@@ -44,6 +47,8 @@ struct run_outcome {
 ///   request as a list of keys.
 /// * `exclusive()`: its result is held while the variables are read or written between two steps. `is_shared()`: true if other sessions
 ///   may step the same subject.
+/// * `fence()`: an `update_fence&`, at which each run waits before it changes a variable that is not `early()`. `global_step` is early. A
+///   run that did not wait does so at its end. Without a fence, a due snapshot is copied completely between two steps.
 /// * `subject()`: the object with which the functions of a scaffold are called, if it is not the raw session.
 /// * `close()`: called when the raw session is not needed any more, and at a recovery before its successor is created. It releases
 ///   everything that a successor needs. An exception is logged.
@@ -109,6 +114,17 @@ template<class Raw>
 }
 template<class Raw>
 using subject_of = std::remove_reference_t<decltype(stepwell::subject_in_raw(std::declval<Raw&>()))>;
+
+/// Returns the fence at which the runs of `raw` wait before they change variables; null if there is none, or if other sessions step the same
+/// subject.
+template<class Raw>
+[[nodiscard]] update_fence* fence_of(Raw& raw) {
+  if constexpr (requires { raw.fence(); }) {
+    return is_shared(raw) ? nullptr : std::addressof(raw.fence());
+  } else {
+    return nullptr;
+  }
+}
 
 /// Returns a lock. While it is held, no other session steps or restores the subject of `raw`.
 template<class Raw>

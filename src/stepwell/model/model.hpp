@@ -7,6 +7,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
+#include "stepwell/checkpoint/update_fence.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
 
 #include <concepts>
@@ -39,6 +40,11 @@ template<class Model>
 struct step_returns<Model> {
   using type = typename Model::result;
 };
+
+template<class R, class M, class... Args>
+std::bool_constant<(std::is_same_v<Args, update_fence&> || ...)> has_fence_parameter(R (M::*)(Args...));
+template<class R, class M, class... Args>
+std::bool_constant<(std::is_same_v<Args, update_fence&> || ...)> has_fence_parameter(R (M::*)(Args...) const);
 
 }  // namespace detail
 
@@ -74,6 +80,19 @@ template<class Model>
     { Model::concurrent_steps } -> std::convertible_to<bool>;
   }
 inline constexpr bool has_concurrent_steps<Model> = Model::concurrent_steps;
+
+/// True if the last parameter of `step` is an `update_fence&`. A model whose `step` is a template or overloaded declares it with
+/// `static constexpr bool uses_update_fence = true`; each of its steps then has this parameter.
+template<class Model>
+inline constexpr bool uses_update_fence = false;
+template<detail::has_one_step Model>
+inline constexpr bool uses_update_fence<Model> = decltype(detail::has_fence_parameter(&Model::step))::value;
+template<class Model>
+  requires(!detail::has_one_step<Model> &&
+           requires {
+             { Model::uses_update_fence } -> std::convertible_to<bool>;
+           })
+inline constexpr bool uses_update_fence<Model> = Model::uses_update_fence;
 
 /// Checks the names of variables.
 /// @errors `invalid_argument_error` that names the variable, if a name is empty, used twice, or reserved for the library.

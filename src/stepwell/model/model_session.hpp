@@ -7,6 +7,7 @@
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/update_fence.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
 #include "stepwell/creation/detail/local_master.hpp"
 #include "stepwell/creation/session_creation.hpp"
@@ -169,20 +170,21 @@ public:
     check_variable_names(model.variables());
   }
   model_session(model_session&& other) noexcept
-      : model_(other.model_), steps_(other.steps_), config_(std::move(other.config_)), connection_(std::move(other.connection_)) {
+      : model_(other.model_), steps_(other.steps_), config_(std::move(other.config_)), connection_(std::move(other.connection_)),
+        fence_(std::move(other.fence_)) {
     look_at_step();
     other.look_at_step();
   }
   model_session& operator=(model_session&&) = delete;
 
-  /// True if `step` accepts these arguments.
+  /// True if `step` accepts these arguments, followed by the fence if the model uses one.
   template<class... Args>
-  static constexpr bool takes = requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); };
+  static constexpr bool takes = requires(model_session& self, Args&&... args) { self.call_step(std::forward<Args>(args)...); };
 
   /// True if the result of a step with these arguments must be awaited.
   template<class... Args>
-  static constexpr bool awaits = requires(Model& model, Args&&... args) {
-    { model.step(std::forward<Args>(args)...) } -> coro::awaited;
+  static constexpr bool awaits = requires(model_session& self, Args&&... args) {
+    { self.call_step(std::forward<Args>(args)...) } -> coro::awaited;
   };
 
   /// Blocks until this session may step at the master. The returned object must be held during a run and while its values are read. Without
@@ -201,12 +203,12 @@ public:
     check_step<Order, Args...>();
     static_assert(!awaits<Args...>, "stepwell: the model's step is awaited; such a model needs an asynchronous session, see defer_start");
     const auto before = global_step();
-    if constexpr (std::is_void_v<decltype(model_->step(std::forward<Args>(args)...))>) {
-      model_->step(detail::with_feeds(order, std::forward<Args>(args))...);
-      return {result_type{}, before, count_step()};
+    if constexpr (std::is_void_v<decltype(call_step(std::forward<Args>(args)...))>) {
+      call_step(detail::with_feeds(order, std::forward<Args>(args))...);
+      return count(before, result_type{});
     } else {
-      auto result = model_->step(detail::with_feeds(order, std::forward<Args>(args))...);
-      return {std::move(result), before, count_step()};
+      auto result = call_step(detail::with_feeds(order, std::forward<Args>(args))...);
+      return count(before, std::move(result));
     }
   }
 
@@ -220,9 +222,12 @@ public:
   }
   template<class... Args>
   auto step(std::tuple<Args...>& fed) {
-    return std::apply([this](auto&&... one) { return model_->step(std::forward<decltype(one)>(one)...); }, std::move(fed));
+    return std::apply([this](auto&&... one) { return call_step(std::forward<decltype(one)>(one)...); }, std::move(fed));
   }
-  outcome_type count(std::int64_t before, result_type result) { return {std::move(result), before, count_step()}; }
+  outcome_type count(std::int64_t before, result_type&& result) {
+    wait_at_fence();  // in case that the step did not
+    return {std::move(result), before, count_step()};
+  }
 
   /// Does one step without hooks. Returns the result of the model's `step`.
   template<class... Args>
@@ -234,7 +239,8 @@ public:
 
   /// Assigns fed values to members of the model. The returned value restores the previous values when it is destroyed.
   template<class Order>
-  [[nodiscard]] auto feed(const Order& order) const {
+  [[nodiscard]] auto feed(const Order& order) {
+    wait_at_fence();
     return std::apply([this](const auto*... one) { return std::tuple(detail::fed_member(*model_, one)...); }, order.feeds());
   }
 
@@ -267,11 +273,18 @@ public:
     if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // not while the chief restores it
     auto all = model_->variables();
     if constexpr (owns_global_step<Model>) {
-      all.emplace_back(std::string(global_step_name), model_->global_step());
+      all.push_back(variable_ref(std::string(global_step_name), model_->global_step()).early());
     } else {
-      all.emplace_back(std::string(global_step_name), steps_);
+      all.push_back(variable_ref(std::string(global_step_name), steps_).early());
     }
     return all;
+  }
+
+  /// Returns the fence that a step receives.
+  [[nodiscard]] update_fence& fence() noexcept
+    requires uses_update_fence<Model>
+  {
+    return fence_;
   }
 
   [[nodiscard]] Model& model() const noexcept { return *model_; }
@@ -322,6 +335,20 @@ private:
     static_assert(decltype(detail::keys_of<Order>())::template all_fit<Model, std::remove_cvref_t<Args>...>,
                   "stepwell: a feed must name an assignable member of the model, or of an argument of its step");
   }
+  template<class... Args>
+    requires(!uses_update_fence<Model> && requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); })
+  [[gnu::always_inline]] decltype(auto) call_step(Args&&... args) {
+    return model_->step(std::forward<Args>(args)...);
+  }
+  template<class... Args>
+    requires(uses_update_fence<Model> &&
+             requires(Model& model, update_fence& fence, Args&&... args) { model.step(std::forward<Args>(args)..., fence); })
+  [[gnu::always_inline]] decltype(auto) call_step(Args&&... args) {
+    return model_->step(std::forward<Args>(args)..., fence_);
+  }
+  void wait_at_fence() {
+    if constexpr (uses_update_fence<Model>) { fence_.wait(); }
+  }
   static std::unique_ptr<master_connection> connect(const session_target& target, Model& model) {
     if (target.master.empty()) { return nullptr; }
     return std::make_unique<master_connection>(target,
@@ -358,6 +385,8 @@ private:
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;
+  struct no_fence {};
+  [[no_unique_address]] std::conditional_t<uses_update_fence<Model>, update_fence, no_fence> fence_;
 };
 
 /// Runs the steps of a model as evaluations: the global step does not change.

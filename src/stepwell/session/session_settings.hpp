@@ -80,6 +80,9 @@ struct session_settings {
   std::vector<int> stop_on = {};
   /// Time after such a signal within which all data must be durable. Requires `stop_on`. Empty: no limit.
   std::optional<stepwell::clock::duration> preemption_grace = std::nullopt;
+  /// Whether to check that a model keeps the promise of its `update_fence`, at the cost of three checksums of the variables for each
+  /// checkpoint. Empty: only if the library was built without NDEBUG.
+  std::optional<bool> check_update_fence = std::nullopt;
   /// The clock of the session. Null: the clock of the machine.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };

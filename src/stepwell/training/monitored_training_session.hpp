@@ -123,6 +123,8 @@ struct training_options {
   /// not begun, and `close` waits no longer than this. The result of `plan_preemption` is written to the log, to `stop_reason` and
   /// to `metrics().preemption`. Set a slightly shorter time than the scheduler grants.
   setting<seconds_value> preemption_grace = {};
+  /// Whether to check that the model keeps the promise of its `update_fence`. Empty: only if the library was built without NDEBUG.
+  std::optional<bool> check_update_fence = std::nullopt;
   /// Null: the clock of the machine.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
@@ -250,6 +252,7 @@ public:
     made.on_unseekable = options_.on_unseekable;
     made.stop_token = options_.stop_token;
     if (const auto grace = options_.preemption_grace.enabled()) { made.preemption_grace = detail::as_duration(*grace); }
+    made.check_update_fence = options_.check_update_fence;
     made.clock = options_.clock ? options_.clock : system_clock();
     return made;
   }

@@ -100,6 +100,7 @@ void session_engine::check_copy() const {
 
 void session_engine::on_failure(step_stage stage, std::exception_ptr failure, int attempt) noexcept {
   control_.drop_requests();
+  settle_fence();
   failure_ = failure;
   failed_stage_ = stage;
   const auto phase = state_.phase();
@@ -366,21 +367,34 @@ void session_engine::act(const deadline& until) {
         state.copy = copy_;
       }
       state.wait_for_records = control_.start_flush();
+      if (state_.phase() == session_phase::at_boundary && !is_last) { state.fence = prepared_fence(); }
       save(state);
     });
   };
   control_.act(with_state, until);
 }
 
+/// The library's own variables are early: hooks and sources change them at any time in a step.
 boundary_state session_engine::compose() {
   boundary_state state{.global_step = raw_step(), .variables = raw_variables()};
   const auto append = [&](variable_list more) {
-    for (auto& variable : more) { state.variables.push_back(std::move(variable)); }
+    for (auto& variable : more) { state.variables.push_back(std::move(variable).early()); }
   };
   append(hook_variables());
   append(positions_.variables());
   state.variables.emplace_back(std::string(version_name), state_version_);
   return state;
+}
+
+update_fence* session_engine::prepared_fence() noexcept {
+  auto* found = fence();
+  if (found != nullptr) { found->set_checks(settings_.check_update_fence.value_or(checks_update_fence_by_default())); }
+  return found;
+}
+
+/// Ends the copy of a snapshot, before code other than a step may change the variables.
+void session_engine::settle_fence() noexcept {
+  if (auto* found = has_raw() ? fence() : nullptr) { found->settle(); }
 }
 
 void session_engine::save_on_request() {
@@ -411,7 +425,10 @@ session_ending session_engine::ending() const {
   }
 }
 
-void session_engine::begin_closing() { closing_.emplace(close_progress{.until = grace(), .failures = {}}); }
+void session_engine::begin_closing() {
+  settle_fence();
+  closing_.emplace(close_progress{.until = grace(), .failures = {}});
+}
 
 void session_engine::finish_close() {
   auto& [until, failures] = *closing_;
@@ -459,6 +476,7 @@ void session_engine::shut_down() noexcept {
 void session_engine::close_raw() noexcept {
   if (is_closed()) { end_signals_.reset(); }  // restores the program's handlers
   if (!has_raw()) { return; }
+  settle_fence();
   detail::log_failure("while closing the raw session", [&] { close_made(); });
 }
 

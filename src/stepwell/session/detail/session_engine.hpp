@@ -150,6 +150,8 @@ private:
   // Functions of the raw session. @pre There is one, except for `make`.
   [[nodiscard]] virtual std::int64_t raw_step() const noexcept = 0;
   [[nodiscard]] virtual variable_list raw_variables() = 0;
+  /// Returns the fence of the raw session, or null. @see stepwell::fence_of
+  [[nodiscard]] virtual update_fence* fence() noexcept = 0;
   /// Calls `action` while no other session runs a step on the same model or restores it.
   virtual void while_alone(function_ref<void()> action) = 0;
   /// Like `while_alone`. During `action`, `raw_variables` has the current values also if they live elsewhere.
@@ -197,6 +199,8 @@ private:
   void join(const deadline& until);
   void leave_threads() noexcept;
   void close_raw() noexcept;
+  void settle_fence() noexcept;
+  [[nodiscard]] update_fence* prepared_fence() noexcept;
   void throw_if_bad_state() const;
   void log_or_throw(function_ref<void()> action) const;
   [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }

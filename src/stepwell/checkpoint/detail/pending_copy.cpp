@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/checkpoint/detail/pending_copy.hpp"
+
+#include "stepwell/kernel/detail/crc32c.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stepwell::detail {
+
+void pending_copy::clear(bool checks) noexcept {
+  variables_.clear();
+  pieces_.clear();
+  checks_ = checks;
+  next_ = copied_ = 0;
+}
+
+void pending_copy::add(const std::string& name, std::span<const std::byte> from, std::span<std::byte> to) {
+  if (checks_) { variables_.push_back({name, from.data(), to.data(), from.size(), kernel::crc32c(from)}); }
+  for (std::size_t begin = 0; begin < from.size(); begin += piece_size) {
+    pieces_.push_back({from.data() + begin, to.data() + begin, std::min(piece_size, from.size() - begin)});
+  }
+}
+
+void pending_copy::complete() noexcept {
+  std::unique_lock lock(mutex_);
+  while (next_ < pieces_.size()) {
+    const auto& one = pieces_[next_++];
+    lock.unlock();
+    std::memcpy(one.to, one.from, one.size);
+    lock.lock();
+    if (++copied_ == pieces_.size()) { done_.notify_all(); }
+  }
+  done_.wait(lock, [this] { return copied_ == pieces_.size(); });
+}
+
+void pending_copy::cancel() noexcept {
+  std::unique_lock lock(mutex_);
+  copied_ += pieces_.size() - next_;  // the pieces that are left out count as copied
+  next_ = pieces_.size();
+  done_.notify_all();
+  done_.wait(lock, [this] { return copied_ == pieces_.size(); });
+}
+
+template<class Member>
+std::optional<std::string> pending_copy::changed(Member variable::* bytes) const {
+  for (const auto& one : variables_) {
+    if (kernel::crc32c({one.*bytes, one.size}) != one.crc32c) { return one.name; }
+  }
+  return std::nullopt;
+}
+template std::optional<std::string> pending_copy::changed(const std::byte* variable::*) const;
+template std::optional<std::string> pending_copy::changed(std::byte* variable::*) const;
+
+}  // namespace stepwell::detail

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A copy of the late variables of a snapshot, made in pieces by any number of threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stepwell::detail {
+
+/// Pieces of memory to copy. Each thread that calls `complete` copies pieces until none is left, so that the copy needs no thread of its own.
+/// @lifetime The memory must stay valid, and the sources unchanged, until `complete` or `cancel` has returned.
+/// @threads  `add` and `clear` may be called only while no other thread uses the object. The other functions may be called on any thread.
+class pending_copy {
+public:
+  /// Size of the pieces of one variable: short enough that a waiting thread gets a part of a large variable.
+  static constexpr std::size_t piece_size = std::size_t{1} << 20;
+
+  /// Removes all variables. `checks`: the checksum of each source is computed when it is added, and compared later.
+  void clear(bool checks) noexcept;
+  /// Adds a variable. @pre Both spans have the same size.
+  void add(const std::string& name, std::span<const std::byte> from, std::span<std::byte> to);
+
+  /// Copies pieces until none is left, and blocks until all pieces of other threads are copied.
+  void complete() noexcept;
+  /// Prevents further pieces, and blocks until the pieces of other threads are copied. The destinations are then no longer used.
+  void cancel() noexcept;
+
+  /// Returns the name of the first variable whose source (or copy) has another checksum than when it was added. Empty if there is none, or
+  /// without checks.
+  /// @pre `complete` has returned.
+  [[nodiscard]] std::optional<std::string> changed_source() const { return changed(&variable::from); }
+  [[nodiscard]] std::optional<std::string> changed_copy() const { return changed(&variable::to); }
+
+private:
+  struct variable {
+    std::string name;
+    const std::byte* from;
+    std::byte* to;
+    std::size_t size;
+    std::uint32_t crc32c;
+  };
+  struct piece {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t size;
+  };
+
+  template<class Member>
+  [[nodiscard]] std::optional<std::string> changed(Member variable::* bytes) const;
+
+  std::vector<variable> variables_;  // empty without checks
+  std::vector<piece> pieces_;
+  bool checks_ = false;
+  std::mutex mutex_;  // guards the members below; held between pieces only
+  std::condition_variable done_;
+  std::size_t next_ = 0;    // index of the first piece that no thread has taken
+  std::size_t copied_ = 0;  // number of pieces that are copied
+};
+
+}  // namespace stepwell::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/checkpoint/update_fence.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/pending_copy.hpp"
+
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace stepwell {
+
+void update_fence::settle() noexcept {
+  for (const auto& copy : pending_) { copy->complete(); }
+  pending_.clear();
+}
+
+void update_fence::wait_for_copies() {
+  std::optional<std::string> changed;
+  for (const auto& copy : pending_) {
+    copy->complete();
+    if (!changed) { changed = copy->changed_source(); }
+  }
+  pending_.clear();
+  if (!changed) { return; }
+  throw failed_precondition_error(
+      fmt::format("the variable \"{}\" changed before update_fence::wait() was called, while a snapshot of it was copied; call wait() "
+                  "before the first change of a variable, or declare this variable early()",
+                  *changed));
+}
+
+bool checks_update_fence_by_default() noexcept {
+#ifdef NDEBUG
+  return false;
+#else
+  return true;
+#endif
+}
+
+}  // namespace stepwell
