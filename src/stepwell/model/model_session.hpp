@@ -137,6 +137,22 @@ decltype(auto) with_feeds(const Order& order, Arg&& arg) {
   }
 }
 
+struct no_fence {};
+template<class Model>
+using fence_for = std::conditional_t<uses_update_fence<Model>, update_fence, no_fence>;
+
+/// Calls `step`, with the fence if the model uses one.
+template<class Model, class... Args>
+  requires requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); }
+[[gnu::always_inline]] inline decltype(auto) call_step(Model& model, no_fence& /*none*/, Args&&... args) {
+  return model.step(std::forward<Args>(args)...);
+}
+template<class Model, class... Args>
+  requires requires(Model& model, update_fence& fence, Args&&... args) { model.step(std::forward<Args>(args)..., fence); }
+[[gnu::always_inline]] inline decltype(auto) call_step(Model& model, update_fence& fence, Args&&... args) {
+  return model.step(std::forward<Args>(args)..., fence);
+}
+
 }  // namespace detail
 
 /// A callable or member that can be applied to a step's result, to the model, or to both.
@@ -179,12 +195,14 @@ public:
 
   /// True if `step` accepts these arguments, followed by the fence if the model uses one.
   template<class... Args>
-  static constexpr bool takes = requires(model_session& self, Args&&... args) { self.call_step(std::forward<Args>(args)...); };
+  static constexpr bool takes = requires(Model& model, detail::fence_for<Model>& fence, Args&&... args) {
+    detail::call_step(model, fence, std::forward<Args>(args)...);
+  };
 
   /// True if the result of a step with these arguments must be awaited.
   template<class... Args>
-  static constexpr bool awaits = requires(model_session& self, Args&&... args) {
-    { self.call_step(std::forward<Args>(args)...) } -> coro::awaited;
+  static constexpr bool awaits = requires(Model& model, detail::fence_for<Model>& fence, Args&&... args) {
+    { detail::call_step(model, fence, std::forward<Args>(args)...) } -> coro::awaited;
   };
 
   /// Blocks until this session may step at the master. The returned object must be held during a run and while its values are read. Without
@@ -222,7 +240,8 @@ public:
   }
   template<class... Args>
   auto step(std::tuple<Args...>& fed) {
-    return std::apply([this](auto&&... one) { return call_step(std::forward<decltype(one)>(one)...); }, std::move(fed));
+    return std::apply([this](auto&&... one) { return detail::call_step(*model_, fence_, std::forward<decltype(one)>(one)...); },
+                      std::move(fed));
   }
   outcome_type count(std::int64_t before, result_type&& result) {
     wait_at_fence();  // in case that the step did not
@@ -336,15 +355,8 @@ private:
                   "stepwell: a feed must name an assignable member of the model, or of an argument of its step");
   }
   template<class... Args>
-    requires(!uses_update_fence<Model> && requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); })
   [[gnu::always_inline]] decltype(auto) call_step(Args&&... args) {
-    return model_->step(std::forward<Args>(args)...);
-  }
-  template<class... Args>
-    requires(uses_update_fence<Model> &&
-             requires(Model& model, update_fence& fence, Args&&... args) { model.step(std::forward<Args>(args)..., fence); })
-  [[gnu::always_inline]] decltype(auto) call_step(Args&&... args) {
-    return model_->step(std::forward<Args>(args)..., fence_);
+    return detail::call_step(*model_, fence_, std::forward<Args>(args)...);
   }
   void wait_at_fence() {
     if constexpr (uses_update_fence<Model>) { fence_.wait(); }
@@ -385,8 +397,7 @@ private:
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;
-  struct no_fence {};
-  [[no_unique_address]] std::conditional_t<uses_update_fence<Model>, update_fence, no_fence> fence_;
+  [[no_unique_address]] detail::fence_for<Model> fence_;
 };
 
 /// Runs the steps of a model as evaluations: the global step does not change.
