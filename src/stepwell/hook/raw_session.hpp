@@ -115,11 +115,11 @@ template<class Raw>
 template<class Raw>
 using subject_of = std::remove_reference_t<decltype(stepwell::subject_in_raw(std::declval<Raw&>()))>;
 
-/// Returns the fence at which the runs of `raw` wait before they change variables; null if there is none, or if other sessions step the same
-/// subject.
+/// Returns the fence at which the runs of `raw` wait before they change variables. Null if there is none, if other sessions step the same
+/// subject, or if the variables live elsewhere.
 template<class Raw>
 [[nodiscard]] update_fence* fence_of(Raw& raw) {
-  if constexpr (requires { raw.fence(); }) {
+  if constexpr (requires { raw.fence(); } && !pulls_variables<Raw>) {
     return is_shared(raw) ? nullptr : std::addressof(raw.fence());
   } else {
     return nullptr;

@@ -78,8 +78,13 @@ std::string detail::path_of(std::string name) {
 variable_list variables(const ::torch::nn::Module& module) {
   variable_list list;
   for (const auto& parameter : module.named_parameters()) { list.emplace_back(detail::path_of(parameter.key()), parameter.value()); }
-  for (const auto& buffer : module.named_buffers()) { list.emplace_back(detail::path_of(buffer.key()), buffer.value()); }
+  for (const auto& buffer : module.named_buffers()) { list.push_back(variable_ref(detail::path_of(buffer.key()), buffer.value()).early()); }
   return list;
+}
+
+void step(::torch::optim::Optimizer& optimizer, update_fence& fence) {
+  fence.wait();
+  optimizer.step();
 }
 
 }  // namespace libtorch

@@ -6,6 +6,7 @@
 
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/update_fence.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -39,7 +40,8 @@ struct tensor_adapter<at::Tensor> {
 
 namespace libtorch {
 
-/// Returns the parameters, then the buffers of a module. In their names each dot is replaced by `/`: "conv1/weight".
+/// Returns the parameters, then the buffers of a module. In their names each dot is replaced by `/`: "conv1/weight". Buffers, such as running
+/// means, are `early()`, because the forward pass changes them.
 /// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
 /// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
@@ -59,6 +61,11 @@ namespace libtorch {
 /// @lifetime Refers to the memory of the tensors and to the optimiser, which must outlive the list.
 /// @cost     LBFGS: each snapshot contains `history_size` old directions and steps, even while fewer exist.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);
+
+/// Waits at `fence`, then calls `optimizer.step()`. In a step that changes parameters only by this call, the snapshot for a due checkpoint is
+/// copied during the forward and the backward pass. For an optimiser with a closure, call `fence.wait()` before its `step`.
+/// @errors Those of `update_fence::wait` and of the optimiser.
+void step(::torch::optim::Optimizer& optimizer, update_fence& fence);
 
 }  // namespace libtorch
 }  // namespace stepwell

@@ -6,6 +6,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
+#include <stepwell/checkpoint/update_fence.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -154,6 +155,8 @@ TEST_CASE("a module's parameters and buffers are named by their path", "[torch]"
   CHECK(names_of(sw::libtorch::variables(*network)) ==
         std::vector<std::string>{"0/weight", "0/bias", "1/weight", "1/bias", "1/running_mean", "1/running_var", "1/num_batches_tracked"});
   CHECK(sw::libtorch::variables(*network)[0].bytes().data() == network->parameters()[0].data_ptr());
+  CHECK_FALSE(sw::libtorch::variables(*network)[3].is_early());
+  CHECK(sw::libtorch::variables(*network)[4].is_early());
 }
 
 TEST_CASE("an optimiser's state is there before its first step, and is named by parameter", "[torch]") {
@@ -210,6 +213,33 @@ TEST_CASE("a run without the optimiser's state ends otherwise: the test above ca
   CHECK_FALSE(resumes<Adagrad>(AdagradOptions(0.1), false));
   CHECK_FALSE(resumes<RMSprop>(RMSpropOptions(0.1).momentum(0.9), false));
   CHECK_FALSE(resumes<LBFGS>(LBFGSOptions(0.1).max_iter(3).history_size(5), false));
+}
+
+TEST_CASE("a snapshot with a fence is copied during the forward and backward pass, and keeps the state before the step", "[torch][fence]") {
+  const auto trained_to = [](bool is_fenced, std::string& before) {
+    torch::set_num_threads(1);
+    torch::manual_seed(1);
+    torch::nn::Sequential network(torch::nn::Linear(300, 200), torch::nn::BatchNorm1d(200));
+    torch::optim::Adam optimizer(network->parameters(), torch::optim::AdamOptions(0.1));
+    sw::update_fence fence;
+    fence.set_checks(true);
+    before = bytes_of(state_of(network, optimizer));
+    const auto state = state_of(network, optimizer);
+    const auto taken = sw::snapshot::capture(*sw::snapshot_pool(0, 1).try_acquire(), state, 0, fence);
+    CHECK(fence.is_pending());
+    if (!is_fenced) { fence.wait(); }
+    network->forward(torch::ones({8, 300}) * 2).pow(2).mean().backward();  // changes the running means
+    sw::libtorch::step(optimizer, fence);
+    CHECK_FALSE(fence.is_pending());
+    std::string copied;
+    for (const auto& entry : taken.entries()) { copied.append(reinterpret_cast<const char*>(entry.bytes.data()), entry.bytes.size()); }
+    CHECK(copied == before);
+    return bytes_of(state_of(network, optimizer));
+  };
+  std::string before;
+  const auto after = trained_to(true, before);
+  CHECK(after != before);
+  CHECK(after == trained_to(false, before));
 }
 
 TEST_CASE("momentum with dampening is restored as none where there was none yet", "[torch]") {
