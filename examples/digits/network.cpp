@@ -40,7 +40,7 @@ void network::predict(const matrix& images, matrix& activations, matrix& logits)
   output.forward(activations, logits);
 }
 
-network::result network::step(const batch& examples) {
+network::result network::step(const batch& examples, stepwell::update_fence& fence) {
   predict(examples.images, activations_, logits_);
   const auto told = cross_entropy(logits_, examples.labels);
 
@@ -49,6 +49,7 @@ network::result network::step(const batch& examples) {
   rectify_gradient(activation_gradient_, activations_);
   hidden.backward(examples.images, activation_gradient_);
 
+  fence.wait();
   output.learn(optimizer);
   hidden.learn(optimizer);
   optimizer.next_step();

@@ -9,6 +9,7 @@
 #include "dense.hpp"
 
 #include <stepwell/base/variable.hpp>
+#include <stepwell/checkpoint/update_fence.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +29,9 @@ struct network {
   /// @pre `hidden_size` is at least one.
   network(std::size_t hidden_size, std::uint64_t seed);
 
-  /// Performs one training step. @pre The batch is not empty. @cost No allocation after the first batch of this size.
-  result step(const batch& examples);
+  /// Performs one training step. Reads the variables until it has waited at `fence`, and changes them afterwards, so that a due checkpoint is
+  /// copied meanwhile. @pre The batch is not empty. @cost No allocation after the first batch of this size.
+  result step(const batch& examples, stepwell::update_fence& fence);
 
   /// Returns the state for checkpoints: both layers, Adam's slots and powers, under TensorFlow's names.
   [[nodiscard]] stepwell::variable_list variables();

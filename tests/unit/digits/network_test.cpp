@@ -17,6 +17,8 @@
 
 namespace {
 
+stepwell::update_fence fence;  // no snapshot is taken, so it never waits
+
 digits::batch some_examples(std::size_t count, std::uint64_t first = 0) {
   digits::batch made;
   made.images.resize({count, digits::image_pixels});
@@ -76,7 +78,7 @@ void check_all_gradients(std::size_t hidden, std::size_t examples_count) {
   digits::network model(hidden, 4);
   for (std::size_t i = 0; i < hidden; ++i) { model.hidden.bias.value(i) = 0.05F * static_cast<float>(i % 3); }
   auto trained = model;
-  const auto told = trained.step(examples);
+  const auto told = trained.step(examples, fence);
   CHECK(static_cast<double>(told.loss) == Approx(loss_twin(model, examples)).epsilon(1e-5));
   check_gradient(model, examples, model.hidden.kernel.value, trained.hidden.kernel.gradient);
   check_gradient(model, examples, model.hidden.bias.value, trained.hidden.bias.gradient);
@@ -97,7 +99,7 @@ TEST_CASE("a network learns what it is shown", "[digits][network]") {
   const auto examples = some_examples(64);
   digits::network model(32, 1);
   const auto before = model.evaluate(examples);
-  for (int i = 0; i < 200; ++i) { model.step(examples); }
+  for (int i = 0; i < 200; ++i) { model.step(examples, fence); }
   const auto after = model.evaluate(examples);
   CHECK(before.loss > 1.5F);
   CHECK(after.loss < 0.2F);
@@ -110,7 +112,7 @@ TEST_CASE("a step tells of the batch as it was before learning, and evaluation c
   const auto print = digits::fingerprint(model.variables());
   const auto before = model.evaluate(examples);
   CHECK(digits::fingerprint(model.variables()) == print);
-  const auto told = model.step(examples);
+  const auto told = model.step(examples, fence);
   CHECK(told.loss == before.loss);
   CHECK(told.accuracy == before.accuracy);
   CHECK(digits::fingerprint(model.variables()) != print);
@@ -121,16 +123,16 @@ TEST_CASE("the same seed and batches give the same bits; another seed gives othe
   CHECK(digits::fingerprint(one.variables()) != digits::fingerprint(other.variables()));
   for (std::uint64_t i = 0; i < 20; ++i) {
     const auto examples = some_examples(12, 12 * i);
-    one.step(examples);
+    one.step(examples, fence);
     const auto elsewhere = examples;  // different memory and alignment
-    two.step(elsewhere);
+    two.step(elsewhere, fence);
   }
   CHECK(digits::fingerprint(one.variables()) == digits::fingerprint(two.variables()));
 }
 
 TEST_CASE("the variables are the whole model: another that is given them goes on with the same bits", "[digits][network]") {
   digits::network first(16, 9), second(16, 1234);
-  for (std::uint64_t i = 0; i < 10; ++i) { first.step(some_examples(12, 12 * i)); }
+  for (std::uint64_t i = 0; i < 10; ++i) { first.step(some_examples(12, 12 * i), fence); }
   const auto from = first.variables();
   const auto to = second.variables();
   REQUIRE(from.size() == to.size());
@@ -139,8 +141,8 @@ TEST_CASE("the variables are the whole model: another that is given them goes on
     std::memcpy(to[i].writable_bytes().data(), from[i].bytes().data(), from[i].bytes().size());
   }
   for (std::uint64_t i = 10; i < 20; ++i) {
-    first.step(some_examples(12, 12 * i));
-    second.step(some_examples(12, 12 * i));
+    first.step(some_examples(12, 12 * i), fence);
+    second.step(some_examples(12, 12 * i), fence);
   }
   CHECK(digits::fingerprint(first.variables()) == digits::fingerprint(second.variables()));
 }
