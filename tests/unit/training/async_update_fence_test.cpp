@@ -51,7 +51,10 @@ struct awaited_model : fenced_base {
 
 asio::awaitable<void> run_all(auto& session, auto& source) {
   co_await session.async_start();
-  while (co_await session.async_next(source)) {}
+  for (;;) {
+    const auto step = co_await session.async_next(source);
+    if (!step) { break; }
+  }
   co_await session.async_close();
 }
 
