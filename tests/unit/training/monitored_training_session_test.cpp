@@ -106,7 +106,8 @@ TEST_CASE("seconds between checkpoints are counted by the session's clock", "[tr
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .clock = clock});
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .saver = {.when_busy = sw::when_busy::wait}, .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(25s);
     session.run(batch);

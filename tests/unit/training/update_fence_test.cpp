@@ -85,16 +85,18 @@ TEST_CASE("a step that does not wait at its fence waits at its end", "[training]
   held_pool background;
   fenced_model model;
   model.waits = false;
-  bool is_fenced = true;
+  std::vector<bool> was_pending;
   model.forward = [&](std::int64_t batch, sw::update_fence& fence) {
+    was_pending.push_back(fence.is_pending());
     if (batch == 2) { background.stop(); }
-    if (batch == 4) { is_fenced = fence.is_pending(), background.go(); }
+    if (batch == 4) { background.go(); }
   };
   auto options = options_of<fenced_model>(directory, background.pool);
   options.check_update_fence = false;
-  auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 3}});
+  auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
   run_all(session);
-  CHECK(model == values_after(3));
+  CHECK(was_pending == std::vector<bool>{false, false, true, false});
+  CHECK(model == values_after(4));
 }
 
 TEST_CASE("a step that changes a variable before its fence is found in the checking mode", "[training][fence]") {
@@ -205,7 +207,7 @@ TEST_CASE("sessions that share a model copy it at once", "[training][fence]") {
     if (batch == 3) { background.go(); }
   };
   auto options = options_of<fenced_model>(directory, background.pool);
-  options.master = "fenced";
+  options.master = "local:fenced";
   auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
   run_all(session);
   CHECK_FALSE(was_pending);
