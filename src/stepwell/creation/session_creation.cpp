@@ -174,11 +174,11 @@ std::optional<checkpoint_reader> checkpoint_search::look() {
 void session_creation::restore(const variable_list& model, const checkpoint_reader& found) {
   const auto search = found.search();
   if (!search) { return restore_one(model, found); }
-  const auto* source = &found;
-  for (std::optional<checkpoint_reader> older;; source = &*older) {
+  std::optional<checkpoint_reader> older;
+  for (;;) {
+    const auto& source = older ? *older : found;
     try {
-      restore_one(model, *source);
-      break;
+      restore_one(model, source);
     } catch (const error& failure) {
       if (is_mismatch(failure) && !older) { throw; }
       if (is_mismatch(failure)) {
@@ -186,10 +186,11 @@ void session_creation::restore(const variable_list& model, const checkpoint_read
         cause.message += "; a newer checkpoint is damaged, and the variables may hold a part of it";
         throw_status(std::move(cause));
       }
-      older = search->next_after(*source, failure);
+      older = search->next_after(source, failure);
+      continue;
     }
+    return search->accept(source);
   }
-  search->accept(*source);
 }
 
 void session_creation::restore_one(const variable_list& model, const checkpoint_reader& found) {
