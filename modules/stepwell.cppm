@@ -31,7 +31,7 @@ module;
 #include "stepwell/io/pool.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"

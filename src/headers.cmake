@@ -33,7 +33,7 @@ set(STEPWELL_PUBLIC_HEADERS
   # layer 3: checkpoint
   stepwell/checkpoint/checkpoint_reader.hpp
   stepwell/checkpoint/checkpoint_writer.hpp
-  stepwell/checkpoint/checkpoints.hpp
+  stepwell/checkpoint/find_checkpoints.hpp
   stepwell/checkpoint/restore.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/snapshot.hpp
@@ -127,12 +127,12 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/async_operations.hpp
   stepwell/session/detail/async_step.hpp
   stepwell/session/detail/blocking_driver.hpp
-  stepwell/session/detail/protocol.hpp
   stepwell/session/detail/recovery.hpp
   stepwell/session/detail/run_step.hpp
-  stepwell/session/detail/script.hpp
+  stepwell/session/detail/script_coroutine.hpp
   stepwell/session/detail/session_engine.hpp
   stepwell/session/detail/session_impl.hpp
+  stepwell/session/detail/session_protocol.hpp
   stepwell/session/detail/source_cursor.hpp
   # layer 8: hooks
   stepwell/hooks/detail/value_text.hpp

@@ -8,7 +8,7 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"

@@ -6,7 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_step.hpp"
-#include "stepwell/session/detail/script.hpp"
+#include "stepwell/session/detail/script_coroutine.hpp"
 
 #include <cstdint>
 #include <exception>

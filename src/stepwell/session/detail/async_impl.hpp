@@ -13,7 +13,7 @@
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/detail/async_hooks.hpp"
 #include "stepwell/session/detail/run_step.hpp"
-#include "stepwell/session/detail/script.hpp"
+#include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/detail/source_cursor.hpp"
 

@@ -7,8 +7,8 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
-#include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
+#include "stepwell/session/detail/session_protocol.hpp"
 #include "stepwell/session/detail/source_cursor.hpp"
 #include "stepwell/session/training_session.hpp"
 

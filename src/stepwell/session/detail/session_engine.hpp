@@ -13,8 +13,8 @@
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"
-#include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/recovery.hpp"
+#include "stepwell/session/detail/session_protocol.hpp"
 #include "stepwell/session/session_settings.hpp"
 #include "stepwell/threads/coordinator.hpp"
 #include "stepwell/threads/queue_runner.hpp"
@@ -41,7 +41,7 @@ public:
   [[nodiscard]] source_positions& positions() noexcept { return positions_; }
   [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
-  [[nodiscard]] detail::protocol& protocol() noexcept { return protocol_; }
+  [[nodiscard]] detail::session_protocol& protocol() noexcept { return protocol_; }
   [[nodiscard]] const detail::session_state& state() const noexcept { return state_; }
 
   /// Executes one unit of work of the protocol. `attempt` is for `attach_source` and `step`.
@@ -207,7 +207,7 @@ private:
 
   bool is_given_;
   bool may_trace_;
-  detail::protocol protocol_;
+  detail::session_protocol protocol_;
   recovery recovery_;
   source_positions positions_;
   initial_state initial_;
