@@ -104,8 +104,10 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/base/detail/function_ref.hpp
   stepwell/base/detail/type_key.hpp
   # layer 1: coro
+  stepwell/coro/detail/aborted.hpp
   stepwell/coro/detail/async_event.hpp
   stepwell/coro/detail/awaited.hpp
+  stepwell/coro/detail/event_state.hpp
   stepwell/coro/detail/helper_threads.hpp
   stepwell/coro/detail/initiate.hpp
   stepwell/coro/detail/offloaded_call.hpp
@@ -125,6 +127,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/async_hooks.hpp
   stepwell/session/detail/async_impl.hpp
   stepwell/session/detail/async_operations.hpp
+  stepwell/session/detail/async_state.hpp
   stepwell/session/detail/async_step.hpp
   stepwell/session/detail/blocking_driver.hpp
   stepwell/session/detail/recovery.hpp
@@ -134,8 +137,11 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/session_impl.hpp
   stepwell/session/detail/session_protocol.hpp
   stepwell/session/detail/source_cursor.hpp
+  stepwell/session/detail/source_registrations.hpp
   # layer 8: hooks
   stepwell/hooks/detail/value_text.hpp
+  # layer 9: training
+  stepwell/training/detail/evaluation_work.hpp
 )
 
 # Adapters: each belongs to a target of its own, and includes the library it is for.
@@ -165,6 +171,7 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 2: io
   stepwell/io/detail/posix_file.hpp
   stepwell/io/detail/read_file.hpp
+  stepwell/io/detail/signal_receiver.hpp
   # layer 3: checkpoint
   stepwell/checkpoint/detail/checkpoint_directory.hpp
   stepwell/checkpoint/detail/stored_checkpoint.hpp
