@@ -67,6 +67,8 @@ concept fetch_of =
 template<class Raw>
 concept reads_feeds = requires { requires Raw::reads_feeds; };
 
+namespace detail {
+
 /// A raw session whose variables live elsewhere.
 template<class Raw>
 concept pulls_variables = requires(Raw& raw) { raw.pull(); };
@@ -108,7 +110,7 @@ template<class Raw>
   }
 }
 template<class Raw>
-using subject_of = std::remove_reference_t<decltype(stepwell::subject_in_raw(std::declval<Raw&>()))>;
+using subject_of = std::remove_reference_t<decltype(detail::subject_in_raw(std::declval<Raw&>()))>;
 
 /// Returns a lock. While it is held, no other session steps or restores the subject of `raw`.
 template<class Raw>
@@ -120,4 +122,5 @@ template<class Raw>
   }
 }
 
+}  // namespace detail
 }  // namespace stepwell

@@ -8,11 +8,8 @@
 #include "stepwell/session/detail/async_step.hpp"
 #include "stepwell/session/detail/script_coroutine.hpp"
 
-#include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace stepwell::detail {

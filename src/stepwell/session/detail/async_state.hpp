@@ -162,7 +162,7 @@ public:
   /// Returns the place where steps run. A step on a shared model may block on other sessions, so it needs another thread.
   [[nodiscard]] execution_place place_of_steps() {
     if (how_.has_compute()) { return execution_place::compute; }
-    return stepwell::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
+    return detail::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
   }
 
   /// A guard that keeps a script alive while it is executed: the script of an operation, or of a run inside a step function. The script is

@@ -67,7 +67,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::optional<extracted<raw_type, Caller>> taken;
   std::exception_ptr failure;
   try {
-    if (stepwell::is_shared(raw)) {
+    if (detail::is_shared(raw)) {
       throw invalid_argument_error("an awaited step cannot run on a shared master: it would block the event loops of the other sessions");
     }
     run_context<raw_type> context(raw, core.control(), attempt);

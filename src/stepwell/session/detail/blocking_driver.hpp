@@ -11,9 +11,7 @@
 #include "stepwell/session/detail/session_engine.hpp"
 
 #include <exception>
-#include <functional>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 

@@ -38,7 +38,7 @@ class session_engine : public detail::protocol_host {
 public:
   [[nodiscard]] deferred_requests& control() noexcept { return control_; }
   [[nodiscard]] const deferred_requests& control() const noexcept { return control_; }
-  [[nodiscard]] source_positions& positions() noexcept { return positions_; }
+  [[nodiscard]] detail::source_positions& positions() noexcept { return positions_; }
   [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
   [[nodiscard]] detail::session_protocol& protocol() noexcept { return protocol_; }
@@ -209,9 +209,9 @@ private:
   bool may_trace_;
   detail::session_protocol protocol_;
   recovery recovery_;
-  source_positions positions_;
-  initial_state initial_;
-  checkpoint_search search_;
+  detail::source_positions positions_;
+  detail::initial_state initial_;
+  detail::checkpoint_search search_;
   std::exception_ptr creation_failure_;
   clock::time_point next_attempt_ = {};
   step_stage failed_stage_ = step_stage::run;
