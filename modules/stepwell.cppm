@@ -31,7 +31,7 @@ module;
 #include "stepwell/io/pool.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
@@ -392,7 +392,6 @@ export namespace stepwell {
 using stepwell::after_create_session_hook;
 using stepwell::after_run_hook;
 using stepwell::all_hooks;
-using stepwell::alone_with;
 using stepwell::any_hook;
 using stepwell::any_hooks;
 using stepwell::before_run_hook;
@@ -406,27 +405,20 @@ using stepwell::deadline;
 using stepwell::debug_options;
 using stepwell::end_hook;
 using stepwell::erased_request;
-using stepwell::erased_request_of;
 using stepwell::fed;
 using stepwell::feed;
 using stepwell::feed_pack;
 using stepwell::feeds;
-using stepwell::fence_of;
 using stepwell::fetch;
 using stepwell::fetch_list;
 using stepwell::fetch_of;
 using stepwell::fetch_pack;
 using stepwell::global_step_name;
 using stepwell::hook;
-using stepwell::hook_access;
 using stepwell::hook_phase;
 using stepwell::hook_state_prefix;
 using stepwell::hook_states;
-using stepwell::hook_type_of;
-using stepwell::is_shared;
 using stepwell::merge;
-using stepwell::names_its_state;
-using stepwell::no_run_options;
 using stepwell::on_error_hook;
 using stepwell::only;
 using stepwell::phase_of;
@@ -434,9 +426,6 @@ using stepwell::plan_preemption;
 using stepwell::preemption_choice;
 using stepwell::preemption_facts;
 using stepwell::preemption_plan;
-using stepwell::pull_variables;
-using stepwell::pulls_variables;
-using stepwell::push_variables;
 using stepwell::raw_session;
 using stepwell::reads_feeds;
 using stepwell::recovery_copy;
@@ -460,8 +449,6 @@ using stepwell::state_version;
 using stepwell::stateful_hook;
 using stepwell::stop_cause;
 using stepwell::stop_reason;
-using stepwell::subject_in_raw;
-using stepwell::subject_of;
 using stepwell::tag;
 using stepwell::tagged;
 using stepwell::trace_level;
@@ -474,7 +461,6 @@ using stepwell::wants_hook;
 export namespace stepwell {
 using stepwell::any_session_creator;
 using stepwell::checkpoint_name_map;
-using stepwell::checkpoint_search;
 using stepwell::chief_session_creator;
 using stepwell::chief_session_options;
 using stepwell::created_by;
@@ -493,7 +479,6 @@ using stepwell::session_creator;
 using stepwell::session_manager;
 using stepwell::session_manager_options;
 using stepwell::session_target;
-using stepwell::source_positions;
 using stepwell::worker_session_creator;
 using stepwell::worker_session_options;
 }  // namespace stepwell
@@ -527,13 +512,13 @@ using stepwell::with;
 export namespace stepwell {
 using stepwell::check_variable_names;
 using stepwell::evaluation_session;
-using stepwell::fetchable_from;
 using stepwell::has_concurrent_steps;
 using stepwell::model_result;
 using stepwell::model_session;
 using stepwell::owns_global_step;
 using stepwell::restorable_model;
 using stepwell::trainable_model;
+using stepwell::uses_update_fence;
 }  // namespace stepwell
 
 // hooks

@@ -33,7 +33,7 @@ set(STEPWELL_PUBLIC_HEADERS
   # layer 3: checkpoint
   stepwell/checkpoint/checkpoint_reader.hpp
   stepwell/checkpoint/checkpoint_writer.hpp
-  stepwell/checkpoint/checkpoints.hpp
+  stepwell/checkpoint/find_checkpoints.hpp
   stepwell/checkpoint/restore.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/snapshot.hpp
@@ -105,8 +105,10 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/base/detail/function_ref.hpp
   stepwell/base/detail/type_key.hpp
   # layer 1: coro
+  stepwell/coro/detail/aborted.hpp
   stepwell/coro/detail/async_event.hpp
   stepwell/coro/detail/awaited.hpp
+  stepwell/coro/detail/event_state.hpp
   stepwell/coro/detail/helper_threads.hpp
   stepwell/coro/detail/initiate.hpp
   stepwell/coro/detail/offloaded_call.hpp
@@ -126,17 +128,21 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/async_hooks.hpp
   stepwell/session/detail/async_impl.hpp
   stepwell/session/detail/async_operations.hpp
+  stepwell/session/detail/async_state.hpp
   stepwell/session/detail/async_step.hpp
   stepwell/session/detail/blocking_driver.hpp
-  stepwell/session/detail/protocol.hpp
   stepwell/session/detail/recovery.hpp
   stepwell/session/detail/run_step.hpp
-  stepwell/session/detail/script.hpp
+  stepwell/session/detail/script_coroutine.hpp
   stepwell/session/detail/session_engine.hpp
   stepwell/session/detail/session_impl.hpp
+  stepwell/session/detail/session_protocol.hpp
   stepwell/session/detail/source_cursor.hpp
+  stepwell/session/detail/source_registrations.hpp
   # layer 8: hooks
   stepwell/hooks/detail/value_text.hpp
+  # layer 9: training
+  stepwell/training/detail/evaluation_work.hpp
 )
 
 # Adapters: each belongs to a target of its own, and includes the library it is for.
@@ -166,6 +172,7 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 2: io
   stepwell/io/detail/posix_file.hpp
   stepwell/io/detail/read_file.hpp
+  stepwell/io/detail/signal_receiver.hpp
   # layer 3: checkpoint
   stepwell/checkpoint/detail/checkpoint_directory.hpp
   stepwell/checkpoint/detail/pending_copy.hpp

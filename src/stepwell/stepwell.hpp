@@ -8,7 +8,7 @@
 #include "stepwell/base/random.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/coro/generator.hpp"

@@ -143,9 +143,9 @@ void axis::add_tick(double value, std::string text) {
 
 void axis::make_linear(range values, std::size_t wanted, bool is_round) {
   if (values.high / 2 - values.low / 2 <= std::max(std::abs(values.low), std::abs(values.high)) * 1e-13) {  // a single value
-    const double room = values.low == 0 ? 1 : std::abs(values.low) * 0.1;
-    values.low = std::max(values.low - room, -most);
-    values.high = std::min(values.high + room, most);
+    const double margin = values.low == 0 ? 1 : std::abs(values.low) * 0.1;
+    values.low = std::max(values.low - margin, -most);
+    values.high = std::min(values.high + margin, most);
   }
   const double step = round_step(std::max((values.high / 2 - values.low / 2) / static_cast<double>(wanted - 1) * 2, 1e-300));
   low_ = is_round ? std::max(std::floor(values.low / step + 1e-9) * step, -most) : values.low;

@@ -3,7 +3,7 @@
 // Charts: lines of any number of points in bounded memory, axes with ticks, and drawings in the terminal and as SVG.
 #pragma once
 
-#include "tool/console.hpp"
+#include "tool/output.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -37,18 +37,18 @@ public:
     add_completion();
   }
 
-  outcome run(std::vector<std::string> arguments) {
+  exit_code run(std::vector<std::string> arguments) {
     std::ranges::reverse(arguments);  // the order that CLI11 requires
     try {
       app_.parse(std::move(arguments));
-    } catch (const CLI::ParseError& refused) { return app_.exit(refused, to_.out, to_.err) == 0 ? outcome::good : outcome::usage; }
+    } catch (const CLI::ParseError& refused) { return app_.exit(refused, to_.out, to_.err) == 0 ? exit_code::good : exit_code::usage; }
     return chosen_();
   }
 
 private:
   /// Adds a subcommand that runs `act` with `options`.
   template<class Options>
-  CLI::App& add(const std::string& name, const std::string& what, Options& options, outcome (*act)(const Options&, console&)) {
+  CLI::App& add(const std::string& name, const std::string& what, Options& options, exit_code (*act)(const Options&, console&)) {
     auto& made = *app_.add_subcommand(name, what);
     made.final_callback([this, &options, act] { chosen_ = [this, &options, act] { return act(options, to_); }; });
     return made;
@@ -153,7 +153,7 @@ private:
     command.final_callback([this] {
       chosen_ = [this] {
         write_completion(shell_, described(), to_.out);
-        return outcome::good;
+        return exit_code::good;
       };
     });
   }
@@ -188,7 +188,7 @@ private:
   bool as_json_ = false;
   bool as_summary_ = false;
   bool only_says_ = false;
-  std::function<outcome()> chosen_;
+  std::function<exit_code()> chosen_;
 };
 
 /// Redirects the log of the library to a stream during its lifetime.
@@ -208,20 +208,20 @@ private:
 
 }  // namespace
 
-outcome run(std::vector<std::string> arguments, console& to) noexcept {
+exit_code run(std::vector<std::string> arguments, console& to) noexcept {
   const log_to logged(to.err);
-  const auto fail = [&](std::string_view what, outcome how) {
+  const auto fail = [&](std::string_view what, exit_code how) {
     to.out.flush();
-    complain(to, what);
+    print_error(to, what);
     return how;
   };
   try {
     const auto how = command_line(to).run(std::move(arguments));
-    if (!to.out.flush()) { return fail("could not write all of the output", outcome::unreadable); }
+    if (!to.out.flush()) { return fail("could not write all of the output", exit_code::unreadable); }
     return how;
-  } catch (const error& failure) { return fail(failure.what(), outcome_of(failure.kind())); } catch (const std::bad_alloc&) {
-    return fail("out of memory", outcome::unreadable);
-  } catch (const std::exception& failure) { return fail(failure.what(), outcome::unreadable); }
+  } catch (const error& failure) { return fail(failure.what(), exit_code_of(failure.kind())); } catch (const std::bad_alloc&) {
+    return fail("out of memory", exit_code::unreadable);
+  } catch (const std::exception& failure) { return fail(failure.what(), exit_code::unreadable); }
 }
 
 }  // namespace stepwell::tool

@@ -3,7 +3,7 @@
 // The commands of the program `stepwell`, with their options.
 #pragma once
 
-#include "tool/console.hpp"
+#include "tool/output.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -30,11 +30,11 @@ struct inspect_options {
 /// tensor; or the differences between two checkpoints. Without `stats`, `print` and `diff` only the index is read.
 /// @errors Those of reading.
 /// @cost Memory for the index and one piece of a tensor. Tensors of strings and partitioned tensors are read as a whole.
-[[nodiscard]] outcome inspect(const inspect_options& options, console& to);
+[[nodiscard]] exit_code inspect(const inspect_options& options, console& to);
 
 /// Show the values of one tensor, and the differences between two checkpoints.
-[[nodiscard]] outcome print_tensor(const inspect_options& options, const std::string& prefix, console& to);
-[[nodiscard]] outcome diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to);
+[[nodiscard]] exit_code print_tensor(const inspect_options& options, const std::string& prefix, console& to);
+[[nodiscard]] exit_code diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to);
 
 /// Options of `stepwell verify`.
 struct verify_options {
@@ -48,7 +48,7 @@ struct verify_options {
 /// killed saves, and after killed deletions of old checkpoints. Changes no file.
 /// @errors Those of reading.
 /// @cost Reads every byte; memory for the index and one piece.
-[[nodiscard]] outcome verify(const verify_options& options, console& to);
+[[nodiscard]] exit_code verify(const verify_options& options, console& to);
 
 /// The form of the output.
 enum class events_form {
@@ -72,7 +72,7 @@ struct events_options {
 /// is read. A truncated last record counts as damage, too, except with `follow`, because the file may still be written.
 /// @errors Those of reading; `not_found_error`, after the output, if no value has one of the tags.
 /// @cost Memory for the largest record and the names of all tags; for a summary also one line for each tag.
-[[nodiscard]] outcome events(const events_options& options, console& to);
+[[nodiscard]] exit_code events(const events_options& options, console& to);
 
 /// Options of `stepwell plot`.
 struct plot_options {
@@ -90,7 +90,7 @@ struct plot_options {
 /// Draws one line for each tag and target. Values at steps that were later rolled back and repeated are ignored, as in viewers.
 /// @errors `not_found_error` that lists the existing scalars; `invalid_argument_error` if a logarithmic axis leaves no value to draw.
 /// @cost Memory for 65536 groups of points for each line.
-[[nodiscard]] outcome plot(const plot_options& options, console& to);
+[[nodiscard]] exit_code plot(const plot_options& options, console& to);
 
 /// Options of `stepwell prune`.
 struct prune_options {
@@ -111,7 +111,7 @@ struct prune_options {
 /// @errors `not_found_error` if there is no checkpoint; `failed_precondition_error` that names the owner if a process holds the directory
 ///   (with `yes`); `data_loss_error` if all of its checkpoints are damaged, in which case nothing is deleted; those of the file system.
 /// @cost   Reads every byte of the newest checkpoint.
-[[nodiscard]] outcome prune(const prune_options& options, console& to);
+[[nodiscard]] exit_code prune(const prune_options& options, console& to);
 
 /// Options of `stepwell export`.
 struct export_options {
@@ -127,7 +127,7 @@ struct export_options {
 /// memory at a fixed width, TensorFlow's object graph, and tensors whose names a ZIP archive cannot hold.
 /// @errors `data_loss_error` that names the damaged tensor; nothing is written in this case. Those of the file system.
 /// @cost   Reads every tensor once, piece by piece. Tensors of strings, which are read twice, and partitioned tensors are read as a whole.
-[[nodiscard]] outcome export_npz(const export_options& options, console& to);
+[[nodiscard]] exit_code export_npz(const export_options& options, console& to);
 
 /// Options of `stepwell stats`.
 struct run_stats_options {
@@ -139,7 +139,7 @@ struct run_stats_options {
 /// Checkpoints are found by the names of their index files; they are opened only if there is no state file, to find the newest. Event files
 /// are read completely.
 /// @errors Those of reading; `not_found_error` if the directory is missing, or if it lacks both checkpoints and event files.
-[[nodiscard]] outcome run_stats(const run_stats_options& options, console& to);
+[[nodiscard]] exit_code run_stats(const run_stats_options& options, console& to);
 
 /// Returns a line of bars with heights proportional to `values`. The greatest value has a full bar; 0 is a blank.
 [[nodiscard]] std::string spark_line(const std::vector<double>& values);

@@ -7,7 +7,7 @@
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/io/file_system.hpp"
-#include "tool/console.hpp"
+#include "tool/output.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -52,13 +52,13 @@ private:
 
 /// Calls `act` with each remaining event. Reports damage on the error stream, and returns `damaged` then.
 template<class Act>
-[[nodiscard]] outcome each_event(event_stream& stream, console& to, Act act) {
+[[nodiscard]] exit_code each_event(event_stream& stream, console& to, Act act) {
   try {
     while (const auto happened = stream.next()) { act(*happened); }
-    return outcome::good;
+    return exit_code::good;
   } catch (const data_loss_error& damage) {
-    complain(to, damage.what());
-    return outcome::damaged;
+    print_error(to, damage.what());
+    return exit_code::damaged;
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
-#include "tool/console.hpp"
 #include "tool/elements.hpp"
+#include "tool/output.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

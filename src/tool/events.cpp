@@ -212,20 +212,20 @@ private:
 };
 
 /// Shows the remaining events of one file.
-outcome drain(event_stream& stream, event_sink& sink, console& to) {
+exit_code drain(event_stream& stream, event_sink& sink, console& to) {
   return each_event(stream, to, [&](const format::event& happened) { sink.add(stream.path(), happened); });
 }
 
-outcome show(const std::vector<std::string>& files, event_sink& sink, console& to) {
-  outcome how = outcome::good;
+exit_code show(const std::vector<std::string>& files, event_sink& sink, console& to) {
+  exit_code how = exit_code::good;
   for (const auto& path : files) {
     event_stream stream(*to.files, path);
     auto seen = drain(stream, sink, to);
     sink.end_file(path, stream.records(), stream.bytes());
-    if (seen == outcome::good && stream.cut_short() != 0) {
-      complain(to, fmt::format("{}: the last record is truncated, only {} of it are present; it may still be being written", path,
-                               count_text(stream.cut_short(), "byte")));
-      seen = outcome::damaged;
+    if (seen == exit_code::good && stream.cut_short() != 0) {
+      print_error(to, fmt::format("{}: the last record is truncated, only {} of it are present; it may still be being written", path,
+                                  count_text(stream.cut_short(), "byte")));
+      seen = exit_code::damaged;
     }
     how = worse(how, seen);
   }
@@ -251,7 +251,7 @@ class follower {
 public:
   follower(const events_options& options, event_sink& sink, console& to) : options_(options), sink_(sink), to_(to) {}
 
-  outcome run() {
+  exit_code run() {
     do {
       while (look()) {}
       to_.out.flush();
@@ -264,7 +264,7 @@ private:
   bool look() {
     if (stream_ && !is_damaged_) {
       const auto how = drain(*stream_, sink_, to_);
-      is_damaged_ = how != outcome::good;
+      is_damaged_ = how != exit_code::good;
       how_ = worse(how_, how);
     }
     const auto files = is_directory(to_, options_.target) ? event_files_in(to_, options_.target) : std::vector{options_.target};
@@ -280,12 +280,12 @@ private:
   console& to_;
   std::optional<event_stream> stream_;
   bool is_damaged_ = false;
-  outcome how_ = outcome::good;
+  exit_code how_ = exit_code::good;
 };
 
 }  // namespace
 
-outcome events(const events_options& options, console& to) {
+exit_code events(const events_options& options, console& to) {
   const bool is_summary = options.form == events_form::summary || options.form == events_form::summary_json;
   if (options.follow && is_summary) { throw invalid_argument_error("--follow cannot be used with a summary; follow lines, CSV or JSON"); }
   if (options.follow && options.recursive) {
@@ -296,7 +296,7 @@ outcome events(const events_options& options, console& to) {
   if (options.follow) { return follower(options, *sink, to).run(); }
   const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), *sink, to);
   sink->finish();
-  if (how == outcome::good) { sink->require_tags(); }  // with damage the tag may be in the unreadable part
+  if (how == exit_code::good) { sink->require_tags(); }  // with damage the tag may be in the unreadable part
   return how;
 }
 

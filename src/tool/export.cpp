@@ -243,7 +243,7 @@ void add_tensor(zip_archive& zip, const checkpoint_reader& reader, const checkpo
 
 void print_report(const export_report& report, const export_options& options, console& to) {
   if (!options.json) {
-    for (const auto& [name, why] : report.left_out) { complain(to, fmt::format("left out {}: {}", name, why)); }
+    for (const auto& [name, why] : report.left_out) { print_error(to, fmt::format("left out {}: {}", name, why)); }
     to.out << "wrote " << printable(options.npz) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
            << '\n';
     return;
@@ -258,7 +258,7 @@ void print_report(const export_report& report, const export_options& options, co
 
 }  // namespace
 
-outcome export_npz(const export_options& options, console& to) {
+exit_code export_npz(const export_options& options, console& to) {
   const checkpoint_reader reader(require_checkpoint(to, options.target), to.files);
   for (const auto& name : options.tensors) {
     if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
@@ -271,7 +271,7 @@ outcome export_npz(const export_options& options, console& to) {
   }
   zip.finish();
   print_report(report, options, to);
-  return outcome::good;
+  return exit_code::good;
 }
 
 }  // namespace stepwell::tool

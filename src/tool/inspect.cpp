@@ -100,7 +100,7 @@ void merge(tensor_stats& into, const tensor_stats& more) {
 
 /// Returns the statistics of a whole tensor. Does not overflow for any finite values. Empty for strings, complex numbers, types that cannot be
 /// read, and tensors that cannot be read, which are reported and make `seen` worse.
-std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const checkpoint_entry& entry, console& to, outcome& seen) {
+std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const checkpoint_entry& entry, console& to, exit_code& seen) {
   const bool is_complex = entry.dtype == dtype::complex64 || entry.dtype == dtype::complex128;
   if (size_of(entry.dtype) == 0 || is_complex) { return std::nullopt; }
   try {
@@ -112,8 +112,8 @@ std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const chec
     }
     return made;
   } catch (const error& failure) {
-    complain(to, failure.what());
-    seen = worse(seen, outcome_of(failure.kind()));
+    print_error(to, failure.what());
+    seen = worse(seen, exit_code_of(failure.kind()));
     return std::nullopt;
   }
 }
@@ -129,7 +129,7 @@ void add_stats(std::vector<cell>& row, const std::optional<tensor_stats>& stats)
   row.push_back(bad(stats ? stats->infinities : 0));
 }
 
-outcome inspect_as_text(const checkpoint_reader& reader, bool with_stats, console& to) {
+exit_code inspect_as_text(const checkpoint_reader& reader, bool with_stats, console& to) {
   const auto step = reader.step();
   to.out << paint(to, ink::bold, printable(reader.prefix())) << ": " << count_text(reader.entries().size(), "tensor") << ", "
          << size_text(total_bytes(reader)) << " in " << count_text(static_cast<std::uint64_t>(reader.shards()), "data file")
@@ -137,7 +137,7 @@ outcome inspect_as_text(const checkpoint_reader& reader, bool with_stats, consol
   std::vector<std::string> headings{"NAME", "DTYPE", "SHAPE", ">SIZE", "CRC32C"};
   if (with_stats) { headings.insert(headings.end(), {">COUNT", ">MIN", ">MAX", ">MEAN", ">STDDEV", ">NAN", ">INF"}); }
   text_table table(std::move(headings));
-  auto seen = outcome::good;
+  auto seen = exit_code::good;
   for (const auto& entry : reader.entries()) {
     std::vector<cell> row{{printable(entry.name), ink::cyan},
                           dtype_text(entry.dtype),
@@ -163,9 +163,9 @@ void add_stats(json& tensor, const tensor_stats& stats) {
   tensor["inf"] = stats.infinities;
 }
 
-outcome inspect_as_json(const checkpoint_reader& reader, bool with_stats, console& to) {
+exit_code inspect_as_json(const checkpoint_reader& reader, bool with_stats, console& to) {
   json_document document(to.out);
-  auto seen = outcome::good;
+  auto seen = exit_code::good;
   document.add("prefix", reader.prefix());
   if (const auto step = reader.step()) { document.add("step", *step); }
   document.add("shards", reader.shards());
@@ -188,7 +188,7 @@ outcome inspect_as_json(const checkpoint_reader& reader, bool with_stats, consol
 
 }  // namespace
 
-outcome inspect(const inspect_options& options, console& to) {
+exit_code inspect(const inspect_options& options, console& to) {
   const auto prefix = require_checkpoint(to, options.target);
   if (!options.diff.empty()) { return diff_checkpoints(options, prefix, require_checkpoint(to, options.diff), to); }
   if (!options.print.empty()) { return print_tensor(options, prefix, to); }

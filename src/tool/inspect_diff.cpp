@@ -185,17 +185,17 @@ void print_as_json(const std::vector<difference>& found, const checkpoint_reader
 
 }  // namespace
 
-outcome diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to) {
+exit_code diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to) {
   const checkpoint_reader left(a, to.files);
   const checkpoint_reader right(b, to.files);
   const auto found = differences_of(left, right, options.tolerance);
   (options.json ? print_as_json : print_as_text)(found, left, right, to);
-  outcome how = outcome::good;
+  exit_code how = exit_code::good;
   for (const auto& one : found) {
     const bool is_damaged = one.what == "damaged";
     const bool is_unread = one.what == "not read";
-    if (is_damaged || is_unread) { complain(to, one.a); }
-    how = worse(how, is_damaged ? outcome::damaged : is_unread ? outcome::unsupported : outcome::differs);
+    if (is_damaged || is_unread) { print_error(to, one.a); }
+    how = worse(how, is_damaged ? exit_code::damaged : is_unread ? exit_code::unsupported : exit_code::differs);
   }
   return how;
 }

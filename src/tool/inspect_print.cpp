@@ -86,11 +86,11 @@ std::optional<status> try_visit_elements(const checkpoint_reader& reader, const 
 }
 
 /// Reports a failure after the output.
-outcome report(const std::optional<status>& failure, console& to) {
-  if (!failure) { return outcome::good; }
+exit_code report(const std::optional<status>& failure, console& to) {
+  if (!failure) { return exit_code::good; }
   to.out.flush();
-  complain(to, failure->to_string());
-  return outcome_of(failure->code);
+  print_error(to, failure->to_string());
+  return exit_code_of(failure->code);
 }
 
 /// Returns the base64 of RFC 4648, padded.
@@ -107,7 +107,7 @@ std::string base64_of(std::string_view bytes) {
   return text;
 }
 
-outcome print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
+exit_code print_as_json(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
   json_document document(to.out);
   document.add("name", entry.name);
   document.add("dtype", dtype_text(entry.dtype));
@@ -125,7 +125,7 @@ outcome print_as_json(const checkpoint_reader& reader, const checkpoint_entry& e
   return report(failure, to);
 }
 
-outcome print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
+exit_code print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
   to.out << paint(to, ink::cyan, printable(entry.name)) << "  " << dtype_text(entry.dtype) << ' ' << to_string(entry.shape) << '\n';
   const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
   if (count == 0) { to.out << "[]"; }
@@ -140,7 +140,7 @@ outcome print_as_text(const checkpoint_reader& reader, const checkpoint_entry& e
 
 }  // namespace
 
-outcome print_tensor(const inspect_options& options, const std::string& prefix, console& to) {
+exit_code print_tensor(const inspect_options& options, const std::string& prefix, console& to) {
   const checkpoint_reader reader(prefix, to.files);
   const auto* entry = reader.find(options.print);
   if (entry == nullptr) {

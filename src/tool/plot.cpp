@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <set>
-#include <utility>
 #include <variant>
 
 namespace stepwell::tool {
@@ -34,7 +33,7 @@ public:
 
   [[nodiscard]] std::vector<series>& lines() noexcept { return lines_; }
   [[nodiscard]] const std::set<std::string>& scalars() const noexcept { return scalars_; }
-  [[nodiscard]] outcome how() const noexcept { return how_; }
+  [[nodiscard]] exit_code how() const noexcept { return how_; }
 
 private:
   void read(const std::string& path) {
@@ -66,7 +65,7 @@ private:
   console& to_;
   std::vector<series> lines_;
   std::set<std::string> scalars_;
-  outcome how_ = outcome::good;
+  exit_code how_ = exit_code::good;
 };
 
 std::string joined(const auto& names) {
@@ -92,11 +91,11 @@ void check_drawable(const std::vector<series>& lines, const plot_options& option
 
 }  // namespace
 
-outcome plot(const plot_options& options, console& to) {
+exit_code plot(const plot_options& options, console& to) {
   const bool is_svg = !options.svg.empty();
   chart drawn{.lines = {}, .title = joined(options.tags), .log_scale = options.log_scale};
   std::set<std::string> scalars;
-  outcome how = outcome::good;
+  exit_code how = exit_code::good;
   for (const auto& target : options.targets) {
     line_reader reader(options, target, to);
     std::ranges::move(reader.lines(), std::back_inserter(drawn.lines));

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 namespace stepwell::tool {
 namespace {
@@ -103,7 +102,7 @@ void print_as_json(const decision& made, const prune_options& options, console& 
 
 }  // namespace
 
-outcome prune(const prune_options& options, console& to) {
+exit_code prune(const prune_options& options, console& to) {
   require_directory(to, options.directory);
   const auto rules = rules_of(options, to);
   {  // read-only first: an error here leaves the directory unchanged
@@ -111,7 +110,7 @@ outcome prune(const prune_options& options, console& to) {
     if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }
     if (!options.yes) {
       (options.json ? print_as_json : print_as_text)(decide(looked, options, to), options, to);
-      return outcome::good;
+      return exit_code::good;
     }
   }
   checkpoint_directory held(options.directory, rules);
@@ -120,7 +119,7 @@ outcome prune(const prune_options& options, console& to) {
   held.prune();
   held.close();
   (options.json ? print_as_json : print_as_text)(made, options, to);
-  return outcome::good;
+  return exit_code::good;
 }
 
 }  // namespace stepwell::tool

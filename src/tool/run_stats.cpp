@@ -4,7 +4,7 @@
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/chart.hpp"
@@ -157,7 +157,7 @@ struct run_facts {
   std::optional<std::int64_t> last_step = {};
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
-  outcome how = outcome::good;
+  exit_code how = exit_code::good;
 
   void saw(std::int64_t step) { last_step = std::max(last_step.value_or(step), step); }
 };
@@ -300,7 +300,7 @@ std::string spark_line(const std::vector<double>& values) {
   return line;
 }
 
-outcome run_stats(const run_stats_options& options, console& to) {
+exit_code run_stats(const run_stats_options& options, console& to) {
   require_directory(to, options.directory);
   run_facts facts;
   add_usage(to, options.directory, 16, facts);

@@ -2,8 +2,8 @@
 #include "tool/target.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"

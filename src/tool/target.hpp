@@ -3,7 +3,7 @@
 // Resolves a path on the command line: a checkpoint, a directory of checkpoints, an event file, or a directory of event files.
 #pragma once
 
-#include "tool/console.hpp"
+#include "tool/output.hpp"
 
 #include <optional>
 #include <string>

@@ -29,13 +29,15 @@ struct verified {
   std::uint64_t uncovered = 0;         ///< Bytes of the data files outside of all tensors, which are not covered by a checksum.
   std::vector<std::string> damages;    ///< Damage, and other reasons why something could not be read.
   std::vector<std::string> unchecked;  ///< The reason for each tensor whose checksum is unknown, or for the whole checkpoint.
-  outcome how = outcome::good;
+  exit_code how = exit_code::good;
 };
 
 void note(verified& one, const error& failure) {
   const bool is_unsupported = failure.kind() == errc::unimplemented;
   (is_unsupported ? one.unchecked : one.damages).emplace_back(failure.what());
-  one.how = worse(one.how, is_unsupported ? outcome::unsupported : detail::is_damage(failure) ? outcome::damaged : outcome::unreadable);
+  one.how = worse(one.how, is_unsupported               ? exit_code::unsupported
+                           : detail::is_damage(failure) ? exit_code::damaged
+                                                        : exit_code::unreadable);
 }
 
 std::uint64_t data_bytes(const console& to, const checkpoint_reader& reader) {
@@ -120,10 +122,10 @@ struct verdict {
 
 verdict verdict_of(const verified& one) {
   switch (one.how) {
-    case outcome::good: return {"ok", "ok", ink::green};
-    case outcome::unsupported:
+    case exit_code::good: return {"ok", "ok", ink::green};
+    case exit_code::unsupported:
       return one.tensors == 0 ? verdict{"UNSUPPORTED", "unsupported", ink::yellow} : verdict{"NOT CHECKED", "not checked", ink::yellow};
-    case outcome::damaged: return {"DAMAGED", "damaged", ink::red};
+    case exit_code::damaged: return {"DAMAGED", "damaged", ink::red};
     default: return {"UNREADABLE", "unreadable", ink::red};
   }
 }
@@ -136,7 +138,9 @@ std::string labelled(const console& to, ink colour, std::string_view label) {
 void print_one(const verified& one, console& to) {
   const auto shown = verdict_of(one);
   to.out << labelled(to, shown.colour, shown.label) << printable(one.prefix);
-  if (one.tensors != 0 || one.how == outcome::good) { to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes); }
+  if (one.tensors != 0 || one.how == exit_code::good) {
+    to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes);
+  }
   if (one.tensors != 0 && !one.unchecked.empty()) { to.out << ", " << one.unchecked.size() << " of them not checked"; }
   if (one.uncovered != 0) { to.out << ", and " << size_text(one.uncovered) << " between them not covered by a checksum"; }
   to.out << '\n';
@@ -145,7 +149,7 @@ void print_one(const verified& one, console& to) {
 json json_of(const verified& one) {
   return {{"prefix", one.prefix},
           {"status", verdict_of(one).name},
-          {"whole", one.how == outcome::good},
+          {"whole", one.how == exit_code::good},
           {"tensors", one.tensors},
           {"bytes", one.bytes},
           {"bytes_without_checksum", one.uncovered},
@@ -167,7 +171,7 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
 
 }  // namespace
 
-outcome verify(const verify_options& options, console& to) {
+exit_code verify(const verify_options& options, console& to) {
   const auto single = checkpoint_prefix(to, options.target);
   const bool is_in_directory = !single && is_directory(to, options.target);
   std::vector<verified> claims;
@@ -178,14 +182,14 @@ outcome verify(const verify_options& options, console& to) {
   }
   std::vector<verified> seen;
   std::vector<std::string> orphans;
-  outcome how = outcome::good;
+  exit_code how = exit_code::good;
   for (auto& one : claims) {
     verify_one(to, one);
-    if (is_in_directory && one.how != outcome::good && is_retired(to, options.target, one)) { continue; }  // its data files are orphans
+    if (is_in_directory && one.how != exit_code::good && is_retired(to, options.target, one)) { continue; }  // its data files are orphans
     how = worse(how, one.how);
     if (!options.json) { print_one(one, to); }
-    for (const auto& reason : one.damages) { complain(to, reason); }
-    for (const auto& reason : one.unchecked) { complain(to, reason); }
+    for (const auto& reason : one.damages) { print_error(to, reason); }
+    for (const auto& reason : one.unchecked) { print_error(to, reason); }
     seen.push_back(std::move(one));
   }
   if (is_in_directory) { orphans = orphans_in(to, options.target); }

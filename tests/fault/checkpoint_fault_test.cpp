@@ -9,7 +9,7 @@
 #include "support/toy_variables.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 
 #include <filesystem>

@@ -11,7 +11,7 @@
 #include "support/killed_run.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <tool/command_line.hpp>
 
 #include <fcntl.h>
@@ -127,7 +127,7 @@ std::string said_by_tool(std::vector<std::string> arguments) {
   sw::tool::console to{.out = out, .err = err, .files = sw::io::posix_file_system(), .time = sw::system_clock()};
   const auto how = sw::tool::run(std::move(arguments), to);
   INFO(err.str());
-  REQUIRE(how == sw::tool::outcome::good);
+  REQUIRE(how == sw::tool::exit_code::good);
   return out.str();
 }
 

@@ -6,7 +6,7 @@
 #include "fault/exhausted_resources.hpp"
 
 #include <stepwell/base/random.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/queue.hpp>
 #include <stepwell/stepwell.hpp>
 #include <stepwell/threads/coordinator.hpp>

@@ -5,7 +5,7 @@
 #include "support/child_process.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 
 #include <sys/wait.h>
 #include <csignal>

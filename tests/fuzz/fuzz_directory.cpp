@@ -4,7 +4,7 @@
 // `prune` and `verify`.
 #include "fuzz/tool_fuzz.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
 #include <tool/commands.hpp>
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto look = [&](tool::console&) {
     if (!stepwell::find_newest_whole("run", "model.ckpt", files)) { std::abort(); }  // both are good
     static_cast<void>(stepwell::latest_checkpoint("run", files));
-    return tool::outcome::good;
+    return tool::exit_code::good;
   };
   stepwell::test::run_all(files, {look, [](tool::console& to) { return tool::prune({.directory = "run", .keep_best = 1}, to); },
                                   [](tool::console& to) { return tool::verify({.target = "run"}, to); }});

@@ -7,7 +7,7 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/log.hpp>
-#include <tool/console.hpp>
+#include <tool/output.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ inline bool steers_terminal(std::string_view text) {
   return false;
 }
 
-using command = std::function<tool::outcome(tool::console&)>;
+using command = std::function<tool::exit_code(tool::console&)>;
 
 /// Runs the commands on files in memory; they may throw `stepwell::error`. Aborts the program if a command fails
 /// without a message or prints terminal control codes.
@@ -67,7 +67,7 @@ inline void run_all(const std::shared_ptr<memory_files>& files, const std::vecto
     tool::console to{.out = out, .err = err, .files = files};
     try {
       const auto how = run(to);
-      if (how != tool::outcome::good && how != tool::outcome::differs && err.view().empty()) { std::abort(); }
+      if (how != tool::exit_code::good && how != tool::exit_code::differs && err.view().empty()) { std::abort(); }
     } catch (const error&) {
       continue;  // the command line prints this error
     }

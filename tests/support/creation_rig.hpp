@@ -14,9 +14,9 @@ namespace stepwell::test {
 struct creation_rig {
   std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
   deferred_requests control{clock};
-  source_positions positions;
+  detail::source_positions positions;
   recovery_copy initial;
-  checkpoint_search search{nullptr};
+  detail::checkpoint_search search{nullptr};
 
   [[nodiscard]] session_creation first() { return make(true); }
   [[nodiscard]] session_creation again() { return make(false); }

@@ -8,7 +8,7 @@
 #include "support/file_text.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/io/pool.hpp>

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

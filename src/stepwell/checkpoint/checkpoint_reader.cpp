@@ -3,8 +3,8 @@
 
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
 #include "stepwell/format/checkpoint/table.hpp"

@@ -3,7 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/io/file_system.hpp"
 

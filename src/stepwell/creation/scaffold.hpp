@@ -194,9 +194,9 @@ public:
   void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
     if constexpr (raw_session<Subject>) {
       [[maybe_unused]] const auto values =
-          stepwell::pull_variables(subject);  // variables that are not restored keep their values in the push
+          detail::pull_variables(subject);  // variables that are not restored keep their values in the push
       apply(subject.variables());
-      stepwell::push_variables(subject);
+      detail::push_variables(subject);
     } else {
       apply(subject.variables());
     }

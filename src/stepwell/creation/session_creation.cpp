@@ -47,7 +47,7 @@ void check_version(const checkpoint_reader& source) {
 std::map<std::string, std::int64_t> positions_in(const checkpoint_reader& source) {
   std::map<std::string, std::int64_t> found;
   for (const auto& entry : source.entries()) {
-    const auto name = source_positions::source_name(entry.name);
+    const auto name = detail::source_positions::source_name(entry.name);
     if (!name) { continue; }
     if (const auto position = number_in(source, entry)) { found[*name] = *position; }
   }
@@ -55,12 +55,14 @@ std::map<std::string, std::int64_t> positions_in(const checkpoint_reader& source
 }
 
 void log_unclaimed(const checkpoint_reader& source, std::vector<std::string> unused) {
-  std::erase_if(unused, [](const std::string& name) { return source_positions::source_name(name) || name == version_name; });
+  std::erase_if(unused, [](const std::string& name) { return detail::source_positions::source_name(name) || name == version_name; });
   if (unused.empty()) { return; }
   log_info(fmt::format("{} also holds tensors that this session does not use: {}", source.prefix(), fmt::join(unused, ", ")));
 }
 
 }  // namespace
+
+namespace detail {
 
 // ---- source_positions
 
@@ -168,6 +170,8 @@ std::optional<checkpoint_reader> checkpoint_search::look() {
   if (auto failure = std::exchange(failure_, nullptr)) { std::rethrow_exception(failure); }
   return std::exchange(found_, std::nullopt);
 }
+
+}  // namespace detail
 
 // ---- session_creation
 

@@ -43,6 +43,8 @@ struct session_target {
   session_config config = {};
 };
 
+namespace detail {
+
 /// The positions of the sources of batches, by name of the source: saved with the state, and applied to the sources after a restore. A
 /// source without a name is called "default". A position outlives its source, so that the last save of a session includes it.
 /// @threads The session's thread.
@@ -127,6 +129,8 @@ private:
   std::exception_ptr failure_;
 };
 
+}  // namespace detail
+
 /// One creation of a session: the first one, or that of a recovery.
 /// @lifetime Valid during `create_session`.
 /// @threads The session's thread.
@@ -135,8 +139,8 @@ class session_creation {
 public:
   using hook_state = std::function<variable_list()>;
 
-  session_creation(deferred_requests& control, source_positions& positions, recovery_copy& copy, hook_state hooks,
-                   checkpoint_search& search, bool is_first)
+  session_creation(deferred_requests& control, detail::source_positions& positions, recovery_copy& copy, hook_state hooks,
+                   detail::checkpoint_search& search, bool is_first)
       : control_(control), positions_(positions), copy_(copy), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
 
   /// Returns false in a recovery. A retry of a first creation that failed counts as first.
@@ -178,10 +182,10 @@ private:
   [[nodiscard]] variable_list with_hooks(variable_list model) const;
 
   deferred_requests& control_;
-  source_positions& positions_;
+  detail::source_positions& positions_;
   recovery_copy& copy_;
   hook_state hooks_;
-  checkpoint_search& search_;
+  detail::checkpoint_search& search_;
   bool is_first_;
   bool is_joining_ = false;
   std::optional<std::int64_t> starts_at_;

@@ -3,7 +3,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -15,7 +15,6 @@
 #include "stepwell/hook/raw_session.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -102,7 +101,7 @@ std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
 template<raw_session Raw>
 class session_manager {
 public:
-  using subject_type = subject_of<Raw>;
+  using subject_type = detail::subject_of<Raw>;
   using options = session_manager_options<subject_type>;
 
   session_manager() = default;
@@ -120,7 +119,7 @@ public:
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
                        const init_with<subject_type>& init = {}) const {
     const auto step = detail::prepare_as_chief(raw, [&] {
-      auto& subject = stepwell::subject_in_raw(raw);
+      auto& subject = detail::subject_in_raw(raw);
       if (!restore(raw, creation, from)) { initialize(raw, creation, init); }
       const bool has_op(init.init_op), has_fn(init.init_fn);
       detail::check_ready("for local_init", has_op, has_fn, try_local_init(subject));
@@ -150,7 +149,7 @@ public:
     bool is_ready = false;
     const auto step = detail::prepare_as_chief(raw, [&] {
       const bool is_restored = restore(raw, creation, from);
-      auto& subject = stepwell::subject_in_raw(raw);
+      auto& subject = detail::subject_in_raw(raw);
       const bool has_local_init = try_local_init(subject).empty();
       is_ready = is_restored && has_local_init && detail::not_ready(given_.ready_op, subject).empty();
       return is_ready;
@@ -162,9 +161,9 @@ public:
 private:
   [[nodiscard]] detail::unreadiness worker_not_ready(Raw& raw, session_creation& creation) const {
     if (!is_chief_ready(raw)) { return no_chief; }  // avoids a wait at the gate, to which no deadline applies
-    [[maybe_unused]] const auto alone = stepwell::alone_with(raw);
+    [[maybe_unused]] const auto alone = detail::alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
-    auto& subject = stepwell::subject_in_raw(raw);
+    auto& subject = detail::subject_in_raw(raw);
     auto reason = try_local_init(subject);
     if (reason.empty()) { reason = detail::not_ready(given_.ready_op, subject); }
     if (!reason.empty()) { return reason; }
@@ -194,26 +193,26 @@ private:
 
   bool restore(Raw& raw, session_creation& creation, const restore_from& from) const {
     const bool is_restored = detail::restored(creation, [&raw] { return raw.variables(); }, from, given_.recovery_wait);
-    if (is_restored) { stepwell::push_variables(raw); }
+    if (is_restored) { detail::push_variables(raw); }
     return is_restored;
   }
 
   /// Variables that live elsewhere have values only after the initialisation, so their initial state is kept, and put back, after it.
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
-    if constexpr (pulls_variables<Raw>) { call_init(raw, init); }
+    if constexpr (detail::pulls_variables<Raw>) { call_init(raw, init); }
     if (creation.put_back_initial_state(raw.variables())) {  // in a recovery, and after a first attempt that failed half-way
-      stepwell::push_variables(raw);
+      detail::push_variables(raw);
     } else if (!creation.is_first()) {
       if (!init.init_op && !init.init_fn && !given_.local_init_op) { detail::throw_nothing_to_begin_with(); }
     } else if (init.keep_initial_state) {
-      [[maybe_unused]] const auto values = stepwell::pull_variables(raw);
+      [[maybe_unused]] const auto values = detail::pull_variables(raw);
       creation.keep_initial_state(raw.variables(), raw.global_step());
     }
-    if constexpr (!pulls_variables<Raw>) { call_init(raw, init); }
+    if constexpr (!detail::pulls_variables<Raw>) { call_init(raw, init); }
   }
   static void call_init(Raw& raw, const init_with<subject_type>& init) {
-    if (init.init_op) { init.init_op(stepwell::subject_in_raw(raw)); }
-    if (init.init_fn) { init.init_fn(stepwell::subject_in_raw(raw)); }
+    if (init.init_op) { init.init_op(detail::subject_in_raw(raw)); }
+    if (init.init_fn) { init.init_fn(detail::subject_in_raw(raw)); }
   }
 
   options given_;

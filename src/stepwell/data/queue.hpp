@@ -42,7 +42,7 @@ public:
   void enqueue(T&& value) {
     std::unique_lock lock(mutex_);
     if (is_closed_) { refuse(" is closed"); }
-    if (is_full()) { wait_for_room(lock); }
+    if (is_full()) { wait_for_space(lock); }
     store_.push(std::move(value));
     if (store_.can_give(is_closed_)) { elements_.notify_one(); }
   }
@@ -79,7 +79,7 @@ public:
   bool close(bool cancel_pending_enqueues = false) {
     const std::lock_guard lock(mutex_);
     if (cancel_pending_enqueues) { ++cancels_; }
-    room_.notify_all();
+    space_.notify_all();
     elements_.notify_all();
     return !std::exchange(is_closed_, true);
   }
@@ -117,10 +117,10 @@ private:
 
   [[noreturn]] void refuse(const char* why) const { throw cancelled_error("the queue \"" + name() + "\"" + why); }
 
-  void wait_for_room(std::unique_lock<std::mutex>& lock) {
+  void wait_for_space(std::unique_lock<std::mutex>& lock) {
     const auto cancels = cancels_;
     ++pending_;
-    time_->wait_until(lock, room_, forever, [&] { return !is_full() || cancels != cancels_; });
+    time_->wait_until(lock, space_, forever, [&] { return !is_full() || cancels != cancels_; });
     --pending_;
     if (cancels == cancels_) { return; }
     if (is_over()) { elements_.notify_all(); }
@@ -132,7 +132,7 @@ private:
     time_->wait_until(lock, elements_, forever, [&] { return store_.can_give(is_closed_) || is_over(); });
     if (is_over()) { return; }
     taken.emplace(store_.pop());
-    room_.notify_one();
+    space_.notify_one();
     if (is_over()) { elements_.notify_all(); }
   }
 
@@ -140,7 +140,7 @@ private:
   const std::string name_;
   const std::shared_ptr<clock> time_;
   mutable std::mutex mutex_;
-  std::condition_variable room_;      // producers wait here
+  std::condition_variable space_;     // producers wait here
   std::condition_variable elements_;  // consumers wait here
   Store store_;
   std::uint64_t cancels_ = 0;  // number of times pending enqueues were cancelled

@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <ranges>

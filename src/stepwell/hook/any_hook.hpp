@@ -17,6 +17,9 @@
 
 namespace stepwell {
 
+/// The request of a type-erased hook over a raw session without a `fetch_key`.
+using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
+
 namespace detail {
 
 /// The fetches of a type-erased hook, as the raw session sees them: keys if the raw session has a type for keys, otherwise none. The hook
@@ -33,14 +36,9 @@ struct erased_fetches<Raw> {
 template<class Raw>
 using erased_fetches_t = typename erased_fetches<Raw>::type;
 
-}  // namespace detail
-
-/// The request of a type-erased hook over `Raw`: `erased_request_of<Raw>`. If `Raw` has no `fetch_key`, that is `erased_request`.
-using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
+/// The request of a type-erased hook over `Raw`.
 template<class Raw>
-using erased_request_of = std::optional<run_args<detail::erased_fetches_t<Raw>, feed_pack<>, run_options>>;
-
-namespace detail {
+using erased_request_of = std::optional<run_args<erased_fetches_t<Raw>, feed_pack<>, run_options>>;
 
 /// Interface of any hook over `Raw`, with virtual calls.
 template<class Raw>
@@ -140,13 +138,13 @@ public:
 
   void begin() { hook_->begin(); }
   void after_create_session(session_handle<Raw>& session, coordinator& threads) { hook_->after_create_session(session, threads); }
-  [[nodiscard]] erased_request_of<Raw> before_run(run_context<Raw>& context) {
-    erased_request_of<Raw> request;
+  [[nodiscard]] detail::erased_request_of<Raw> before_run(run_context<Raw>& context) {
+    detail::erased_request_of<Raw> request;
     add_request_to(request, context);
     return request;
   }
   /// Calls `before_run` of the hook, and adds its request to `all`.
-  void add_request_to(erased_request_of<Raw>& all, run_context<Raw>& context) { hook_->before_run(context, all); }
+  void add_request_to(detail::erased_request_of<Raw>& all, run_context<Raw>& context) { hook_->before_run(context, all); }
   void after_run(run_context<Raw>& context, const values_type& values) {
     hook_->after_run(context, values.raw(), values.outcome(), values.conditions());
   }
@@ -185,8 +183,8 @@ public:
   void after_create_session(session_handle<Raw>& session, coordinator& threads) {
     for (auto& hook : hooks_) { hook.after_create_session(session, threads); }
   }
-  [[nodiscard]] erased_request_of<Raw> before_run(run_context<Raw>& context) {
-    erased_request_of<Raw> all;
+  [[nodiscard]] detail::erased_request_of<Raw> before_run(run_context<Raw>& context) {
+    detail::erased_request_of<Raw> all;
     for (auto& hook : hooks_) { hook.add_request_to(all, context); }
     return all;
   }

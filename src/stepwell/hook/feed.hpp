@@ -5,7 +5,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>

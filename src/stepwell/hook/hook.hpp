@@ -124,12 +124,6 @@ concept stateful_hook = requires(Hook& hook) {
 } && (requires(Hook& hook) { { hook.state_name() } -> std::convertible_to<std::string_view>; } ||
       requires { { Hook::state_name } -> std::convertible_to<std::string_view>; });
 
-/// True unless a hook lists variables without a name for them. Such variables would silently not be saved.
-template<class Hook>
-concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
-  { hook.variables() } -> std::same_as<variable_list>;
-};
-
 /// Returns the name under which the state of `hook` is saved.
 template<stateful_hook Hook>
 [[nodiscard]] std::string state_name_of(Hook& hook) {
@@ -238,6 +232,12 @@ inline constexpr bool has_valid_wants = !is_awaited_in_runs<Hook, Raw> || STEPWE
 template<class Hook, class Raw>
 inline constexpr bool has_valid_points = STEPWELL_HOOK_POINTS(STEPWELL_IS_VALID, &&) && has_valid_wants<Hook, Raw>;
 
+/// True unless a hook lists variables without a name for them. Such variables would silently not be saved.
+template<class Hook>
+concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
+  { hook.variables() } -> std::same_as<variable_list>;
+};
+
 /// The checks of one hook type, instantiated for each hook of a session. An invalid hook fails to compile with a message that names the
 /// hook and the expected signature.
 template<class Raw, class Hook>
@@ -265,23 +265,9 @@ struct checked_hook {
 
 /// A type that can observe sessions over `Raw`.
 template<class Hook, class Raw>
-concept hook = std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
-               !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && names_its_state<Hook>;
-
-/// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
-/// declare `is_active(held)`: the hook is then called only while that returns true.
-template<class Held>
-struct hook_access {
-  using hook_type = Held;
-  static constexpr Held& get(Held& held) noexcept { return held; }
-};
-template<class Hook>
-struct hook_access<std::reference_wrapper<Hook>> {
-  using hook_type = Hook;
-  static constexpr Hook& get(std::reference_wrapper<Hook> held) noexcept { return held.get(); }
-};
-template<class Held>
-using hook_type_of = typename hook_access<Held>::hook_type;
+concept hook =
+    std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
+    !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && detail::names_its_state<Hook>;
 
 /// A hook that is called only if `is_active` is true. It keeps its own phase.
 /// @see contract CREATE-1, CREATE-7
@@ -289,13 +275,6 @@ template<class Hook>
 struct chief_only_hook {
   Hook hook;
   bool is_active = true;
-};
-
-template<class Hook>
-struct hook_access<chief_only_hook<Hook>> {
-  using hook_type = hook_type_of<Hook>;
-  static constexpr hook_type& get(chief_only_hook<Hook>& held) noexcept { return hook_access<Hook>::get(held.hook); }
-  static constexpr bool is_active(const chief_only_hook<Hook>& held) noexcept { return held.is_active; }
 };
 
 /// Several chief-only hooks, for the hook pack of `monitored_training_session`.
@@ -312,6 +291,28 @@ template<class... Hooks>
 }
 
 namespace detail {
+
+/// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
+/// declare `is_active(held)`: the hook is then called only while that returns true.
+template<class Held>
+struct hook_access {
+  using hook_type = Held;
+  static constexpr Held& get(Held& held) noexcept { return held; }
+};
+template<class Hook>
+struct hook_access<std::reference_wrapper<Hook>> {
+  using hook_type = Hook;
+  static constexpr Hook& get(std::reference_wrapper<Hook> held) noexcept { return held.get(); }
+};
+template<class Held>
+using hook_type_of = typename hook_access<Held>::hook_type;
+
+template<class Hook>
+struct hook_access<chief_only_hook<Hook>> {
+  using hook_type = hook_type_of<Hook>;
+  static constexpr hook_type& get(chief_only_hook<Hook>& held) noexcept { return hook_access<Hook>::get(held.hook); }
+  static constexpr bool is_active(const chief_only_hook<Hook>& held) noexcept { return held.is_active; }
+};
 
 /// True for a single hook, false for a pack of hooks.
 template<class Held>

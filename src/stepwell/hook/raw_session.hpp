@@ -72,6 +72,8 @@ concept fetch_of =
 template<class Raw>
 concept reads_feeds = requires { requires Raw::reads_feeds; };
 
+namespace detail {
+
 /// A raw session whose variables live elsewhere.
 template<class Raw>
 concept pulls_variables = requires(Raw& raw) { raw.pull(); };
@@ -113,7 +115,7 @@ template<class Raw>
   }
 }
 template<class Raw>
-using subject_of = std::remove_reference_t<decltype(stepwell::subject_in_raw(std::declval<Raw&>()))>;
+using subject_of = std::remove_reference_t<decltype(detail::subject_in_raw(std::declval<Raw&>()))>;
 
 /// Returns the fence at which the runs of `raw` wait before they change variables. Null if there is none, if other sessions step the same
 /// subject, or if the variables live elsewhere.
@@ -136,4 +138,5 @@ template<class Raw>
   }
 }
 
+}  // namespace detail
 }  // namespace stepwell

@@ -15,15 +15,17 @@
 
 namespace stepwell {
 
+namespace detail {
 /// Stands for `run_options` in a request without options.
 struct no_run_options {};
+}  // namespace detail
 
 /// The request of a hook for one run. Each part may be omitted: `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f),
 /// .options = run_options{...}}`. Several feeds: `.feed = feeds(feed(...), feed(...))`.
 ///
 /// Clang (19 and 21 tried) deduces the wrong type, silently, if a part is the bare name of a data member inside a function template such as
 /// `before_run(auto&)`. Write a value there: `.options = run_options(options_)`.
-template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = no_run_options>
+template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = detail::no_run_options>
 struct run_args {
   Fetch fetch = {};
   Feed feed = {};

@@ -71,12 +71,12 @@ public:
 
   void end(auto& session) {
     if constexpr (sizeof...(Ops) > 0) {
-      [[maybe_unused]] const auto alone = stepwell::alone_with(session.raw_session());  // other sessions may still step the model
+      [[maybe_unused]] const auto alone = detail::alone_with(session.raw_session());  // other sessions may still step the model
       auto& raw = session.raw_session();
       if constexpr (requires { raw.model(); }) {
         compute(raw.model());
       } else {
-        compute(stepwell::subject_in_raw(raw));
+        compute(detail::subject_in_raw(raw));
       }
     }
   }

@@ -49,8 +49,8 @@ std::string progress_line(const progress_state& state, bool with_bar, int column
     const auto left = static_cast<double>(state.last_step - state.step) / state.steps_per_second;
     if (state.last_step > state.step) { line += "  ETA " + duration_text(left); }
   }
-  const int room = columns - static_cast<int>(line.size()) - 4;
-  if (with_bar && state.last_step > 0 && room >= 8) { line = bar_text(done, std::min(room, 30)) + line; }
+  const int free_columns = columns - static_cast<int>(line.size()) - 4;
+  if (with_bar && state.last_step > 0 && free_columns >= 8) { line = bar_text(done, std::min(free_columns, 30)) + line; }
   if (with_bar && static_cast<int>(line.size()) >= columns) { line.resize(static_cast<std::size_t>(std::max(columns - 1, 0))); }
   return line;
 }

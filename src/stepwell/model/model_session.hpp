@@ -153,12 +153,12 @@ template<class Model, class... Args>
   return model.step(std::forward<Args>(args)..., fence);
 }
 
-}  // namespace detail
-
 /// A callable or member that can be applied to a step's result, to the model, or to both.
 template<class Projection, class Result, class Model>
 concept fetchable_from = std::invocable<const Projection&, const Result&> || std::invocable<const Projection&, const Model&> ||
                          std::invocable<const Projection&, const Result&, const Model&>;
+
+}  // namespace detail
 
 /// Runs the steps of a model and counts them: each `step` that returns adds one, with or without hooks. A `step` that throws does not
 /// count. A model that has `std::int64_t& global_step()` owns the count.
@@ -265,7 +265,7 @@ public:
 
   /// Returns the value of a fetch, which is applied to the result of the step if possible, else to the model, else to both.
   template<class Projection>
-    requires fetchable_from<Projection, result_type, Model>
+    requires detail::fetchable_from<Projection, result_type, Model>
   [[nodiscard]] decltype(auto) read(const outcome_type& outcome, const Projection& projection) const {
     if constexpr (std::invocable<const Projection&, const result_type&>) {
       return std::invoke(projection, outcome.result);

@@ -36,7 +36,7 @@ template<class Step, class Async, class Source>
 class async_step_sequence {
 public:
   async_step_sequence(std::shared_ptr<Async> self, Source&& source)
-      : async_(std::move(self)), source_(std::forward<Source>(source)), holder_(*async_, source_) {
+      : async_(std::move(self)), source_(std::forward<Source>(source)), holder_(async_->core(), async_->sources(), source_) {
     async_->sources().release(source_);
   }
   async_step_sequence(const async_step_sequence&) = delete;
@@ -54,7 +54,7 @@ public:
 private:
   std::shared_ptr<Async> async_;
   Source source_;
-  source_registration<Async, std::remove_reference_t<Source>> holder_;
+  source_registration<typename Async::core_type, std::remove_reference_t<Source>> holder_;
 };
 
 }  // namespace stepwell::detail

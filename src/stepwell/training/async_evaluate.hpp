@@ -3,7 +3,6 @@
 // Asynchronous evaluation of a snapshot while training continues.
 #pragma once
 
-#include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/coro/detail/helper_threads.hpp"
@@ -13,15 +12,14 @@
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/summary/writer.hpp"
+#include "stepwell/training/detail/evaluation_work.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <concepts>
 #include <memory>
-#include <optional>
 #include <stop_token>
-#include <type_traits>
 #include <utility>
 
 namespace stepwell {
@@ -73,145 +71,34 @@ private:
 
 namespace detail {
 
-/// A snapshot as a parameter of evaluations: moved in, or shared.
-class kept_snapshot {
-public:
-  explicit(false) kept_snapshot(snapshot taken) : taken_(std::make_shared<const snapshot>(std::move(taken))) {}
-  explicit(false) kept_snapshot(std::shared_ptr<const snapshot> taken) : taken_(std::move(taken)) {
-    if (!taken_) { throw invalid_argument_error("async_evaluate: the pointer to the snapshot is null"); }
-  }
-  [[nodiscard]] const snapshot& operator*() const noexcept { return *taken_; }
-
-private:
-  std::shared_ptr<const snapshot> taken_;
-};
-
-/// Calls `fn(subject)`, with a stop token if `fn` takes one.
-template<class Fn, class Subject>
-decltype(auto) call_evaluation(Fn& fn, Subject& subject, [[maybe_unused]] const std::stop_token& stop) {
-  if constexpr (std::invocable<Fn&, Subject&, std::stop_token>) {
-    return fn(subject, stop);
-  } else {
-    return fn(subject);
-  }
-}
-
-/// One evaluation with its result.
-/// @threads One thread calls it; another one may request a stop.
-template<class Call>
-class evaluation_work {
-public:
-  using value_type = std::remove_cvref_t<std::invoke_result_t<Call&, const snapshot&, const restore_options&, const std::stop_token&>>;
-
-  evaluation_work(kept_snapshot taken, Call call, async_evaluate_options how)
-      : taken_(std::move(taken)), call_(std::move(call)), how_(std::move(how)) {}
-
-  /// Checks that the result can be written if there is a writer.
-  /// @errors `invalid_argument_error` if the result type has no numbers.
-  void check() const {
-    if (how_.events() && !summary::names_metrics<value_type>) {
-      throw invalid_argument_error(
-          "async_evaluate: writes_to is given, but the evaluation does not return metrics; return a summary::metric_list, or an object "
-          "with metrics()");
-    }
-  }
-  /// Starts the evaluation on its executor or thread.
-  void begin() const {
-    if (how_.evaluates_on()) {
-      boost::asio::post(how_.evaluates_on(), coro::offloaded_call_ticket(offloaded_));
-    } else {
-      coro::helper_threads::shared().post_apart([call = offloaded_] { call->run(); });
-    }
-  }
-  /// Returns the event that is set when the evaluation has ended or was called off.
-  [[nodiscard]] const coro::async_event& done() const noexcept { return offloaded_->done(); }
-
-  /// Prevents an evaluation that has not begun, and requests a stop of one that runs.
-  void call_off() noexcept {
-    stop_.request_stop();
-    offloaded_->call_off();
-  }
-  /// Like `call_off`, and waits until a running evaluation has returned.
-  void end() noexcept {
-    if (!offloaded_->has_run()) { stop_.request_stop(); }
-    offloaded_->cancel_or_wait();
-  }
-
-  void operator()() {
-    if constexpr (std::is_void_v<value_type>) {
-      call_(*taken_, how_.restore(), stop_.get_token());
-    } else {
-      value_.emplace(call_(*taken_, how_.restore(), stop_.get_token()));
-      if constexpr (summary::names_metrics<value_type>) {
-        if (how_.events()) { summary::add_metrics(*how_.events(), *value_, (*taken_).step()); }
-      }
-    }
-  }
-
-  /// Returns the result, or throws the exception of the evaluation. If the evaluation was called off, throws `operation_aborted`.
-  /// @pre `done()` is set.
-  [[nodiscard]] auto take() {
-    if (!offloaded_->has_run()) { throw_aborted(); }
-    try {
-      offloaded_->rethrow();
-    } catch (const cancelled_error&) {
-      if (!stop_.stop_requested()) { throw; }
-      throw_aborted();
-    }
-    if constexpr (std::is_void_v<value_type>) {
-      return nothing();
-    } else {
-      return value_type(std::move(*value_));
-    }
-  }
-
-private:
-  using held_type = std::conditional_t<std::is_void_v<value_type>, nothing, value_type>;
-
-  kept_snapshot taken_;
-  Call call_;
-  async_evaluate_options how_;
-  std::stop_source stop_;
-  std::optional<held_type> value_;
-  const std::shared_ptr<coro::offloaded_call> offloaded_ = coro::make_offloaded_call(*this);
-};
-
-/// Guard in the waiting coroutine frame. Its destructor ends the evaluation.
+/// Runs `work` on `executor`, or on a thread of its own if there is none, and returns its result.
 template<class Work>
-class evaluation_under_way {
-public:
-  explicit evaluation_under_way(std::shared_ptr<Work> work) noexcept : work_(std::move(work)) {}
-  evaluation_under_way(const evaluation_under_way&) = delete;
-  evaluation_under_way& operator=(const evaluation_under_way&) = delete;
-  ~evaluation_under_way() { work_->end(); }
-
-private:
-  std::shared_ptr<Work> work_;
-};
-
-/// Runs `work` on its executor or thread and returns its result.
-template<class Work>
-auto evaluation_awaited(std::shared_ptr<Work> work) -> asio::awaitable<decltype(work->take())> {
+auto evaluation_awaited(std::shared_ptr<Work> work, async_options::executor_type executor) -> asio::awaitable<decltype(work->take())> {
   work->check();
   co_await throw_if_cancelled();
   const evaluation_under_way<Work> now(work);
-  work->begin();
+  if (executor) {
+    asio::post(executor, coro::offloaded_call_ticket(work->offloaded()));
+  } else {
+    coro::helper_threads::shared().post_apart([call = work->offloaded()] { call->run(); });
+  }
   const auto on_cancel = [mine = std::weak_ptr<Work>(work)]() noexcept {  // weak: the cancellation slot may outlive the work
     if (const auto held = mine.lock()) { held->call_off(); }
   };
-  co_await work->done().async_wait_on(asio::use_awaitable, on_cancel);
+  co_await work->offloaded()->done().async_wait_on(asio::use_awaitable, on_cancel);
   co_return work->take();
 }
 
 template<class Call, class Token>
-auto evaluate_beside(kept_snapshot taken, Call call, async_evaluate_options how, Token&& token) {
+auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_options& how, Token&& token) {
   using work_type = evaluation_work<Call>;
-  const auto executor = [where = how] { return where.executor(); };
-  const auto work = std::make_shared<work_type>(std::move(taken), std::move(call), std::move(how));
-  return coro::initiate<typename work_type::value_type>(std::forward<Token>(token), work, executor, [work] {
-    auto begin = [work] { return evaluation_awaited(work); };
-    return defer_cancellation<typename work_type::value_type>(std::move(begin));
-  });
+  const auto work = std::make_shared<work_type>(std::move(taken), std::move(call), how.restore(), how.events());
+  return coro::initiate<typename work_type::value_type>(
+      std::forward<Token>(token), work, [completions = how.executor()] { return completions; },
+      [work, executor = how.evaluates_on()] {
+        auto begin = [work, executor] { return evaluation_awaited(work, executor); };
+        return defer_cancellation<typename work_type::value_type>(std::move(begin));
+      });
 }
 
 }  // namespace detail
@@ -246,7 +133,7 @@ auto async_evaluate(detail::kept_snapshot taken, Fn fn, async_evaluate_options h
   auto call = [fn = std::move(fn)](const snapshot& of, const restore_options&, const std::stop_token& stop) mutable -> decltype(auto) {
     return detail::call_evaluation(fn, of, stop);
   };
-  return detail::evaluate_beside(std::move(taken), std::move(call), std::move(how), std::forward<Token>(token));
+  return detail::evaluate_beside(std::move(taken), std::move(call), how, std::forward<Token>(token));
 }
 
 /// Evaluates a model: calls `restore(model, taken)`, then `fn(model)`, both on the thread or executor of the evaluation. `model`
@@ -262,7 +149,7 @@ auto async_evaluate(detail::kept_snapshot taken, Model& model, Fn fn, async_eval
     stepwell::restore(model, of, restoring);
     return detail::call_evaluation(fn, model, stop);
   };
-  return detail::evaluate_beside(std::move(taken), std::move(call), std::move(how), std::forward<Token>(token));
+  return detail::evaluate_beside(std::move(taken), std::move(call), how, std::forward<Token>(token));
 }
 
 }  // namespace stepwell

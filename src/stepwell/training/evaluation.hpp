@@ -8,7 +8,7 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
@@ -103,7 +103,7 @@ std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) {
 template<class FinalOps, class Model, class MakeSource, class... Hooks>
 evaluation<typename FinalOps::values_type> evaluate(Model& model, const checkpoint_reader& reader, MakeSource&& make_source,
                                                     const evaluation_options& options, FinalOps& final_ops, Hooks... hooks) {
-  static_assert(((phase_of<hook_type_of<Hooks>>() != hook_phase::persist) && ...),
+  static_assert(((phase_of<detail::hook_type_of<Hooks>>() != hook_phase::persist) && ...),
                 "stepwell: an evaluation saves nothing; leave out the hook that saves");
   stepwell::restore(model, reader, options.restore);
   const auto step = reader.step().value_or(0);

@@ -6,7 +6,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creation.hpp"

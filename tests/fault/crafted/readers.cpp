@@ -5,7 +5,7 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/log.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <tool/command_line.hpp>
 

@@ -11,8 +11,8 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
 #include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>

@@ -12,7 +12,7 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 
 #include <cerrno>
 #include <chrono>

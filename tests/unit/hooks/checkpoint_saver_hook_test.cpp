@@ -5,7 +5,7 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/step_counter_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>

@@ -5,7 +5,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/ema_hook.hpp>

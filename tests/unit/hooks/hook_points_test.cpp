@@ -6,7 +6,7 @@
 #include "support/temporary_directory.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/step_counter_hook.hpp>

@@ -169,7 +169,7 @@ TEST_CASE("an awaited step function that is cancelled while it waits is no failu
   while (!waits) { rig.io.run_one(); }
   signal.emit(asio::cancellation_type::terminal);
   rig.io.run();
-  CHECK(sw::detail::is_aborted(failure));
+  CHECK(sw::coro::is_aborted(failure));
   CHECK(story == story_type{"begin", "create 0", "before 0", "after 1"});  // no "error"
   auto again = [](auto& context) -> asio::awaitable<void> { co_await context.async_run_with_hooks(2); };
   auto once_more = [&]() -> asio::awaitable<void> { co_await session.async_run_step_fn(again); };
@@ -195,7 +195,7 @@ TEST_CASE("a session destroyed while an awaited step function waits keeps what t
     asio::cancellation_signal signal;
     auto kept = std::make_unique<async_test_session>(std::move(session));
     asio::co_spawn(rig.io, kept->async_run_step_fn(step_fn),
-                   asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr how) { is_aborted = sw::detail::is_aborted(how); }));
+                   asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr how) { is_aborted = sw::coro::is_aborted(how); }));
     rig.io.restart();
     while (!waits) { rig.io.run_one(); }
     kept.reset();

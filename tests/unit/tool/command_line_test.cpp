@@ -2,9 +2,9 @@
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
-#include <tool/console.hpp>
 #include <tool/elements.hpp>
 #include <tool/json.hpp>
+#include <tool/output.hpp>
 
 #include <cmath>
 #include <limits>
@@ -13,15 +13,15 @@
 namespace sw = stepwell;
 namespace tool = stepwell::tool;
 using sw::test::run_tool;
-using tool::outcome;
+using tool::exit_code;
 
 TEST_CASE("help lists every command and every exit code, and each command has its own", "[tool][command_line]") {
   const auto help = run_tool({"--help"});
-  CHECK(help.how == outcome::good);
+  CHECK(help.how == exit_code::good);
   for (const std::string name : {"inspect", "verify", "events", "plot", "prune", "export", "stats", "completion"}) {
     CHECK(help.out.find("\n  " + name + " ") != std::string::npos);
     const auto own = run_tool({name, "--help"});
-    CHECK(own.how == outcome::good);
+    CHECK(own.how == exit_code::good);
     CHECK(own.out.find("stepwell " + name + " [OPTIONS]") != std::string::npos);
   }
   CHECK(help.out.find("exit codes: 0 done") != std::string::npos);
@@ -42,7 +42,7 @@ TEST_CASE("a command line that makes no sense ends with 2, and says why on the e
   for (const auto& words : wrong) {
     const auto said = run_tool(words);
     INFO((words.empty() ? "nothing" : words.back()));
-    CHECK(said.how == outcome::usage);
+    CHECK(said.how == exit_code::usage);
     CHECK(said.out.empty());
     CHECK_FALSE(said.err.empty());
   }
@@ -53,14 +53,14 @@ TEST_CASE("output that cannot be written is a failure", "[tool][command_line]") 
   std::ostringstream err;
   out.setstate(std::ios::failbit);
   tool::console to{.out = out, .err = err};
-  CHECK(tool::run({"completion", "bash"}, to) == outcome::unreadable);
+  CHECK(tool::run({"completion", "bash"}, to) == exit_code::unreadable);
   CHECK(err.str().find("could not write all of the output") != std::string::npos);
 }
 
 TEST_CASE("each shell gets a script that knows commands and options", "[tool][command_line]") {
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     const auto said = run_tool({"completion", shell});
-    CHECK(said.how == outcome::good);
+    CHECK(said.how == exit_code::good);
     for (const std::string word : {"inspect", "keep-every-n-hours", "follow", "svg"}) {
       INFO(shell);
       CHECK(said.out.find(word) != std::string::npos);
@@ -71,7 +71,7 @@ TEST_CASE("each shell gets a script that knows commands and options", "[tool][co
 TEST_CASE("what the library logs goes to the error stream of the command", "[tool][command_line]") {
   const sw::test::temporary_directory directory;
   std::filesystem::create_directory(directory / "checkpoint");  // makes the state file unreadable
-  CHECK(run_tool({"inspect", directory.path()}).how == outcome::unreadable);
+  CHECK(run_tool({"inspect", directory.path()}).how == exit_code::unreadable);
 }
 
 TEST_CASE("sizes, times and lengths are said as people read them", "[tool][text]") {

@@ -16,7 +16,7 @@
 namespace sw = stepwell;
 using sw::test::memory_files;
 using sw::test::tool_rig;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -59,21 +59,21 @@ std::map<std::string, std::string> small_checkpoint() {
 
 /// Returns true if a failure printed an error, and a success printed none.
 bool is_consistent(const sw::test::said& said) {
-  return (said.how == outcome::good) == said.err.empty() && said.how != outcome::usage && said.how != outcome::held;
+  return (said.how == exit_code::good) == said.err.empty() && said.how != exit_code::usage && said.how != exit_code::held;
 }
 
 }  // namespace
 
 TEST_CASE("a damaged checkpoint is never called whole by verify, whatever byte it is", "[tool][damage]") {
   damaged_files here(small_checkpoint());
-  REQUIRE(here.rig.run({"verify", "run/small"}).how == outcome::good);
+  REQUIRE(here.rig.run({"verify", "run/small"}).how == exit_code::good);
   for (const auto& [path, whole] : small_checkpoint()) {
     here.each_damage(path, [&](const std::string& what, std::size_t at, bool) {
       const auto said = here.rig.run({"verify", "run/small"});
       // The 48-byte footer of an index contains zero padding without meaning. Only the block positions and the magic
       // number matter.
       const bool may_be_filling = path.ends_with(".index") && at + 48 >= whole.size() && at + 8 < whole.size();
-      if (!is_consistent(said) || (said.how == outcome::good && !may_be_filling)) {
+      if (!is_consistent(said) || (said.how == exit_code::good && !may_be_filling)) {
         FAIL(path << ": " << what << "\n" << said.out << said.err);
       }
     });
@@ -94,7 +94,7 @@ TEST_CASE("inspect of a damaged checkpoint fails with a message, or shows what i
                                                                      {"verify", "run", "--json"}}) {
         const auto said = here.rig.run(words);
         const bool is_stats = words.size() == 3 && words.back() == "--stats";
-        if (!is_consistent(said) || (is_stats && said.how == outcome::good && said.out != good)) {
+        if (!is_consistent(said) || (is_stats && said.how == exit_code::good && said.out != good)) {
           FAIL(path << ": " << what << " " << words.back() << "\n" << said.out << said.err);
         }
       }
@@ -112,7 +112,7 @@ TEST_CASE("a damaged event file is never read to its end without complaint", "[t
     for (const auto& [form, size] : whole) {
       const auto said = here.rig.run({"events", "run", form});
       const bool is_shorter = is_cut && said.out.size() < size;  // cut between two records
-      if (!is_consistent(said) || (said.how == outcome::good && !is_shorter)) { FAIL(what << "\n" << said.out << said.err); }
+      if (!is_consistent(said) || (said.how == exit_code::good && !is_shorter)) { FAIL(what << "\n" << said.out << said.err); }
     }
     const auto summary = here.rig.run({"events", "run"});
     if (!is_consistent(summary)) { FAIL(what << "\n" << summary.out << summary.err); }
@@ -126,7 +126,7 @@ TEST_CASE("plot and stats of damaged event files end with an exit code", "[tool]
   here.each_damage(path, [&](const std::string& what, std::size_t, bool) {
     const auto plot = here.rig.run({"plot", "run", "--tag", "loss", "--ascii"});
     const auto stats = here.rig.run({"stats", "run"});
-    if (plot.how == outcome::usage || !is_consistent(stats)) { FAIL(what << "\n" << plot.err << stats.err); }
+    if (plot.how == exit_code::usage || !is_consistent(stats)) { FAIL(what << "\n" << plot.err << stats.err); }
   });
   SUCCEED();
 }

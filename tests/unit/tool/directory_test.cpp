@@ -20,7 +20,7 @@ namespace sw = stepwell;
 using nlohmann::json;
 using sw::test::run_tool;
 using sw::test::workshop;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -38,7 +38,7 @@ TEST_CASE("verify reads every checkpoint of a directory, and notes what belongs 
   sw::test::write_file_text(shop.directory / "model.ckpt-3.data-00001-of-00002", "another number of shards");
   sw::test::write_file_text(shop.directory / ".tmp-1-1-model.ckpt-4.index", "half an index, written aside");
   const auto said = run_tool({"verify", shop.directory.path()});
-  CHECK(said.how == outcome::good);  // orphans are not damage
+  CHECK(said.how == exit_code::good);  // orphans are not damage
   CHECK(said.err.empty());
   CHECK(said.out.find("model.ckpt-1: 6 tensors") != std::string::npos);
   CHECK(said.out.find("orphan       model.ckpt-9.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
@@ -59,7 +59,7 @@ TEST_CASE("verify tells every damaged tensor, and a checkpoint that is listed an
   std::filesystem::remove(shop.directory / "model.ckpt-1.index");
   std::filesystem::remove(shop.directory / "model.ckpt-1.data-00000-of-00001");
   const auto said = run_tool({"verify", shop.directory.path()});
-  CHECK(said.how == outcome::damaged);
+  CHECK(said.how == exit_code::damaged);
   CHECK(said.out.find("DAMAGED      " + (shop.directory / "model.ckpt-1")) != std::string::npos);
   CHECK(said.err.find("has no index") != std::string::npos);
   for (const auto* name : {"global_step", "layer/weights", "layer/bias", "trained"}) {
@@ -72,18 +72,18 @@ TEST_CASE("a kill while retention deletes a checkpoint leaves orphans, no damage
   save(shop, 1, 3);
   std::filesystem::remove(shop.directory / "model.ckpt-1.index");  // the first file that retention removes; the state file still lists it
   const auto said = run_tool({"verify", shop.directory.path()});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.err.empty());
   CHECK(said.out.find("orphan       model.ckpt-1.data-00000-of-00001: belongs to no checkpoint") != std::string::npos);
   CHECK(json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out)["checkpoints"].size() == 2);
   std::filesystem::remove(shop.directory / "model.ckpt-3.index");  // the newest checkpoint: neither retention nor a kill removes it
-  CHECK(run_tool({"verify", shop.directory.path()}).how == outcome::damaged);
+  CHECK(run_tool({"verify", shop.directory.path()}).how == exit_code::damaged);
 }
 
 TEST_CASE("verify says of a variant that it was not checked, and does not call its checkpoint ok", "[tool][verify][golden]") {
   const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";  // written by TensorFlow
   const auto said = run_tool({"verify", variant});
-  CHECK(said.how == outcome::unsupported);
+  CHECK(said.how == exit_code::unsupported);
   CHECK(said.out == "NOT CHECKED  " + variant + ": 2 tensors, 95 B, 1 of them not checked\n");
   CHECK(said.err.find("tensor \"list\" was not checked") != std::string::npos);
   auto seen = json::parse(run_tool({"verify", variant, "--json"}).out)["checkpoints"][0];
@@ -102,7 +102,7 @@ TEST_CASE("damage beside a variant is still damage", "[tool][verify][golden]") {
   data.back() = static_cast<char>(data.back() ^ 1);  // in "weights"
   sw::test::write_file_text(directory / "variant.data-00000-of-00001", data);
   const auto said = run_tool({"verify", directory / "variant"});
-  CHECK(said.how == outcome::damaged);
+  CHECK(said.how == exit_code::damaged);
   CHECK(said.out.starts_with("DAMAGED"));
 }
 
@@ -113,20 +113,20 @@ TEST_CASE("a checkpoint for later readers is unsupported, and not damaged", "[to
   REQUIRE(table.add("", encode(sw::format::bundle_header{.min_consumer = 9, .bad_consumers = {}})));
   sw::test::write_file_text(shop.directory / "model.ckpt-2.index", table.finish());
   const auto said = run_tool({"verify", shop.directory.path()});
-  CHECK(said.how == outcome::unsupported);
+  CHECK(said.how == exit_code::unsupported);
   CHECK(said.out.find("UNSUPPORTED  " + (shop.directory / "model.ckpt-2")) != std::string::npos);
   CHECK(said.out.find("DAMAGED") == std::string::npos);
   CHECK(said.err.find("newer reader") != std::string::npos);
-  CHECK(run_tool({"inspect", shop.directory / "model.ckpt-2"}).how == outcome::unsupported);
+  CHECK(run_tool({"inspect", shop.directory / "model.ckpt-2"}).how == exit_code::unsupported);
 }
 
 TEST_CASE("verify of nothing is an error", "[tool][verify]") {
   const sw::test::temporary_directory directory;
-  CHECK(run_tool({"verify", directory.path()}).how == outcome::unreadable);
-  CHECK(run_tool({"verify", directory / "model.ckpt-1"}).how == outcome::unreadable);
+  CHECK(run_tool({"verify", directory.path()}).how == exit_code::unreadable);
+  CHECK(run_tool({"verify", directory / "model.ckpt-1"}).how == exit_code::unreadable);
   sw::test::write_file_text(directory / "model.ckpt-1.data-00000-of-00001", "all that a killed first save left");
   const auto said = run_tool({"verify", directory.path()});
-  CHECK(said.how == outcome::unreadable);
+  CHECK(said.how == exit_code::unreadable);
   CHECK(said.out.find("orphan       model.ckpt-1.data-00000-of-00001") != std::string::npos);
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
   CHECK(seen["steps_per_second"].front().get<double>() == Approx(10).epsilon(0.01));
   CHECK(seen["steps_per_second"].back().get<double>() == Approx(2.5).epsilon(0.01));
   const auto said = run_tool({"stats", shop.directory.path()});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out.find("last step 100") != std::string::npos);
   CHECK(said.out.find("steps/s  █") != std::string::npos);
   CHECK(said.out.find("newest: model.ckpt-2\n") != std::string::npos);
@@ -242,10 +242,10 @@ TEST_CASE("stats of a directory without a run is an error that says what was sea
   const sw::test::temporary_directory directory;
   sw::test::write_file_text(directory / "notes.txt", "no run");
   const auto said = run_tool({"stats", directory.path()});
-  CHECK(said.how == outcome::unreadable);
+  CHECK(said.how == exit_code::unreadable);
   CHECK(said.out.empty());
   CHECK(said.err.find("no checkpoint (*.index) and no event file (*tfevents*)") != std::string::npos);
-  CHECK(run_tool({"stats", directory / "run"}).how == outcome::unreadable);
+  CHECK(run_tool({"stats", directory / "run"}).how == exit_code::unreadable);
   CHECK(run_tool({"stats", directory / "notes.txt"}).err.find("this is a file") != std::string::npos);
 }
 

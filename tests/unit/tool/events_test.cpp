@@ -21,7 +21,7 @@ namespace format = stepwell::format;
 using nlohmann::json;
 using sw::test::memory_files;
 using sw::test::tool_rig;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -99,7 +99,7 @@ void check_value(const json& seen, const json& expected) {
 void check_file(const std::string& path, const json& expected) {
   const auto said = sw::test::run_tool({"events", path, "--json"});
   INFO(path << said.err);
-  REQUIRE(said.how == outcome::good);
+  REQUIRE(said.how == exit_code::good);
   const auto seen = documents(said.out);
   std::size_t at = 0;
   for (const auto& event : expected["events"]) {
@@ -139,7 +139,7 @@ TEST_CASE("events sees in real event files what other readers see", "[tool][even
 TEST_CASE("events sums up each tag in a line", "[tool][events][golden]") {
   const auto rig = tool_rig{.files = files_of({{"run/events.out.tfevents.1", sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}})};
   const auto said = rig.run({"events", "run"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out == sw::test::file_text(STEPWELL_GOLDEN "/tool/events.txt"));
 }
 
@@ -161,11 +161,11 @@ TEST_CASE("a tag that no value has is an error that names the tags there are", "
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", scalar("loss", 0.5f, 1) + scalar("accuracy", 1, 1)}})};
   for (const std::string form : {"--csv", "--json", "--lines"}) {
     const auto said = rig.run({"events", "a.tfevents", "--tag", "los", "--tag", "accuracy", form});
-    CHECK(said.how == outcome::unreadable);
+    CHECK(said.how == exit_code::unreadable);
     CHECK(said.out.find("accuracy") != std::string::npos);
     CHECK(said.err.find("there is no tag \"los\"; tags are accuracy, loss") != std::string::npos);
   }
-  CHECK(rig.run({"events", "a.tfevents", "--tag", "loss"}).how == outcome::good);
+  CHECK(rig.run({"events", "a.tfevents", "--tag", "loss"}).how == exit_code::good);
 }
 
 TEST_CASE("event files of directories below are read when asked for", "[tool][events]") {
@@ -174,7 +174,7 @@ TEST_CASE("event files of directories below are read when asked for", "[tool][ev
   CHECK(plotted.err.find("below it, for example in run/eval; give that directory (") != std::string::npos);
   CHECK(plotted.err.find("--recursive") == std::string::npos);  // plot has no such option
   const auto refused = rig.run({"events", "run"});
-  CHECK(refused.how == outcome::unreadable);
+  CHECK(refused.how == exit_code::unreadable);
   CHECK(refused.err.find("--recursive") != std::string::npos);
   CHECK(rig.run({"events", "run", "-r"}).out.find("loss") != std::string::npos);
 }
@@ -184,7 +184,7 @@ TEST_CASE("a damaged event file is told of, and the ones behind it are read", "[
   damaged.back() = static_cast<char>(damaged.back() ^ 1);
   const auto rig = tool_rig{.files = files_of({{"run/a.tfevents.1", damaged}, {"run/b.tfevents.2", scalar("loss", 3, 3)}})};
   const auto said = rig.run({"events", "run", "--tag", "loss", "--csv"});
-  CHECK(said.how == outcome::damaged);
+  CHECK(said.how == exit_code::damaged);
   CHECK(said.out.find(",1,loss,scalar,1\n") != std::string::npos);
   CHECK(said.out.find(",2,loss") == std::string::npos);
   CHECK(said.out.find(",3,loss,scalar,3\n") != std::string::npos);
@@ -195,7 +195,7 @@ TEST_CASE("a last record that is cut short is told of", "[tool][events]") {
   const auto whole = scalar("loss", 1, 1);
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", whole + whole.substr(0, 9)}})};
   const auto said = rig.run({"events", "a.tfevents"});
-  CHECK(said.how == outcome::damaged);
+  CHECK(said.how == exit_code::damaged);
   CHECK(said.err.find("the last record is truncated, only 9 bytes of it are present") != std::string::npos);
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("following shows what is written later, whole records only, and goes o
   };
   const auto rig = tool_rig{.files = files, .time = time, .stop = stop.get_token()};
   const auto said = rig.run({"events", "run", "-f", "--csv"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.err.empty());
   CHECK(said.out ==
         "file,wall_time,step,tag,kind,value\n"
@@ -284,12 +284,12 @@ TEST_CASE("a record that is too large to be shown is checked and passed over", "
   std::string text(reinterpret_cast<const char*>(records.data()), records.size());
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", text + scalar("loss", 1, 1)}})};
   const auto said = rig.run({"events", "a.tfevents", "--csv"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out.find(",loss,scalar,1") != std::string::npos);
   CHECK(said.err.find("record 0 at byte 0 has 10485765 bytes") != std::string::npos);
   text[5 << 20] = 'x';
   const auto damaged = tool_rig{.files = files_of({{"a.tfevents", text + scalar("loss", 1, 1)}})}.run({"events", "a.tfevents", "--csv"});
-  CHECK(damaged.how == outcome::damaged);
+  CHECK(damaged.how == exit_code::damaged);
   CHECK(damaged.err.find("checksum") != std::string::npos);
 }
 

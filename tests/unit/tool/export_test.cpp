@@ -18,7 +18,7 @@
 namespace sw = stepwell;
 using sw::test::run_tool;
 using sw::test::temporary_directory;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -65,7 +65,7 @@ std::string header_of(const std::string& npy) {
 
 std::map<std::string, std::string> exported(const temporary_directory& directory, std::vector<std::string> more = {}) {
   more.insert(more.begin(), {"export", directory / "m", "--npz", directory / "m.npz"});
-  REQUIRE(run_tool(std::move(more)).how == outcome::good);
+  REQUIRE(run_tool(std::move(more)).how == exit_code::good);
   return members_of(sw::test::file_text(directory / "m.npz"));
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("export writes an array a tensor, of its name, shape and values", "[to
   CHECK(header_of(arrays.at("step.npy")) == "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
   CHECK(number_at<std::int64_t>(elements_of(arrays.at("step.npy")), 0) == 7);
   CHECK(exported(directory, {"--tensor", "step"}).size() == 1);
-  CHECK(run_tool({"export", directory / "m", "--npz", directory / "n.npz", "--tensor", "stop"}).how == outcome::unreadable);
+  CHECK(run_tool({"export", directory / "m", "--npz", directory / "n.npz", "--tensor", "stop"}).how == exit_code::unreadable);
   CHECK_FALSE(std::filesystem::exists(directory / "n.npz"));
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]
 TEST_CASE("float8, float4, int4 and int2 are exported as the byte that TensorFlow stores", "[tool][export][golden]") {
   const temporary_directory directory;
   const auto file = directory / "narrow.npz";
-  REQUIRE(run_tool({"export", STEPWELL_GOLDEN "/checkpoint/narrow", "--npz", file}).how == outcome::good);
+  REQUIRE(run_tool({"export", STEPWELL_GOLDEN "/checkpoint/narrow", "--npz", file}).how == exit_code::good);
   const auto arrays = members_of(sw::test::file_text(file));
   REQUIRE(arrays.size() == 10);
   for (const auto& [name, npy] : arrays) {
@@ -163,7 +163,7 @@ TEST_CASE("of a damaged checkpoint nothing is exported, and an older export stay
   writer.commit();
   sw::test::write_file_text(directory / "m.npz", "older");
   sw::test::write_file_text(directory / "m.data-00000-of-00001", "1234");
-  CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).how == outcome::damaged);
+  CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).how == exit_code::damaged);
   CHECK(sw::test::file_text(directory / "m.npz") == "older");
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("an export to a full disk fails with the disk's error, and an older ex
     const auto files = std::make_shared<sw::test::fault_file_system>();
     files->inject({.kind = sw::test::operation::write, .path_contains = "m.npz", .nth = write, .errno_value = ENOSPC});
     const auto said = sw::test::tool_rig{.files = files}.run({"export", directory / "m", "--npz", directory / "m.npz"});
-    CHECK(said.how == outcome::unreadable);
+    CHECK(said.how == exit_code::unreadable);
     CHECK(said.err.find("No space left on device") != std::string::npos);
     CHECK(sw::test::file_text(directory / "m.npz") == "older");
   }

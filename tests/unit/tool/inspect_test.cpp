@@ -18,7 +18,7 @@ namespace sw = stepwell;
 using nlohmann::json;
 using sw::test::run_tool;
 using sw::test::temporary_directory;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -35,7 +35,7 @@ double number_in(const json& value) { return value.is_string() ? std::stod(value
 
 void check_values(const std::string& prefix, const json& expected) {
   const auto seen = run_tool({"inspect", prefix, "--print", expected["name"].get<std::string>(), "--json"});
-  REQUIRE(seen.how == outcome::good);
+  REQUIRE(seen.how == exit_code::good);
   const auto values = json::parse(seen.out)["values"];
   REQUIRE(values.size() == expected["values"].size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -56,7 +56,7 @@ void check_sum(const json& seen, const json& expected) {
 void check_checkpoint(const std::string& prefix, const json& expected) {
   const auto said = run_tool({"inspect", prefix, "--json", "--stats"});
   INFO(prefix << said.err);
-  REQUIRE(said.how == outcome::good);
+  REQUIRE(said.how == exit_code::good);
   const auto seen = json::parse(said.out);
   CHECK(seen["shards"] == expected["header"]["num_shards"]);
   std::size_t at = 0;
@@ -106,7 +106,7 @@ TEST_CASE("inspect sees in real and synthetic checkpoints what other readers see
 
 TEST_CASE("inspect says of each tensor its name, dtype, shape, size and stored checksum", "[tool][inspect][golden]") {
   const auto said = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/small"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   auto shown = said.out;
   shown.erase(0, shown.find("small:"));  // removes the path of the golden files
   CHECK(shown == sw::test::file_text(STEPWELL_GOLDEN "/tool/inspect.txt"));
@@ -114,7 +114,7 @@ TEST_CASE("inspect says of each tensor its name, dtype, shape, size and stored c
 
 TEST_CASE("inspect of a directory means the checkpoint that its state file calls newest", "[tool][inspect]") {
   const temporary_directory directory;
-  CHECK(run_tool({"inspect", directory.path()}).how == outcome::unreadable);
+  CHECK(run_tool({"inspect", directory.path()}).how == exit_code::unreadable);
   write_two(directory / "model.ckpt-5", {1, 2}, 5);
   write_two(directory / "model.ckpt-9", {1, 2}, 9);
   CHECK(run_tool({"inspect", directory.path()}).out.find("step 9") != std::string::npos);  // without a state file: the highest step
@@ -122,7 +122,7 @@ TEST_CASE("inspect of a directory means the checkpoint that its state file calls
   CHECK(run_tool({"inspect", directory.path()}).out.find("step 5") != std::string::npos);
   CHECK(run_tool({"inspect", directory / "model.ckpt-9.index"}).out.find("step 9") != std::string::npos);
   CHECK(run_tool({"inspect", directory / "model.ckpt-9.data-00000-of-00001"}).out.find("step 9") != std::string::npos);
-  CHECK(run_tool({"inspect", directory / "model.ckpt-7"}).how == outcome::unreadable);
+  CHECK(run_tool({"inspect", directory / "model.ckpt-7"}).how == exit_code::unreadable);
 }
 
 TEST_CASE("--stats counts NaN and infinities, and leaves them out of the rest", "[tool][inspect]") {
@@ -187,7 +187,7 @@ TEST_CASE("--print --json gives strings that are not UTF-8 in base64, too", "[to
 
 TEST_CASE("--print --json of a tensor that cannot be read is a whole document with the error", "[tool][inspect]") {
   const auto unread = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/variant", "--print", "list", "--json"});
-  CHECK(unread.how == outcome::unsupported);
+  CHECK(unread.how == exit_code::unsupported);
   REQUIRE(json::accept(unread.out));
   CHECK(json::parse(unread.out)["dtype"] == "variant");
   CHECK(json::parse(unread.out)["values"].empty());
@@ -200,7 +200,7 @@ TEST_CASE("--print --json of a tensor that cannot be read is a whole document wi
   data.front() = static_cast<char>(data.front() ^ 1);
   sw::test::write_file_text(directory / "m.data-00000-of-00001", data);
   const auto damaged = run_tool({"inspect", directory / "m", "--print", "layer/w", "--json"});
-  CHECK(damaged.how == outcome::damaged);
+  CHECK(damaged.how == exit_code::damaged);
   REQUIRE(json::accept(damaged.out));
   CHECK(json::parse(damaged.out)["error"].get<std::string>().find("its checksum does not match") != std::string::npos);
 }
@@ -208,7 +208,7 @@ TEST_CASE("--print --json of a tensor that cannot be read is a whole document wi
 TEST_CASE("--diff of checkpoints with the same numbers and a variant is unsupported, not different", "[tool][inspect]") {
   const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";
   const auto said = run_tool({"inspect", variant, "--diff", variant});
-  CHECK(said.how == outcome::unsupported);
+  CHECK(said.how == exit_code::unsupported);
   CHECK(said.out.find("not read") != std::string::npos);
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("--print shows the values between brackets, no more than --limit", "[t
   CHECK(print({"layer/w", "--limit", "1"}).out == "layer/w  float32 [2,2]\n[[0.1\n... and 3 more; --limit 0 shows all\n");
   CHECK(print({"global_step"}).out == "global_step  int64 []\n7\n");
   const auto absent = print({"layer/v"});
-  CHECK(absent.how == outcome::unreadable);
+  CHECK(absent.how == exit_code::unreadable);
   CHECK(absent.err.find("the checkpoint has no tensor \"layer/v\"") != std::string::npos);
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("--diff of a checkpoint with itself finds nothing, in whatever shards 
   write_two(directory / "a", {1, 2, std::numeric_limits<float>::quiet_NaN(), 4}, 7);
   write_two(directory / "b", {1, 2, std::numeric_limits<float>::quiet_NaN(), 4}, 7, 2);
   const auto said = run_tool({"inspect", directory / "a", "--diff", directory / "b"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out.find("the same: 2 tensors") != std::string::npos);
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("--diff tells what only one has, other dtypes and shapes, and how far 
   const auto diff = [&](const std::string& other, std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"inspect", directory / "a", "--json", "--diff", directory / other});
     const auto said = run_tool(std::move(more));
-    CHECK(said.how == (json::parse(said.out)["differences"].empty() ? outcome::good : outcome::differs));
+    CHECK(said.how == (json::parse(said.out)["differences"].empty() ? exit_code::good : exit_code::differs));
     return json::parse(said.out)["differences"];
   };
   const auto values = diff("b");
@@ -278,11 +278,11 @@ TEST_CASE("a damaged tensor is told of, and those beside it are shown", "[tool][
   data[0] = static_cast<char>(data[0] ^ 1);
   sw::test::write_file_text(directory / "b.data-00000-of-00001", data);
   const auto stats = run_tool({"inspect", directory / "b", "--stats"});
-  CHECK(stats.how == outcome::damaged);
+  CHECK(stats.how == exit_code::damaged);
   CHECK(stats.err.find("its checksum does not match") != std::string::npos);
   CHECK(stats.out.find("global_step") != std::string::npos);
   const auto diff = run_tool({"inspect", directory / "a", "--diff", directory / "b"});
-  CHECK(diff.how == outcome::damaged);
+  CHECK(diff.how == exit_code::damaged);
   CHECK(diff.out.find("damaged") != std::string::npos);
-  CHECK(run_tool({"inspect", directory / "b", "--print", "layer/w"}).how == outcome::damaged);
+  CHECK(run_tool({"inspect", directory / "b", "--print", "layer/w"}).how == exit_code::damaged);
 }

@@ -17,7 +17,7 @@
 namespace sw = stepwell;
 using nlohmann::json;
 using sw::test::run_tool;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -37,7 +37,7 @@ TEST_CASE("inspect prints the values of float8, float4, int4 and int2", "[tool][
   for (const auto& row : sw::test::narrow_table()) {
     INFO(row.name);
     const auto said = run_tool({"inspect", narrow, "--print", "all/" + row.name, "--json"});
-    REQUIRE(said.how == outcome::good);
+    REQUIRE(said.how == exit_code::good);
     const auto values = json::parse(said.out)["values"];
     REQUIRE(values.size() == row.values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -80,8 +80,8 @@ TEST_CASE("narrow types are copied bit for bit by reader and writer, and --diff 
     CHECK(copied.at(name).dtype == tensor.dtype);
     CHECK(copied.at(name).shape == tensor.shape);
   }
-  CHECK(run_tool({"verify", directory / "copy"}).how == outcome::good);
-  CHECK(run_tool({"inspect", narrow, "--diff", directory / "copy"}).how == outcome::good);
+  CHECK(run_tool({"verify", directory / "copy"}).how == exit_code::good);
+  CHECK(run_tool({"inspect", narrow, "--diff", directory / "copy"}).how == exit_code::good);
 }
 
 TEST_CASE("--diff and verify see one changed bit of a narrow type", "[tool][inspect][verify]") {
@@ -103,5 +103,5 @@ TEST_CASE("--diff and verify see one changed bit of a narrow type", "[tool][insp
   auto data = sw::test::file_text(directory / "b.data-00000-of-00001");
   data[3] = static_cast<char>(data[3] ^ 1);
   sw::test::write_file_text(directory / "b.data-00000-of-00001", data);
-  CHECK(run_tool({"verify", directory / "b"}).how == outcome::damaged);
+  CHECK(run_tool({"verify", directory / "b"}).how == exit_code::damaged);
 }

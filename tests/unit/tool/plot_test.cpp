@@ -16,7 +16,7 @@ namespace sw = stepwell;
 namespace tool = stepwell::tool;
 using sw::test::run_tool;
 using sw::test::temporary_directory;
-using tool::outcome;
+using tool::exit_code;
 
 namespace {
 
@@ -40,7 +40,7 @@ TEST_CASE("a chart in the terminal has numbers at its axes and a line that says 
   const temporary_directory directory;
   write_losses(directory.path(), 1, 8);
   const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--width", "40", "--height", "5", "--ascii"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out ==
         "   loss\n"
         "1 +**\n"
@@ -75,7 +75,7 @@ TEST_CASE("--from and --to choose steps, --log needs a positive value", "[tool][
   const temporary_directory directory;
   write_losses(directory.path(), 1, 100, -1);
   CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--from", "10", "--to", "19"}).out.find("10 points") != std::string::npos);
-  CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--log"}).how == outcome::usage);
+  CHECK(run_tool({"plot", directory.path(), "--tag", "loss", "--log"}).how == exit_code::usage);
 }
 
 TEST_CASE("--log leaves out values of 0 and below, and says how many", "[tool][plot]") {
@@ -87,10 +87,10 @@ TEST_CASE("--log leaves out values of 0 and below, and says how many", "[tool][p
     writer.close();
   }
   const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--log", "--ascii"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out.find("3 points, and 2 of 0 or below left out (the axis is logarithmic)\n") != std::string::npos);
   const auto picture = run_tool({"plot", directory.path(), "--tag", "loss", "--log", "--svg", directory / "loss.svg"});
-  CHECK(picture.how == outcome::good);
+  CHECK(picture.how == exit_code::good);
   CHECK(picture.out.find("loss, and 2 of 0 or below left out") != std::string::npos);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a tag that is not there is an error that names those that are", "[too
   const temporary_directory directory;
   write_losses(directory.path(), 1, 2);
   const auto said = run_tool({"plot", directory.path(), "--tag", "los"});
-  CHECK(said.how == outcome::unreadable);
+  CHECK(said.how == exit_code::unreadable);
   CHECK(said.err.find("tags with scalars: loss") != std::string::npos);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("--svg writes a picture with a line a run and a legend", "[tool][plot]
   write_losses(directory / "one<&>", 1, 50);
   write_losses(directory / "two", 1, 50, 2);
   const auto file = directory / "loss.svg";
-  CHECK(run_tool({"plot", directory / "one<&>", directory / "two", "--tag", "loss", "--svg", file}).how == outcome::good);
+  CHECK(run_tool({"plot", directory / "one<&>", directory / "two", "--tag", "loss", "--svg", file}).how == exit_code::good);
   const auto picture = sw::test::file_text(file);
   CHECK(picture.starts_with("<svg xmlns"));
   CHECK(picture.ends_with("</svg>\n"));

@@ -15,7 +15,7 @@ namespace sw = stepwell;
 using nlohmann::json;
 using sw::test::tool_rig;
 using sw::test::workshop;
-using sw::tool::outcome;
+using sw::tool::exit_code;
 
 namespace {
 
@@ -44,17 +44,17 @@ TEST_CASE("prune only says what it would delete, unless told to", "[tool][prune]
   const pruned_run run;
   const auto before = sw::test::names_in(run.shop.directory.path());
   const auto said = run.prune({"--max-to-keep", "2"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out.find("3 checkpoints") != std::string::npos);
   CHECK(said.out.find("nothing is deleted without --yes") != std::string::npos);
   CHECK(run.prune({"--max-to-keep", "2", "--dry-run"}).out == said.out);
   CHECK(sw::test::names_in(run.shop.directory.path()) == before);
-  CHECK(run.prune({"--yes", "--dry-run"}).how == outcome::usage);
+  CHECK(run.prune({"--yes", "--dry-run"}).how == exit_code::usage);
 }
 
 TEST_CASE("prune deletes what a saver with these rules would delete, and the list says so", "[tool][prune]") {
   const pruned_run run;
-  CHECK(run.prune({"--max-to-keep", "2", "--yes"}).how == outcome::good);
+  CHECK(run.prune({"--max-to-keep", "2", "--yes"}).how == exit_code::good);
   CHECK(run.shop.steps() == "4 5");
   CHECK(run.shop.make().checkpoints().size() == 2);
   const auto again = run.prune({"--max-to-keep", "2", "--yes", "--json"});
@@ -64,16 +64,16 @@ TEST_CASE("prune deletes what a saver with these rules would delete, and the lis
 TEST_CASE("prune keeps the best, the pinned, and one every so many hours", "[tool][prune]") {
   const pruned_run run;
   SECTION("best") {
-    CHECK(run.prune({"--max-to-keep", "1", "--keep-best", "1", "--yes"}).how == outcome::good);
+    CHECK(run.prune({"--max-to-keep", "1", "--keep-best", "1", "--yes"}).how == exit_code::good);
     CHECK(run.shop.steps() == "2 5");
   }
   SECTION("pinned") {
     CHECK(run.prune({"--max-to-keep", "1", "--pin", "model.ckpt-3", "--pin", run.shop.directory / "model.ckpt-1", "--yes"}).how ==
-          outcome::good);
+          exit_code::good);
     CHECK(run.shop.steps() == "1 3 5");
   }
   SECTION("hours") {
-    CHECK(run.prune({"--max-to-keep", "1", "--keep-every-n-hours", "2", "--yes"}).how == outcome::good);
+    CHECK(run.prune({"--max-to-keep", "1", "--keep-every-n-hours", "2", "--yes"}).how == exit_code::good);
     CHECK(run.shop.steps() == "2 4 5");
   }
 }
@@ -86,7 +86,7 @@ TEST_CASE("prune keeps the newest whole checkpoint, though damaged ones are newe
     data[0] = static_cast<char>(data[0] ^ 1);
     sw::test::write_file_text(path, data);
   }
-  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == outcome::good);
+  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == exit_code::good);
   CHECK(run.shop.steps() == "3 4 5");  // damaged checkpoints are neither counted nor deleted
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("where no checkpoint is whole prune deletes nothing, leftovers neither
   }
   sw::test::write_file_text(run.shop.directory / "model.ckpt-6.data-00000-of-00001", "no index at all");
   const auto before = sw::test::names_in(run.shop.directory.path());
-  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == outcome::damaged);
+  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == exit_code::damaged);
   CHECK(sw::test::names_in(run.shop.directory.path()) == before);
 }
 
@@ -105,10 +105,10 @@ TEST_CASE("prune leaves a directory alone that a process holds, and names it", "
   const pruned_run run;
   const auto holder = run.shop.make();
   const auto said = run.prune({"--max-to-keep", "1", "--yes"});
-  CHECK(said.how == outcome::held);
+  CHECK(said.how == exit_code::held);
   CHECK(said.err.find(std::to_string(::getpid())) != std::string::npos);
   CHECK(run.shop.steps() == "1 2 3 4 5");
-  CHECK(run.prune({"--max-to-keep", "1"}).how == outcome::good);  // only --yes needs the lock
+  CHECK(run.prune({"--max-to-keep", "1"}).how == exit_code::good);  // only --yes needs the lock
 }
 
 TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {
@@ -117,7 +117,7 @@ TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[too
   sw::test::write_file_text(orphan, "half a save");
   CHECK(run.prune({}).out.find("left by a killed save") != std::string::npos);
   CHECK(std::filesystem::exists(orphan));
-  CHECK(run.prune({"--yes"}).how == outcome::good);
+  CHECK(run.prune({"--yes"}).how == exit_code::good);
   CHECK_FALSE(std::filesystem::exists(orphan));
 }
 
@@ -133,14 +133,14 @@ TEST_CASE("prune never deletes what no saver of this library wrote", "[tool][pru
                             "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n"
                             "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
   const auto said = tool_rig{.files = shop.files, .time = shop.clock}.run({"prune", shop.directory.path(), "--max-to-keep", "1", "--yes"});
-  CHECK(said.how == outcome::good);
+  CHECK(said.how == exit_code::good);
   CHECK(said.out.find("not written by a saver of stepwell") != std::string::npos);
   CHECK(shop.steps() == "1 2");
 }
 
 TEST_CASE("prune of a directory that is not there makes none", "[tool][prune]") {
   const sw::test::temporary_directory directory;
-  CHECK(sw::test::run_tool({"prune", directory / "run", "--yes"}).how == outcome::unreadable);
+  CHECK(sw::test::run_tool({"prune", directory / "run", "--yes"}).how == exit_code::unreadable);
   CHECK_FALSE(std::filesystem::exists(directory / "run"));
-  CHECK(sw::test::run_tool({"prune", directory.path(), "--yes"}).how == outcome::unreadable);
+  CHECK(sw::test::run_tool({"prune", directory.path(), "--yes"}).how == exit_code::unreadable);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a command line of the tool in this process and returns its output and outcome.
+// Runs a command line of the tool in this process and returns its output and exit code.
 #pragma once
 
 #include "support/catch.hpp"
@@ -16,7 +16,7 @@
 namespace stepwell::test {
 
 struct said {
-  tool::outcome how;
+  tool::exit_code how;
   std::string out;
   std::string err;
 };

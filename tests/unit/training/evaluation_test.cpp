@@ -7,7 +7,7 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hook/boundary.hpp>
 #include <stepwell/hooks/ema_hook.hpp>

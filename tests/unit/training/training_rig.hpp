@@ -6,7 +6,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/checkpoint/checkpoints.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

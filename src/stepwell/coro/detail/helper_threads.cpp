@@ -8,7 +8,6 @@
 #include <deque>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace stepwell::coro {

@@ -15,7 +15,6 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <exception>
-#include <memory>
 #include <type_traits>
 #include <utility>
 

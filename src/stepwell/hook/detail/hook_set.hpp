@@ -25,7 +25,7 @@ namespace detail {
 template<class... Held>
 constexpr auto order_by_phase() {
   std::array<std::size_t, sizeof...(Held)> order{};
-  constexpr std::array<hook_phase, sizeof...(Held)> phases{phase_of<hook_type_of<Held>>()...};
+  constexpr std::array<hook_phase, sizeof...(Held)> phases{phase_of<detail::hook_type_of<Held>>()...};
   std::size_t next = 0;
   for (const auto phase : {hook_phase::observe, hook_phase::user, hook_phase::guard, hook_phase::average, hook_phase::persist}) {
     for (std::size_t i = 0; i < phases.size(); ++i) {
@@ -37,7 +37,7 @@ constexpr auto order_by_phase() {
 
 template<class Held>
 concept conditional_hook = requires(const Held& held) {
-  { hook_access<Held>::is_active(held) } -> std::same_as<bool>;
+  { detail::hook_access<Held>::is_active(held) } -> std::same_as<bool>;
 };
 
 template<class Hook, class Raw>
@@ -73,7 +73,7 @@ class hook_set {
   template<std::size_t I>
   using held_at = std::tuple_element_t<order[I], std::tuple<Held...>>;
   template<std::size_t I>
-  using hook_at = hook_type_of<held_at<I>>;
+  using hook_at = detail::hook_type_of<held_at<I>>;
   template<class Point, std::size_t I>
   static constexpr bool has = Point::template is_in<hook_at<I>, Raw>;
   template<std::size_t I>
@@ -85,11 +85,11 @@ public:
 
   /// Returns true if a hook may request options of a run, and thus a trace. If not, only runs whose caller passes options contain code for
   /// tracing.
-  static consteval bool may_trace() { return (detail::requests_options<hook_type_of<Held>, Raw> || ...); }
+  static consteval bool may_trace() { return (detail::requests_options<detail::hook_type_of<Held>, Raw> || ...); }
   /// Returns true if a point of a hook is awaited. Such a set works in asynchronous sessions only.
-  static consteval bool awaits() { return (detail::is_awaited<hook_type_of<Held>, Raw> || ...); }
+  static consteval bool awaits() { return (detail::is_awaited<detail::hook_type_of<Held>, Raw> || ...); }
   /// Returns true if a hook has a point that is called in runs and awaited.
-  static consteval bool awaits_in_runs() { return (detail::is_awaited_in_runs<hook_type_of<Held>, Raw> || ...); }
+  static consteval bool awaits_in_runs() { return (detail::is_awaited_in_runs<detail::hook_type_of<Held>, Raw> || ...); }
 
   /// Determines which hooks that are awaited in runs take part in the next run. Returns true if at least one does. Called before each run;
   /// until the first call none of them takes part.
@@ -192,12 +192,12 @@ private:
 
   template<std::size_t I>
   constexpr hook_at<I>& at() noexcept {
-    return hook_access<held_at<I>>::get(static_cast<place<I>&>(held_).held);
+    return detail::hook_access<held_at<I>>::get(static_cast<place<I>&>(held_).held);
   }
   template<std::size_t I>
   constexpr bool is_active() const noexcept {
     if constexpr (detail::conditional_hook<held_at<I>>) {
-      return hook_access<held_at<I>>::is_active(static_cast<const place<I>&>(held_).held);
+      return detail::hook_access<held_at<I>>::is_active(static_cast<const place<I>&>(held_).held);
     } else {
       return true;
     }
@@ -302,7 +302,8 @@ private:
 
   places_of<std::index_sequence_for<Held...>> held_;
   // which hooks that are awaited in runs take part in this run
-  [[no_unique_address]] std::conditional_t<(detail::is_awaited_in_runs<hook_type_of<Held>, Raw> || ...), wishes, no_wishes> wanted_{};
+  [[no_unique_address]] std::conditional_t<(detail::is_awaited_in_runs<detail::hook_type_of<Held>, Raw> || ...), wishes, no_wishes>
+      wanted_{};
 };
 
 }  // namespace stepwell

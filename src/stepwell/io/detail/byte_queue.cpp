@@ -195,7 +195,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     }
   }
 
-  [[nodiscard]] bool has_room(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }
+  [[nodiscard]] bool has_space(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }
 
   [[nodiscard]] std::optional<status> refusal() const {
     if (failure) { return failure; }
@@ -204,12 +204,12 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   }
 
   /// Blocks until the queue has free memory for `bytes`. Returns the error if the queue has failed or is closed.
-  std::optional<status> await_room(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
+  std::optional<status> await_space(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
     ++starved;
     // Starts the writer again after each wake-up: another producer may have used the free memory, and the writer may have ended.
-    while (!refusal() && !has_room(bytes)) {
+    while (!refusal() && !has_space(bytes)) {
       start(lock);
-      wait(lock, forever, [&] { return refusal() || has_room(bytes) || writer_task == task::none; });
+      wait(lock, forever, [&] { return refusal() || has_space(bytes) || writer_task == task::none; });
     }
     --starved;
     return refusal();
@@ -259,26 +259,26 @@ byte_queue::~byte_queue() {
   if (const auto closed = close(); !closed) { log_error(closed.error().to_string()); }
 }
 
-byte_queue::room byte_queue::make_room(std::size_t max_bytes) {
+byte_queue::reservation byte_queue::reserve(std::size_t max_bytes) {
   core& all = *core_;
-  room place{std::unique_lock(all.mutex), nullptr, std::nullopt};
+  reservation reserved{std::unique_lock(all.mutex), nullptr, std::nullopt};
   std::optional<status> refusal;
-  if (all.failure || all.is_closed || !all.has_room(max_bytes)) [[unlikely]] { refusal = all.await_room(place.lock, max_bytes); }
+  if (all.failure || all.is_closed || !all.has_space(max_bytes)) [[unlikely]] { refusal = all.await_space(reserved.lock, max_bytes); }
   if (!refusal && max_bytes > all.filling.size - all.used) [[unlikely]] { refusal = all.grow(max_bytes); }
   if (refusal) [[unlikely]] {
-    place.refusal = std::move(refusal);
-    return place;
+    reserved.refusal = std::move(refusal);
+    return reserved;
   }
-  place.bytes = all.filling.memory.get() + all.used;
-  return place;
+  reserved.bytes = all.filling.memory.get() + all.used;
+  return reserved;
 }
 
-void byte_queue::commit(room& place, std::size_t used) {
+void byte_queue::commit(reservation& reserved, std::size_t used) {
   core& all = *core_;
   all.used += used;
   all.appended += used;
   if (auto trace = current_trace()) [[unlikely]] { all.asked_to_write = std::move(trace); }
-  if (all.used >= all.wake_at && all.writer_task == core::task::none) [[unlikely]] { all.start(place.lock); }
+  if (all.used >= all.wake_at && all.writer_task == core::task::none) [[unlikely]] { all.start(reserved.lock); }
 }
 
 result<void> byte_queue::append(std::span<const std::byte> record) {

@@ -82,11 +82,11 @@ public:
   /// @cost   One lock and the call of `frame`. No allocation, except for a record larger than half the capacity.
   template<class Frame>
   result<void> append(std::size_t max_bytes, Frame&& frame) {
-    auto place = make_room(max_bytes);
-    if (place.bytes == nullptr) [[unlikely]] { return std::move(*place.refusal); }
-    const std::size_t used = std::forward<Frame>(frame)(place.bytes);
+    auto reserved = reserve(max_bytes);
+    if (reserved.bytes == nullptr) [[unlikely]] { return std::move(*reserved.refusal); }
+    const std::size_t used = std::forward<Frame>(frame)(reserved.bytes);
     assert(used <= max_bytes);
-    commit(place, used);
+    commit(reserved, used);
     return {};
   }
 
@@ -144,13 +144,13 @@ public:
 
 private:
   /// Memory for a record and the lock that protects it, or the error if no memory is available.
-  struct room {
+  struct reservation {
     std::unique_lock<std::mutex> lock;
     std::byte* bytes = nullptr;
     std::optional<status> refusal;
   };
-  [[nodiscard]] room make_room(std::size_t max_bytes);
-  void commit(room& place, std::size_t used);
+  [[nodiscard]] reservation reserve(std::size_t max_bytes);
+  void commit(reservation& reserved, std::size_t used);
 
   std::shared_ptr<core> core_;  // shared with the task of the writer
 };

@@ -22,11 +22,11 @@ namespace stepwell::io {
 /// @threads Any thread. The destructor waits until a running call of the function has ended.
 class signal_watch {
 public:
-  /// Starts a watch. `tell` is called once, with the first of `signals` that arrives, on a thread that all watches share.
-  /// @pre    `tell` does not throw, and neither creates nor destroys a watch.
+  /// Starts a watch. `on_signal` is called once, with the first of `signals` that arrives, on a thread that all watches share.
+  /// @pre    `on_signal` does not throw, and neither creates nor destroys a watch.
   /// @errors `invalid_argument` if one of `signals` is not a signal or cannot be caught. `resource_exhausted` if the system cannot provide
   ///         a thread or a descriptor. All dispositions are unchanged in these cases.
-  [[nodiscard]] static result<std::unique_ptr<signal_watch>> start(std::vector<int> signals, std::function<void(int)> tell);
+  [[nodiscard]] static result<std::unique_ptr<signal_watch>> start(std::vector<int> signals, std::function<void(int)> on_signal);
 
   signal_watch(const signal_watch&) = delete;
   signal_watch& operator=(const signal_watch&) = delete;
@@ -34,12 +34,12 @@ public:
 
 private:
   friend class signal_hub;
-  signal_watch(std::vector<int> signals, std::function<void(int)> tell);
+  signal_watch(std::vector<int> signals, std::function<void(int)> on_signal);
   [[nodiscard]] bool wants(int signal) const noexcept;
 
   std::vector<int> signals_;
-  std::function<void(int)> tell_;
-  bool is_told_ = false;
+  std::function<void(int)> on_signal_;
+  bool is_notified_ = false;
 };
 
 /// Returns the name of a signal: "SIGTERM", or "signal 77" if it has no name.

@@ -6,13 +6,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_step.hpp"
-#include "stepwell/session/detail/script.hpp"
+#include "stepwell/session/detail/script_coroutine.hpp"
 
-#include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace stepwell::detail {
@@ -90,7 +87,7 @@ asio::awaitable<void> async_drive(Async& self, script steps, Attempt& attempt) {
     try {
       has_action = self.current_script().resume(std::exchange(failure, nullptr));
     } catch (const cancelled&) { is_cancelled = true; }
-    if (is_cancelled) { throw_aborted(); }
+    if (is_cancelled) { coro::throw_aborted(); }
     if (!has_action) { break; }
     const action next = self.current_script().pending();
     if (next.type == action::kind::observe) {
@@ -104,7 +101,7 @@ asio::awaitable<void> async_drive(Async& self, script steps, Attempt& attempt) {
       if (!is_done) { co_await detail::execute(self, attempt, next, is_awaited_step); }
     } catch (...) { failure = std::current_exception(); }
     self.throw_if_abandoned();
-    if (failure && next.type != action::kind::work && is_aborted(failure)) { failure = std::make_exception_ptr(cancelled()); }
+    if (failure && next.type != action::kind::work && coro::is_aborted(failure)) { failure = std::make_exception_ptr(cancelled()); }
   }
 }
 template<class Async>

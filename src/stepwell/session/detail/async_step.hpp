@@ -67,7 +67,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::optional<extracted<raw_type, Caller>> taken;
   std::exception_ptr failure;
   try {
-    if (stepwell::is_shared(raw)) {
+    if (detail::is_shared(raw)) {
       throw invalid_argument_error("an awaited step cannot run on a shared master: it would block the event loops of the other sessions");
     }
     run_context<raw_type> context(raw, core.control(), attempt);
@@ -95,7 +95,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   if (!failure) { co_return std::move(taken); }
   self.throw_if_abandoned();
   const auto cancellation = co_await asio::this_coro::cancellation_state;
-  if (stage != step_stage::after_run && cancellation.cancelled() != asio::cancellation_type::none && is_aborted(failure)) {
+  if (stage != step_stage::after_run && cancellation.cancelled() != asio::cancellation_type::none && coro::is_aborted(failure)) {
     core.cancel_run();
     co_return std::nullopt;
   }
@@ -143,28 +143,6 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
     return *end;
   };
   outcome = classify(report);
-}
-
-/// Returns true if the next run is awaited. Asks the hooks in any case, because they record whether they take part in the run.
-template<bool AwaitsModel, class Core>
-[[gnu::always_inline]] inline bool must_await_run(Core& core, int attempt) {
-  const bool hooks_await = core.must_await_hooks(attempt);
-  return AwaitsModel || hooks_await;
-}
-
-/// Does the next step inline, without its boundary, unless it has to be awaited.
-template<class Step, class Core, class Source>
-[[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
-}
-template<class Step, class Async, class Holder>
-[[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
-  if constexpr (loop_attempt<Step, typename Async::core_type, Holder&>::is_awaited) {
-    return step_outcome::not_taken;
-  } else {
-    if (self.core().must_await_hooks(self.place.attempt)) { return step_outcome::not_taken; }
-    return detail::take_next_apart(self.core(), holder, self.place, step);
-  }
 }
 
 /// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model or a hook requires that the next
@@ -235,23 +213,6 @@ private:
   Async& self_;
 };
 
-/// Does the run inline, without its boundary, unless it has to be awaited.
-template<class Core, class Run>
-[[gnu::noinline]] step_outcome take_run_apart(Core& core, Run& run) {
-  run_attempt<Core, Run> attempt(core, run);
-  attempt.take();
-  return attempt.outcome;
-}
-template<class Async, class Run>
-[[gnu::always_inline]] inline step_outcome try_run(Async& self, Run& run) {
-  if constexpr (Run::is_awaited) {
-    return step_outcome::not_taken;
-  } else {
-    if (self.core().must_await_hooks(1)) { return step_outcome::not_taken; }
-    return detail::take_run_apart(self.core(), run);
-  }
-}
-
 /// A call of an awaited step function, attempted once or several times. @see contract STEP-6
 template<class Async, class Call>
 class async_step_fn_attempt final : public step_attempt {
@@ -268,7 +229,7 @@ public:
     } catch (...) { failure = std::current_exception(); }
     self_.throw_if_abandoned();
     const auto cancellation = co_await asio::this_coro::cancellation_state;
-    if (failure && cancellation.cancelled() != asio::cancellation_type::none && is_aborted(failure)) { throw cancelled(); }
+    if (failure && cancellation.cancelled() != asio::cancellation_type::none && coro::is_aborted(failure)) { throw cancelled(); }
     outcome = failure ? classify(failure) : step_outcome::done;
   }
 

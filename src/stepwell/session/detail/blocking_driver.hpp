@@ -7,13 +7,11 @@
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/hook/run_request.hpp"
 #include "stepwell/session/detail/run_step.hpp"
-#include "stepwell/session/detail/script.hpp"
+#include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
 
 #include <exception>
-#include <functional>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 

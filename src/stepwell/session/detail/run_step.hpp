@@ -7,8 +7,8 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
-#include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
+#include "stepwell/session/detail/session_protocol.hpp"
 #include "stepwell/session/detail/source_cursor.hpp"
 #include "stepwell/session/training_session.hpp"
 
@@ -346,5 +346,46 @@ protected:
   Core& core_;
   Run& run_;
 };
+
+// ---- The fast path of asynchronous sessions: an awaited function calls it first.
+
+/// Returns true if the next run is awaited. Asks the hooks in any case, because they record whether they take part in the run.
+template<bool AwaitsModel, class Core>
+[[gnu::always_inline]] inline bool must_await_run(Core& core, int attempt) {
+  const bool hooks_await = core.must_await_hooks(attempt);
+  return AwaitsModel || hooks_await;
+}
+
+/// Does the next step inline, without its boundary, unless it has to be awaited.
+template<class Step, class Core, class Source>
+[[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
+  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
+}
+template<class Step, class Async, class Holder>
+[[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
+  if constexpr (loop_attempt<Step, typename Async::core_type, Holder&>::is_awaited) {
+    return step_outcome::not_taken;
+  } else {
+    if (self.core().must_await_hooks(self.place.attempt)) { return step_outcome::not_taken; }
+    return detail::take_next_apart(self.core(), holder, self.place, step);
+  }
+}
+
+/// Does the run inline, without its boundary, unless it has to be awaited.
+template<class Core, class Run>
+[[gnu::noinline]] step_outcome take_run_apart(Core& core, Run& run) {
+  run_attempt<Core, Run> attempt(core, run);
+  attempt.take();
+  return attempt.outcome;
+}
+template<class Async, class Run>
+[[gnu::always_inline]] inline step_outcome try_run(Async& self, Run& run) {
+  if constexpr (Run::is_awaited) {
+    return step_outcome::not_taken;
+  } else {
+    if (self.core().must_await_hooks(1)) { return step_outcome::not_taken; }
+    return detail::take_run_apart(self.core(), run);
+  }
+}
 
 }  // namespace stepwell::detail

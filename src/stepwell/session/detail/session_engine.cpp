@@ -8,7 +8,6 @@
 #include "stepwell/hook/hook.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 

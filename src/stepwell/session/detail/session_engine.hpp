@@ -13,8 +13,8 @@
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"
-#include "stepwell/session/detail/protocol.hpp"
 #include "stepwell/session/detail/recovery.hpp"
+#include "stepwell/session/detail/session_protocol.hpp"
 #include "stepwell/session/session_settings.hpp"
 #include "stepwell/threads/coordinator.hpp"
 #include "stepwell/threads/queue_runner.hpp"
@@ -38,10 +38,10 @@ class session_engine : public detail::protocol_host {
 public:
   [[nodiscard]] deferred_requests& control() noexcept { return control_; }
   [[nodiscard]] const deferred_requests& control() const noexcept { return control_; }
-  [[nodiscard]] source_positions& positions() noexcept { return positions_; }
+  [[nodiscard]] detail::source_positions& positions() noexcept { return positions_; }
   [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
-  [[nodiscard]] detail::protocol& protocol() noexcept { return protocol_; }
+  [[nodiscard]] detail::session_protocol& protocol() noexcept { return protocol_; }
   [[nodiscard]] const detail::session_state& state() const noexcept { return state_; }
 
   /// Executes one unit of work of the protocol. `attempt` is for `attach_source` and `step`.
@@ -211,11 +211,11 @@ private:
 
   bool is_given_;
   bool may_trace_;
-  detail::protocol protocol_;
+  detail::session_protocol protocol_;
   recovery recovery_;
-  source_positions positions_;
+  detail::source_positions positions_;
   std::shared_ptr<recovery_copy> copy_ = std::make_shared<recovery_copy>();
-  checkpoint_search search_;
+  detail::checkpoint_search search_;
   std::exception_ptr creation_failure_;
   clock::time_point next_attempt_ = {};
   step_stage failed_stage_ = step_stage::run;

@@ -100,12 +100,12 @@ private:
   [[nodiscard]] variable_list raw_variables() override { return raw_->variables(); }
   [[nodiscard]] update_fence* fence() noexcept override { return raw_ ? stepwell::fence_of(*raw_) : nullptr; }
   void while_alone(function_ref<void()> action) override {
-    [[maybe_unused]] const auto alone = stepwell::alone_with(*raw_);
+    [[maybe_unused]] const auto alone = detail::alone_with(*raw_);
     action();
   }
   void with_values(function_ref<void()> action) override {
-    [[maybe_unused]] const auto alone = stepwell::alone_with(*raw_);
-    [[maybe_unused]] const auto values = stepwell::pull_variables(*raw_);
+    [[maybe_unused]] const auto alone = detail::alone_with(*raw_);
+    [[maybe_unused]] const auto values = detail::pull_variables(*raw_);
     action();
   }
   void make(session_creation& creation) override { maker_(raw_, creation); }

@@ -8,7 +8,7 @@
 
 namespace stepwell::detail {
 
-void warn_of_unseekable(source_positions& positions, const std::string& name, std::int64_t global_step) {
+void warn_of_unseekable(detail::source_positions& positions, const std::string& name, std::int64_t global_step) {
   const bool is_new = positions.is_new(name);  // called in any case, so that a later loop over it does not warn
   if (const auto restored = positions.restored(name)) {
     log_warning(fmt::format("the source \"{}\" cannot seek to position {} of the checkpoint; it continues from its current position", name,

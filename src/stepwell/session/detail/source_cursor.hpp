@@ -16,7 +16,7 @@ namespace stepwell {
 namespace detail {
 
 /// Warns if the source `name`, which is not seekable, cannot continue where an earlier run or the restored checkpoint ended.
-void warn_of_unseekable(source_positions& positions, const std::string& name, std::int64_t global_step);
+void warn_of_unseekable(detail::source_positions& positions, const std::string& name, std::int64_t global_step);
 
 /// A restore to an earlier state that the source cannot follow.
 struct missed_rewind {
@@ -39,7 +39,7 @@ public:
   /// Registers the source, after seeking it to its restored position if there is one. A source that is not seekable stays where it is; see
   /// `warn_of_unseekable`.
   /// @errors Exceptions of `seek`; `invalid_argument_error` if a source of the same name is in use.
-  source_cursor(source_positions& positions, Source& source, std::int64_t global_step)
+  source_cursor(detail::source_positions& positions, Source& source, std::int64_t global_step)
       : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), rewinds_(positions.rewind_count()) {
     if constexpr (data::seekable_source<Source>) {
       if (const auto restored = positions_.restored(name_)) { source.seek(*restored); }
@@ -105,7 +105,7 @@ private:
     }
   }
 
-  source_positions& positions_;
+  detail::source_positions& positions_;
   Source& source_;
   std::string name_;
   std::int64_t stands_at_;  // the step before the current batch
@@ -125,7 +125,7 @@ struct no_data {
 template<>
 class source_cursor<no_data> {
 public:
-  source_cursor(source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/) noexcept : source_(source) {}
+  source_cursor(detail::source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/) noexcept : source_(source) {}
   source_cursor(const source_cursor&) = delete;
   source_cursor& operator=(const source_cursor&) = delete;
 

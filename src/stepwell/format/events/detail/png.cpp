@@ -87,7 +87,7 @@ result<std::string> deflated(std::span<const unsigned char> bytes, int level) {
   return packed;
 }
 
-// Maximum size of an image in bytes. All data is in one chunk, and the length of a chunk has 31 bits. Half of that leaves room for the
+// Maximum size of an image in bytes. All data is in one chunk, and the length of a chunk has 31 bits. Half of that leaves space for the
 // overhead of deflate.
 constexpr std::uint64_t greatest_picture = std::uint64_t{1} << 30;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/session/detail/protocol.hpp"
+#include "stepwell/session/detail/session_protocol.hpp"
 
 #include <array>
 #include <cassert>
@@ -75,7 +75,7 @@ action observe_cancellation() { return {.type = action::kind::observe}; }
 
 // ---- creation
 
-script protocol::start() {
+script session_protocol::start() {
   co_await observe_cancellation();
   std::exception_ptr failure;
   try {
@@ -93,14 +93,14 @@ script protocol::start() {
   std::rethrow_exception(failure);
 }
 
-script protocol::begin() {
+script session_protocol::begin() {
   co_await work(piece::find_checkpoint);
   co_await work(piece::begin_hooks);
   state_.to(begun);
 }
 
 /// Creates the session, for the first time or again. Afterwards it is `ready`, or `failed_midway` after a transient failure.
-script protocol::create() {
+script session_protocol::create() {
   const auto before = state_.phase();
   std::exception_ptr failure;
   host_.clear_interruption();
@@ -131,7 +131,7 @@ script protocol::create() {
 
 /// Leaves the failed session and creates it again, with backoff, as often as the policy allows. If it is cancelled, the next call continues
 /// where it stopped.
-script protocol::recover() {
+script session_protocol::recover() {
   if (!state_.is_recovering()) { reached_ = host_.step_reached(); }
   for (;;) {
     if (!state_.is_recovering()) {
@@ -150,7 +150,7 @@ script protocol::recover() {
 
 // ---- steps
 
-script protocol::step(step_attempt& attempt) {
+script session_protocol::step(step_attempt& attempt) {
   bool is_first = attempt.outcome == step_outcome::not_taken;
   for (;;) {
     if (attempt.outcome == step_outcome::not_taken && (attempt.is_loop() || is_first)) {
@@ -185,7 +185,7 @@ script protocol::step(step_attempt& attempt) {
 }
 
 /// Does one step, unless it is done already, and processes its boundary.
-script protocol::attempt_once(step_attempt& attempt) {
+script session_protocol::attempt_once(step_attempt& attempt) {
   if (attempt.outcome == step_outcome::not_taken) { co_await work(piece::step, attempt); }
   if (attempt.outcome != step_outcome::done || !host_.is_boundary_due()) { co_return; }
   std::exception_ptr failure;
@@ -199,7 +199,7 @@ script protocol::attempt_once(step_attempt& attempt) {
   attempt.outcome = step_outcome::to_recover;
 }
 
-script protocol::boundary() {
+script session_protocol::boundary() {
   state_.to(at_boundary);
   phase_on_exit failed_here(state_, failed);
   co_await work(piece::boundary);
@@ -207,7 +207,7 @@ script protocol::boundary() {
   state_.to(ready);
 }
 
-script protocol::save_now() {
+script session_protocol::save_now() {
   co_await observe_cancellation();
   host_.check_save();
   const auto before = state_.phase();
@@ -221,7 +221,7 @@ script protocol::save_now() {
 
 // ---- the end
 
-script protocol::close() {
+script session_protocol::close() {
   if (state_.is_closed()) { co_return; }
   co_await observe_cancellation();
   if (!state_.was_ready()) {

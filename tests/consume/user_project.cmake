@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DPREFIX=directory ... -P stranger.cmake
+# cmake -DPREFIX=directory ... -P user_project.cmake
 # Builds an independent program with the installation below PREFIX. A run that is stopped, killed and restarted must end
 # like an undisturbed run: at the step where its own hook stops it, with the same numbers in that hook and the same bits
 # in the model.
-set(PROJECT stranger)
+set(PROJECT user_project)
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 # factorise(EXIT_CODE OUTPUT ARGUMENT...): runs the program once and sets OUTPUT to its output.

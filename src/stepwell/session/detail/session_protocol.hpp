@@ -5,7 +5,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/session/detail/script.hpp"
+#include "stepwell/session/detail/script_coroutine.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -175,11 +175,11 @@ protected:
 /// The scripts of one session. One script runs at a time.
 /// @lifetime `state` and `host` must outlive it, and it must outlive its scripts.
 /// @threads The session's thread.
-class protocol {
+class session_protocol {
 public:
-  protocol(session_state& state, protocol_host& host) noexcept : state_(state), host_(host) {}
-  protocol(const protocol&) = delete;
-  protocol& operator=(const protocol&) = delete;
+  session_protocol(session_state& state, protocol_host& host) noexcept : state_(state), host_(host) {}
+  session_protocol(const session_protocol&) = delete;
+  session_protocol& operator=(const session_protocol&) = delete;
 
   /// Calls `begin` of the hooks and creates the session, with retries. If it is cancelled, the next call continues where it stopped.
   [[nodiscard]] script start();

@@ -15,7 +15,7 @@
 
 namespace stepwell::detail {
 
-class protocol;
+class session_protocol;
 class step_attempt;
 
 /// The units of work of a session. A driver calls each as a whole: at once, on another thread, or by awaiting its hooks.
@@ -147,8 +147,8 @@ public:
   ~promise_type() = default;
 
   // Not a template: g++ 14 takes a template for a mismatch with `operator delete`.
-  static void* operator new(std::size_t bytes, protocol& host);
-  static void* operator new(std::size_t bytes, protocol& host, step_attempt& attempt);
+  static void* operator new(std::size_t bytes, session_protocol& host);
+  static void* operator new(std::size_t bytes, session_protocol& host, step_attempt& attempt);
   static void operator delete(void* frame, std::size_t bytes) noexcept;
 
   script get_return_object() noexcept { return script(handle_type::from_promise(*this)); }

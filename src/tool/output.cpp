@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/console.hpp"
+#include "tool/output.hpp"
 
 #include "stepwell/base/detail/printable.hpp"
 
@@ -17,7 +17,7 @@ std::string paint(const console& to, ink colour, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(colour)], text);
 }
 
-void complain(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
+void print_error(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
 
 std::string printable(std::string_view text) { return detail::printable(text); }
 

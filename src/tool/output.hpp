@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The environment of a command, its result, and the text that it prints: errors, numbers, names and tables.
+// The environment of a command, and the text that it prints: errors, numbers, names and tables.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/error.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "tool/exit_code.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,38 +31,6 @@ struct console {
   std::stop_token stop = {};  ///< Ends commands that would run forever.
 };
 
-/// The result of a command, which is the exit code of the process. Documented in docs/how_to/tool.md: never renumber.
-enum class outcome : int {
-  good = 0,         ///< Done without findings.
-  differs = 1,      ///< `inspect --diff`: the checkpoints are different.
-  usage = 2,        ///< The command line is invalid.
-  damaged = 3,      ///< Bytes are damaged or missing, or a file is truncated.
-  unreadable = 4,   ///< The file does not exist or cannot be read; the state of its bytes is unknown.
-  held = 5,         ///< Another process holds the directory.
-  unsupported = 6,  ///< Written for a later reader, or of an unsupported kind; the bytes may be intact.
-};
-
-/// Returns the worse of two results, for commands that read several files: `unsupported` is better than `damaged`; otherwise the greater
-/// number is worse.
-[[nodiscard]] constexpr outcome worse(outcome a, outcome b) noexcept {
-  const auto rank = [](outcome one) {
-    return one == outcome::unsupported ? 2 * static_cast<int>(outcome::damaged) - 1 : 2 * static_cast<int>(one);
-  };
-  return rank(a) < rank(b) ? b : a;
-}
-
-/// Returns the result of a command that fails with an error of this kind.
-[[nodiscard]] constexpr outcome outcome_of(errc kind) noexcept {
-  switch (kind) {
-    case errc::data_loss:
-    case errc::truncated: return outcome::damaged;
-    case errc::unimplemented: return outcome::unsupported;
-    case errc::invalid_argument: return outcome::usage;
-    case errc::failed_precondition: return outcome::held;
-    default: return outcome::unreadable;
-  }
-}
-
 /// Colours and styles of text.
 enum class ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 
@@ -70,7 +38,7 @@ enum class ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 [[nodiscard]] std::string paint(const console& to, ink colour, std::string_view text);
 
 /// Writes a line with `what`, made printable, to the error stream.
-void complain(console& to, std::string_view what);
+void print_error(console& to, std::string_view what);
 
 /// Returns text of a file in a form that can be printed: control bytes and invalid UTF-8 are escaped ("\x1b"), so that a name cannot
 /// control the terminal.

@@ -5,7 +5,7 @@
 #include "support/file_text.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/session/detail/protocol.hpp>
+#include <stepwell/session/detail/session_protocol.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -66,7 +66,7 @@ public:
   }
 
   sw::detail::session_state state;
-  sw::detail::protocol protocol{state, *this};
+  sw::detail::session_protocol protocol{state, *this};
   std::exception_ptr last;
   bool recovers = true;
   bool stops = false;
