@@ -228,7 +228,7 @@ bool session_creation::restore_unsaved(const variable_list& model) {
     for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
     stepwell::restore(wanted, kept);
     for (const auto& entry : kept.entries()) {
-      const auto name = source_positions::source_name(entry.name);
+      const auto name = detail::source_positions::source_name(entry.name);
       std::int64_t position = 0;
       if (!name || entry.bytes.size() != sizeof(position)) { continue; }
       std::memcpy(&position, entry.bytes.data(), sizeof(position));

@@ -150,7 +150,7 @@ private:
   // Functions of the raw session. @pre There is one, except for `make`.
   [[nodiscard]] virtual std::int64_t raw_step() const noexcept = 0;
   [[nodiscard]] virtual variable_list raw_variables() = 0;
-  /// Returns the fence of the raw session, or null. @see stepwell::fence_of
+  /// Returns the fence of the raw session, or null. @see detail::fence_of
   [[nodiscard]] virtual update_fence* fence() noexcept = 0;
   /// Calls `action` while no other session runs a step on the same model or restores it.
   virtual void while_alone(function_ref<void()> action) = 0;

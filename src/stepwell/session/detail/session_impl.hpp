@@ -98,7 +98,7 @@ public:
 private:
   [[nodiscard]] std::int64_t raw_step() const noexcept override { return raw_->global_step(); }
   [[nodiscard]] variable_list raw_variables() override { return raw_->variables(); }
-  [[nodiscard]] update_fence* fence() noexcept override { return raw_ ? stepwell::fence_of(*raw_) : nullptr; }
+  [[nodiscard]] update_fence* fence() noexcept override { return raw_ ? detail::fence_of(*raw_) : nullptr; }
   void while_alone(function_ref<void()> action) override {
     [[maybe_unused]] const auto alone = detail::alone_with(*raw_);
     action();
