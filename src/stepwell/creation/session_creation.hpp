@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One creation of a session: the target and the configuration of the session, and the functions that the session offers to its creator.
-// These restore the model together with the state of hooks and the positions of sources.
+// The creation of a session, at its start and in each recovery: the target and the configuration of the session, and the functions with
+// which a session creator restores the model, the state of hooks and the positions of sources.
 #pragma once
 
 #include "stepwell/base/clock.hpp"

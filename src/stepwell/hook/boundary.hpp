@@ -136,10 +136,9 @@ struct preemption_plan {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Decides whether to save a state before the process ends: the state is saved if it is expected to be durable in time. The expected time
-/// is 1.25 times the time that the bytes take at the rate of the saves so far. If the save in flight is slower, its rate is used. If no
-/// save has been measured, the state is saved if any time is left: an interrupted save is harmless, and the directory may still lack a
-/// checkpoint.
+/// Decides whether a state is saved before the process ends. It is saved if it is expected to be durable in time. The expected time is 1.25
+/// times the time that the bytes take at the rate of the saves so far. If the save in flight is slower, its rate is used. If no save has
+/// been measured, the state is saved if any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 /// The metrics of a session at one moment.

@@ -59,8 +59,8 @@ template<class Hook, class Raw>
 concept after_create_session_hook =
     requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) { hook.after_create_session(session, threads); };
 
-/// A hook with the point `before_run`, which is called before each run. It returns void or the hook's request for the run: a fetch pack,
-/// `run_args`, or a `std::optional` of one of these.
+/// A hook with the point `before_run`, which is called before each run. It returns void, or the request of the hook for the run: a
+/// `fetch_pack` (from `fetch(...)`), `run_args`, or a `std::optional` of one of these.
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
@@ -264,7 +264,7 @@ struct checked_hook {
 
 }  // namespace detail
 
-/// A type that is a valid hook for sessions over `Raw`.
+/// A type that is a valid hook for sessions with the raw session type `Raw`.
 template<class Hook, class Raw>
 concept hook = std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
                !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && names_its_state<Hook>;

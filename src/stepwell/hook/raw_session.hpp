@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a raw session, which executes steps: the part of a session below the hooks. Model sessions and graph sessions are raw
-// sessions.
+// The concept of a raw session: the part of a session that executes the steps, while the other part calls hooks and saves checkpoints.
+// Model sessions and graph sessions are raw sessions.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -24,7 +24,8 @@ struct run_outcome {
   std::int64_t step_after;
 };
 
-/// A raw session executes steps, delivers the fetched values, and owns the variables and the global step. Required members:
+/// A raw session executes steps, returns the values of fetches (values of a step that a hook or the caller requests), and has the variables
+/// and the global step. The object that is trained, such as a model, is its subject. Required members:
 ///
 /// * `run(request, args...)` does one step and returns an `outcome_type`: the result, and the global step before and after the run. No hook
 ///   then needs an extra run to read the global step. `run` throws the exception of the step; the global step is then unchanged. `request`
@@ -33,16 +34,16 @@ struct run_outcome {
 /// * `global_step()` returns the current global step. It must be cheap and must not throw, because every hook may call it at any time, also
 ///   after `close`.
 /// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory. The fetch has no display name.
-/// * `variables()` returns references to all variables of the raw session that a checkpoint holds, including `global_step`. The monitored
-///   session calls it anew for each use and never caches the result. Mark a variable that an older checkpoint may lack with `optional()`.
+/// * `variables()` returns references to all variables that a checkpoint must contain, including `global_step`. The monitored session calls
+///   it anew for each use and never caches the result. Mark a variable that an older checkpoint may lack with `optional()`.
 ///
 /// Optional members:
 ///
 /// * `enter(request)`: called before each run. The monitored session holds the returned object until all hooks have read the values of the
 ///   run.
-/// * `feed(request)`: called before each run with feeds. It writes the fed values. The destructor of the returned object restores the
-///   previous values, as late as for `enter`. A raw session whose `run` reads the feeds has no `feed`, but declares `static constexpr bool
-///   reads_feeds = true`.
+/// * `feed(request)`: called before each run with feeds. It writes the fed values. The returned object is held as long as that of `enter`;
+///   its destructor restores the previous values. A raw session whose `run` reads the feeds has no `feed`, but declares `static constexpr
+///   bool reads_feeds = true`.
 /// * `pull()` and `push()`: for variables that live elsewhere, such as in a graph or in another process. `pull` makes the values of
 ///   `variables()` current. It is called before the values are read for a checkpoint, a snapshot or the copy of the initial state. If it
 ///   returns an object, the object is held until the values have been read. Before a `pull`, only the names, dtypes and shapes of
@@ -53,8 +54,8 @@ struct run_outcome {
 /// * `exclusive()`: returns an object that is held while the variables are read or written between two steps. `is_shared()`: returns true
 ///   if other sessions may step the same subject.
 /// * `fence()`: returns an `update_fence&`. Each run waits at this fence before it changes a variable that is not `early()`. `global_step`
-///   must be early. A run that has not waited until its end waits there. Without a fence, a due snapshot is copied completely between two
-///   steps.
+///   must be early. If a run has not waited before its end, it waits there. Without a fence, a due snapshot is copied completely between
+///   two steps.
 /// * `subject()`: returns the object with which the functions of a scaffold are called, such as the model. Without it, they are called with
 ///   the raw session.
 /// * `close()`: called when the raw session is not needed any more, and at a recovery before the next raw session is created. It must

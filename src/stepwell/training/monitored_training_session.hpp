@@ -40,11 +40,11 @@ namespace stepwell {
 /// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
 ///
 /// Memory in addition to the variables, as a number of copies of the variables; `metrics().snapshot_bytes` reports the bytes held:
-/// | options | copies |
+/// | options                                            | copies |
 /// |----------------------------------------------------|--------|
-/// | no `checkpoint_dir` | 1 for recovery, 0 with `keep_initial_state = false` or `retry.max_attempts = 0` | | `checkpoint_dir`, periods
-/// between checkpoints off | as above if there is no checkpoint at the start, else 0 |
-/// | `checkpoint_dir` | 1 while a checkpoint is written, else 0; at most `saver.max_staged` |
+/// | no `checkpoint_dir`                                | 1 for recovery, 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
+/// | `checkpoint_dir`, periods between checkpoints off  | as above if there is no checkpoint at the start, else 0 |
+/// | `checkpoint_dir`                                   | 1 while a checkpoint is written, else 0; at most `saver.max_staged` |
 ///
 /// The memory of a copy is kept between checkpoints that are less than a minute apart.
 template<class Model>
