@@ -39,7 +39,7 @@ struct ema_options {
 /// `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{model, {.decay = 0.9999}}`.
 ///
 /// For evaluation, `swap_in()` exchanges the model's values with the averages, and `swap_out()` exchanges them back. While the averages are
-/// swapped in, runs, saves, restores and new sessions fail. A session that is closed first calls `swap_out()`.
+/// swapped in, runs, saves, restores and new sessions fail. If they are swapped in when the session is closed, the hook calls `swap_out()`.
 /// @lifetime The model must outlive the hook.
 /// @threads  The session's thread.
 /// @cost     Memory for the averages; in each run one pass over them and the variables, and one call of the model's `variables()`.

@@ -209,7 +209,8 @@ public:
 
   /// Blocks until the master lets this session step. The caller must hold the returned object during the run and while it reads the values
   /// of the run. Without a master, the object is empty.
-  /// @errors `aborted_error` if the chief has restored or initialised the model again since this session joined.
+  /// @errors `aborted_error` if the chief has not made the model ready, or has made it ready again since this session joined.
+  ///         `failed_precondition_error` after `close`.
   template<class Order>
   [[nodiscard]] master_scope enter(const Order& /*order*/) {
     return take_turn();
@@ -340,7 +341,7 @@ public:
   bool wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
     return !connection_ || connection_->wait_for_chief(signals, time, until);
   }
-  /// Accepts the current state of the model. From now on, this session may step the model.
+  /// Joins the other sessions of the master: accepts the current state of the model. From now on, this session may step the model.
   /// @pre `exclusive` is held.
   void join() noexcept {
     if (connection_) { connection_->join(); }

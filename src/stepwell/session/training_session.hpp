@@ -56,7 +56,7 @@ concept steps_from = training_session<Session> && requires(Session& session, Sou
   { session.steps(source) } -> std::ranges::input_range;
 };
 
-/// Returns no threads: a monitored session starts the queue runners of its scaffold itself.
+/// Starts nothing and returns no threads, because a monitored session starts its queue runners itself.
 /// @see `start_queue_runners(queue_runner::session_key, coordinator&, ...)`
 template<training_session Session>
 std::vector<coordinated_thread> start_queue_runners(const Session& /*session*/, coordinator& /*threads*/,
