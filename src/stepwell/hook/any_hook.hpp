@@ -163,8 +163,8 @@ private:
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
 };
 
-/// A list of hooks, chosen at run time. In the order of the session's hooks, the list is one hook: its hooks are called one after the
-/// other. `end` of each hook is called, even if `end` of an earlier hook throws. `on_error` of each hook is called.
+/// A list of hooks, chosen at run time. The list has one place in the order of the session's hooks; there its hooks are called one after
+/// the other. `end` of each hook is called, even if `end` of an earlier hook throws. `on_error` of each hook is called.
 /// @see contract D-20
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hooks {

@@ -29,7 +29,7 @@ struct early_stopping_options {
   /// Prechelt's alpha, in per cent: stop when 100 * (value / lowest value - 1) exceeds alpha. Requires non-negative values and `minimize`.
   /// (L. Prechelt, "Early stopping - but when?", 1998.)
   std::optional<double> generalization_loss = std::nullopt;
-  /// The value is checked in the first run that reaches each multiple of this number of global steps.
+  /// The value is checked after each run in which the global step reaches or passes a multiple of this number.
   std::int64_t every_n_steps = 1;
   /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
   std::string name = "early_stopping";

@@ -83,8 +83,8 @@ struct multi_step_stop_at_step_options {
 /// ```
 class multi_step_stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` unless exactly one of `num_steps` and `last_step` is given, if it is negative, or if `steps_per_run`
-  ///         is not above zero.
+  /// @errors `invalid_argument_error` if neither or both of `num_steps` and `last_step` are given, if one of them is negative, or if
+  ///         `steps_per_run` is not above zero.
   explicit multi_step_stop_at_step_hook(multi_step_stop_at_step_options options)
       : stop_({.num_steps = options.num_steps, .last_step = options.last_step}), most_(options.steps_per_run),
         next_(std::make_shared<std::int64_t>(options.steps_per_run)) {
