@@ -26,8 +26,8 @@ struct none_t {
 };
 inline constexpr none_t none{};
 
-/// An option that is not set, off, or a value. Zero means off, too, as in TensorFlow. The code that uses the option rejects negative
-/// numbers.
+/// An option with three states: not set, off, or a value. Zero means off, too, as in TensorFlow. The code that uses the option rejects
+/// negative numbers.
 /// @see contract CREATE-2, CREATE-4 and PORT-1, decision D-31
 template<class T>
 class setting {
@@ -84,7 +84,7 @@ void refuse_negative(std::string_view option, const setting<T>& value) {
 }
 
 /// Returns `wait` as a duration, rounded up to the clock's ticks. Returns zero for a negative wait. Returns `duration::max()`, a wait
-/// without end, for 100 years or more: the sum of a time and such a wait would overflow the clock's ticks.
+/// without end, for a wait of 100 years or more, because adding such a wait to a time would overflow the clock's ticks.
 [[nodiscard]] clock::duration as_duration(seconds_value wait) noexcept;
 
 /// Returns `start` plus `wait`, or `time_point::max()` for a wait without end.
@@ -98,7 +98,7 @@ struct cadence {
   std::optional<std::int64_t> every_steps = std::nullopt;
 };
 
-/// The shortest and the longest interval that may be chosen.
+/// Bounds for an interval between checkpoints that is chosen by measurement.
 struct interval_bounds {
   seconds_value min_interval = 1;
   seconds_value max_interval = 600;
@@ -111,7 +111,8 @@ struct elapsed_since_trigger {
 };
 
 /// Decides at which steps periodic work is due.
-/// In seconds mode the timer does not read the clock at each step. It sets an alarm, and the alarm makes the next step trigger.
+/// With a period in seconds, the timer does not read the clock at each step. Instead it sets an alarm of the clock. The first step after
+/// the alarm triggers.
 /// A default-constructed timer never triggers, like TensorFlow's NeverTriggerTimer.
 /// @threads One thread at a time. The alarm may run on a thread of the clock.
 /// @see contract HOOK-TIMER
@@ -159,7 +160,8 @@ private:
   alarm alarm_;
 };
 
-/// The two options of a saver, and their names for messages ("save_checkpoint_steps"). At most one of them takes effect.
+/// The two options for one period, in steps and in seconds, with their names for messages ("save_checkpoint_steps"). At most one of them
+/// takes effect.
 struct cadence_setting {
   std::string_view steps_name;
   setting<std::int64_t> steps;
@@ -170,7 +172,7 @@ struct cadence_setting {
 /// Returns the cadence that the options select, or nullopt if they switch it off. Returns `otherwise` if neither option is set.
 /// Setting one option, even to `none` or 0, disables the default of the other.
 /// If both are above zero, the seconds are used, and a warning names both options.
-/// @errors `invalid_argument_error` that names the option, if it is negative.
+/// @errors `invalid_argument_error` if an option is negative; the message names the option.
 /// @see contract CREATE-2 to CREATE-5, decisions D-8 and D-31
 [[nodiscard]] std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional<cadence> otherwise);
 

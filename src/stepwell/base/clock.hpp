@@ -35,21 +35,21 @@ public:
   /// Returns the time of day, for event files.
   [[nodiscard]] virtual wall_time wall_now() const = 0;
 
-  /// Calls `action` once, at `when` or later. Returns the id of the alarm. The call never comes from within this function.
+  /// Sets an alarm: the clock calls `action` once, at `when` or later, but never inside this function. Returns the id of the alarm.
   /// `action` must be short and must not throw.
-  /// @threads `action` runs on a thread of the clock; that of a `manual_clock`, on the thread that advances it.
+  /// @threads `action` runs on a thread of the clock. With a `manual_clock`, it runs on the thread that calls `advance`.
   /// @errors `resource_exhausted_error` if the clock needs a thread and the system cannot start one.
   virtual alarm_id call_at(time_point when, std::function<void()> action) = 0;
-  /// Cancels an alarm, and waits until its action has ended if it is running. The action is not called after the return.
+  /// Cancels an alarm. If its action is running, waits until the action has ended. The action is not called after this function returns.
   /// An action that cancels its own alarm does not wait, and runs to its end.
   /// @pre The caller holds no lock that the action takes, because this function may wait for the action.
   virtual void cancel(alarm_id id) = 0;
 
-  /// Waits on `condition` until notified or until `when`. Returns false if `when` has come. Spurious wakeups are possible.
+  /// Waits on `condition` until it is notified, at most until `when`. Returns false if `when` was reached. Spurious wakeups are possible.
   /// @pre `lock` is held.
   virtual bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) = 0;
 
-  /// Waits until `done()` returns true or until `when`. Returns the last value of `done()`.
+  /// Waits until `done()` returns true, at most until `when`. Returns the last value of `done()`.
   template<class Predicate>
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when, Predicate done) {
     while (!done()) {
@@ -66,7 +66,7 @@ public:
 /// Returns the clock of the machine. Its alarms run on one thread, which is started with the first alarm.
 [[nodiscard]] std::shared_ptr<clock> system_clock();
 
-/// An alarm of a clock that its destructor cancels.
+/// Owner of an alarm. The destructor cancels the alarm.
 class alarm {
 public:
   alarm() = default;
@@ -107,9 +107,11 @@ public:
 
   /// Moves time forward by `length`. Runs the alarms that become due on this thread, in order of time. Alarms of equal time run in the
   /// order in which they were set. Concurrent calls run one after the other.
-  /// @pre `length` is at least zero. The caller is not the action of an alarm. No lock is held that an alarm or a waiting thread takes.
+  /// @pre `length` is at least zero. The caller is not the action of an alarm. The caller holds no lock that an action or a waiting thread
+  ///      takes.
   void advance(duration length);
-  /// Returns the number of alarms that are not yet due. Each waiting thread counts as one alarm, so a test can see that a thread waits.
+  /// Returns the number of alarms that are not yet due. Each thread that waits on this clock counts as one alarm, so a test can detect that
+  /// a thread waits.
   [[nodiscard]] std::size_t pending() const;
   /// Blocks until at least `count` alarms are pending, for at most 10 s of real time. Returns false on timeout.
   [[nodiscard]] bool wait_for_pending(std::size_t count) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failures as values (`status`, `result`) and as exceptions, one type for each `errc`. `base`, `format` and `io` return values; `checkpoint`
-// and higher layers throw.
+// Failures as values (`status`, `result`) and as exceptions, one type for each `errc`. The layers `base`, `format` and `io` return values;
+// `checkpoint` and higher layers throw.
 #pragma once
 
 #include <optional>
@@ -26,14 +26,14 @@ enum class errc {
   resource_exhausted = 8,   ///< Disk or memory is full; free some of it. Never retried.
   failed_precondition = 9,  ///< The operation is not possible in this state; first do the action that the message names.
   aborted = 10,             ///< The operation was aborted by a transient failure; recovery retries it.
-  out_of_range = 11,        ///< The position is past the end; from a source, the end of data.
+  out_of_range = 11,        ///< The position is past the end. If a source throws it: the end of the data.
   unimplemented = 12,       ///< The operation is legal, but not supported.
   internal = 13,            ///< An invariant of stepwell is broken; report a bug.
   unavailable = 14,         ///< A resource cannot be reached now; recovery retries the operation.
   data_loss = 15,           ///< Bytes are damaged and must not be used.
   nan_loss = 100,           ///< A watched value is NaN or infinite.
   stop_iteration = 101,     ///< A step function requested the end of the loop.
-  truncated = 102,          ///< Input ends inside an item; retry once more bytes arrive. If none can arrive, it is data loss.
+  truncated = 102,          ///< The input ends inside an item; retry when more bytes have arrived. If none can arrive, data is lost.
 };
 
 [[nodiscard]] const std::error_category& stepwell_category() noexcept;
@@ -56,8 +56,8 @@ struct status {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Returns the status for `errno_value` after the operation `tried` ("could not open it for reading") on `place`, with advice to the user.
-/// ENOSPC and EDQUOT give `resource_exhausted`.
+/// Returns the status for `errno_value`, with advice to the user. `tried` is the sentence part that names the failed operation on `place`,
+/// for example "could not open it for reading". ENOSPC and EDQUOT give `resource_exhausted`.
 [[nodiscard]] status status_from_errno(int errno_value, std::string_view tried, std::string place);
 
 }  // namespace stepwell
@@ -77,7 +77,8 @@ template<class T>
 inline constexpr bool is_result<result<T>> = true;
 }  // namespace detail
 
-/// A `T` or a `status`. Check `ok()` first: access to the alternative that is not held throws a standard exception.
+/// A value of type `T`, or the `status` of a failure. Check `ok()` first: a standard exception is thrown by `value()` of a failure and by
+/// `error()` of a success.
 template<class T>
 class [[nodiscard]] result {
 public:
@@ -171,7 +172,7 @@ using stop_iteration = error_of<errc::stop_iteration>;
 /// Throws the exception type of `cause.code`. Throws `data_loss_error` for `truncated`.
 [[noreturn]] void throw_status(status cause);
 
-/// Returns the value of `outcome`. Throws its status as an exception if it has no value.
+/// Returns the value of `outcome`. If `outcome` is a failure, throws its status as an exception.
 template<class T>
 T value_or_throw(result<T>&& outcome) {
   if (!outcome) { throw_status(std::move(outcome).error()); }

@@ -2,7 +2,8 @@
 //
 // Counter-based random numbers: a pure function of (seed, stream, index). Any position is reached in O(1), so a resumed run draws the
 // same numbers as an uninterrupted run. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-// easy as 1, 2, 3" (SC 2011). The permutation is a Feistel network with cycle walking: it is applied until the result is in the range.
+// easy as 1, 2, 3" (SC 2011). The permutation is a Feistel network with cycle walking: the network is applied again until the result is in
+// the range.
 #pragma once
 
 #include <array>
@@ -57,8 +58,8 @@ public:
 
   /// Returns a number uniformly distributed in [0, 1). Draws one random number.
   constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
-  /// Returns a number with the standard normal distribution (Box-Muller). Draws two random numbers. The same bits give the same value
-  /// only with the same machine and C library.
+  /// Returns a number with the standard normal distribution (Box-Muller). Draws two random numbers. Other machines and other C libraries
+  /// may compute slightly different values from the same random numbers.
   double normal() noexcept {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
@@ -84,8 +85,8 @@ public:
   [[nodiscard]] constexpr std::uint64_t size() const noexcept { return size_; }
 
   /// Returns the new position of `index`. @pre `index < size()`.
-  /// @cost Six rounds (twelve for a size up to 64), repeated four times at most on average, because the network covers at most four
-  ///       times the range.
+  /// @cost One pass of the network is six rounds, or twelve for a size up to 64. The average number of passes is at most four, because the
+  ///       network covers at most four times the range.
   [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t index) const noexcept {
     do { index = shuffle_once(index); } while (index >= size_);
     return index;

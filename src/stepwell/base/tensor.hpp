@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors as all layers exchange them: element types, a shape, a view that does not own its bytes, a tensor that does, and adapters for
-// tensor types of other libraries.
+// The tensor types that all layers exchange: element types, shapes, a view that does not own its elements, a tensor that owns them, and
+// adapters for tensor types of other libraries.
 #pragma once
 
 #include <cassert>
@@ -218,8 +218,8 @@ private:
   std::vector<std::string> strings_;
 };
 
-/// Customisation point: makes `T` usable as a variable, as a fetched value, as a summary value, and as a value watched for NaN.
-/// A specialisation has these members:
+/// Customisation point. A specialisation makes `T` usable as a variable, as a fetched value, as a summary value, and as a value watched for
+/// NaN. It has these members:
 ///
 ///     static constexpr bool is_writable;  // the elements of a `T&` can be assigned to
 ///     static constexpr bool is_borrowed;  // a temporary is accepted, because it refers to elements owned by another object
@@ -230,8 +230,8 @@ private:
 template<class T>
 struct tensor_adapter;
 
-/// The elements of a variable in memory that a `tensor_view` cannot refer to, such as the memory of a GPU or of another process. They are
-/// copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this member:
+/// Elements of a variable to which a `tensor_view` cannot refer, for example because they are in the memory of a GPU or of another process.
+/// They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this member:
 ///
 ///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view` refers to the elements
 class device_elements {
@@ -244,7 +244,8 @@ public:
   virtual void copy_to(std::span<std::byte> to) const = 0;
   /// Assigns `from` to all elements, in row-major order. @pre `from` has the size of all elements in bytes. @errors Errors of the device.
   virtual void copy_from(std::span<const std::byte> from) = 0;
-  /// Like the two functions above, for elements of `dtype::string`. A type without strings does not override them.
+  /// Like `copy_to` and `copy_from`, for elements of `dtype::string`. The default implementations throw `unimplemented_error`; override
+  /// them only for strings.
   virtual void copy_strings_to(std::span<std::string> to) const;
   virtual void copy_strings_from(std::span<const std::string> from);
 };
@@ -255,7 +256,7 @@ struct tensor_adapter<tensor> {
   static constexpr bool is_writable = true;
   static constexpr bool is_borrowed = false;
 
-  /// Returns a view of the elements. @errors `invalid_argument_error` if the dtype has no fixed size, as `dtype::string`.
+  /// Returns a view of the elements. @errors `invalid_argument_error` if the dtype has no fixed size, for example `dtype::string`.
   static tensor_view view(const tensor& value);
 };
 template<>
@@ -266,7 +267,7 @@ struct tensor_adapter<tensor_view> {
   static tensor_view view(const tensor_view& value) { return value; }
 };
 
-/// A type with an adapter.
+/// A type for which `tensor_adapter` is specialised.
 template<class T>
 concept adapted_tensor = requires(const std::remove_cvref_t<T>& value) {
   { tensor_adapter<std::remove_cvref_t<T>>::view(value) } -> std::same_as<tensor_view>;
@@ -277,8 +278,8 @@ namespace detail {
 /// Returns true for the types of at most 8 bits that have no C++ type and are stored in one byte: float8, float4, int4, int2, ...
 [[nodiscard]] constexpr bool is_narrow_number(dtype type) noexcept { return type >= dtype::float8_e5m2 && type <= dtype::float4_e2m1fn; }
 
-/// Returns the value of an element of such a type. The result is exact, because every value of these types is a float.
-/// For types narrower than a byte only the low bits are used.
+/// Returns the value of an element of a narrow type. The result is exact, because a float can represent every value of these types. For
+/// types narrower than a byte only the low bits of `bits` are used.
 /// @pre `is_narrow_number(type)`.
 [[nodiscard]] float narrow_number(dtype type, std::uint8_t bits) noexcept;
 
@@ -286,7 +287,7 @@ namespace detail {
 [[nodiscard]] float half_number(std::uint16_t bits) noexcept;
 [[nodiscard]] float bfloat16_number(std::uint16_t bits) noexcept;
 
-/// Calls `see` with the elements if they are floats or doubles, and returns its result. Returns `otherwise` for other types.
+/// If the elements are floats or doubles, calls `see` with them and returns its result. For other types, returns `otherwise`.
 template<class See, class Result>
 Result see_floats(const tensor_view& values, See&& see, Result otherwise) {
   const auto elements = [&]<class Element>(Element) {

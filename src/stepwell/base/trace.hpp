@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans of time for timelines. A `trace_recorder` collects spans. Code that is worth tracing opens a `trace_span`. A `trace_scope`
+// Spans of time for timelines. A `trace_span` measures one activity of a thread. A `trace_recorder` collects the spans. A `trace_scope`
 // selects the recorder of a thread:
 //
 //     const trace_scope scope(recorder);            // on the thread of a session
 //     const trace_span  span("run");                // anywhere below, on the same thread
 //
-// Code that passes work to another thread also passes `current_trace()`, and the work opens a `trace_scope` on that thread. The spans of
-// a background job are then recorded for the session that requested it, even if they end long after the session's own spans.
+// Code that passes work to another thread also passes the recorder, `current_trace()`. The work opens a `trace_scope` with this recorder on
+// its thread. The spans of a background job are then recorded for the session that requested the job, even if they end long after the
+// session's own spans.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -53,7 +54,7 @@ struct run_metadata {
   std::vector<trace_event> spans;  ///< Spans in the order in which they ended.
   clock::time_point origin;        ///< An instant at or before the begin of the first span.
   clock::wall_time wall_origin;    ///< The time of day at `origin`.
-  std::size_t lost = 0;            ///< Number of spans dropped because a limit or the memory was exhausted.
+  std::size_t lost = 0;            ///< Number of spans that were dropped because the limit was reached or no memory was left.
 };
 
 /// A collector of spans that have ended.
@@ -62,7 +63,8 @@ class trace_recorder {
 public:
   static constexpr std::size_t default_max_spans = std::size_t{1} << 20;
 
-  /// Creates a recorder that takes all times from `time`. A span that would exceed `max_spans` is counted and dropped.
+  /// Creates a recorder that takes all times from `time`. It holds at most `max_spans` spans at a time; further spans are dropped and
+  /// counted as lost.
   explicit trace_recorder(std::shared_ptr<clock> time, std::size_t max_spans = default_max_spans);
   trace_recorder(const trace_recorder&) = delete;
   trace_recorder& operator=(const trace_recorder&) = delete;
@@ -70,7 +72,7 @@ public:
   /// Removes and returns the spans that have ended since the previous call. A later call returns the spans that end later.
   [[nodiscard]] run_metadata take();
 
-  /// Returns the position of the next span that ends: the number of spans recorded so far. It never decreases.
+  /// Returns the number of spans recorded so far, including those removed by `take`. This is the position of the next span that ends.
   [[nodiscard]] std::uint64_t position() const noexcept;
   /// Returns a copy of the spans recorded from `position` on, without the spans that `take` has removed.
   [[nodiscard]] run_metadata since(std::uint64_t position) const;
@@ -105,9 +107,9 @@ inline constinit std::atomic<int> traced_scopes = 0;  // number of `trace_scope`
   return detail::trace_of_this_thread();
 }
 
-/// A scope in which `recorder` is the recorder of this thread. The destructor restores the previous recorder. A null `recorder` changes
-/// nothing.
-/// @threads Destroy scopes on the thread that created them, in reverse order. A scope must not exist across a suspension of a coroutine.
+/// A scope in which `recorder` is the recorder of this thread. The destructor restores the previous recorder. If `recorder` is null, the
+/// scope has no effect.
+/// @threads Destroy scopes on the thread that created them, in reverse order. A coroutine must not suspend while a scope exists in it.
 class trace_scope {
 public:
   explicit trace_scope(const std::shared_ptr<trace_recorder>& recorder) noexcept {
@@ -128,8 +130,8 @@ private:
   const trace_scope* outer_ = nullptr;
 };
 
-/// A span of time on this thread, from its construction to its destruction. Does nothing if there is no recorder.
-/// The recorder is chosen at construction and does not change. A span never fails: if memory is exhausted, it is not recorded.
+/// A span of time on this thread, from the construction of this object to its destruction. The recorder is chosen at construction; without
+/// a recorder, a span does nothing. If no memory is left, the span is lost, and no exception is thrown.
 /// @cost One relaxed load if no thread has a recorder. Otherwise two clock reads and a few small allocations.
 class trace_span {
 public:

@@ -72,7 +72,7 @@ auto* first_element(T& value) {
   return value.data();
 }
 
-/// Returns the elements if they must be copied to be saved. Returns null if `view_of` can refer to them.
+/// Returns the elements of `value` if a save must copy them from a device. Returns null if `view_of` can refer to them.
 template<class T>
 std::shared_ptr<device_elements> elements_on_device(const T& value) {
   if constexpr (requires { tensor_adapter<T>::on_device(value); }) { return tensor_adapter<T>::on_device(value); }
@@ -147,7 +147,7 @@ public:
   variable_ref(std::string name, std::vector<std::string>& elements);
   /// Refers to a tensor of strings. @errors `invalid_argument_error` if `shape` has another number of elements.
   variable_ref(std::string name, std::span<std::string> elements, tensor_shape shape);
-  /// Refers to elements on a device, which are copied to be saved.
+  /// Refers to elements on a device. Each save copies them from the device.
   variable_ref(std::string name, std::shared_ptr<device_elements> elements);
   /// Refers to a list of variables. Their names get the prefix `name/`.
   variable_ref(std::string name, std::vector<variable_ref> below);
@@ -162,7 +162,7 @@ public:
   [[nodiscard]] const tensor_view& view() const noexcept { return view_; }
   [[nodiscard]] stepwell::dtype dtype() const noexcept { return view_.dtype; }
   [[nodiscard]] const tensor_shape& shape() const noexcept { return view_.shape; }
-  /// Returns the size of all elements. Strings count as 0.
+  /// Returns the size of all elements in bytes. Strings count as 0.
   [[nodiscard]] std::size_t size_bytes() const noexcept {
     return static_cast<std::size_t>(element_count(view_.shape)) * size_of(view_.dtype);
   }
@@ -174,11 +174,12 @@ public:
   /// Returns the elements of a variable of strings. The span is empty for other variables, and if the elements are on a device.
   [[nodiscard]] std::span<std::string> strings() const noexcept { return strings_; }
   [[nodiscard]] bool holds_strings() const noexcept { return view_.dtype == dtype::string; }
-  /// Copies the elements to `to`, also from a device. @pre `to` has `size_bytes()`. @errors Errors of the device, with the variable's name.
+  /// Copies the elements to `to`. They may be on a device. @pre `to` has `size_bytes()` bytes. @errors Errors of the device, with the
+  /// variable's name.
   void copy_to(std::span<std::byte> to) const;
-  /// Assigns `from` to the elements, also on a device. @pre `from` has `size_bytes()`. @errors The same as `copy_to`.
+  /// Assigns `from` to the elements. They may be on a device. @pre `from` has `size_bytes()` bytes. @errors Those of `copy_to`.
   void copy_from(std::span<const std::byte> from) const;
-  /// Like the two functions above, for a variable of strings. @pre The span has as many strings as the variable.
+  /// Like the overloads for bytes, but for a variable of strings. @pre The span has as many strings as the variable.
   void copy_to(std::span<std::string> to) const;
   void copy_from(std::span<const std::string> from) const;
   /// Returns true if `bytes()` refers to the elements, that is, if they are not on a device.
@@ -187,11 +188,12 @@ public:
 
   /// Returns a reference to the same memory with another name.
   [[nodiscard]] variable_ref renamed(std::string name) const;
-  /// Returns a reference to the same memory that a restore leaves unchanged if the checkpoint lacks the variable, rather than failing.
+  /// Returns a reference to the same memory, marked as optional: if a checkpoint lacks the variable, a restore leaves the variable
+  /// unchanged and does not fail.
   [[nodiscard]] variable_ref optional() const;
   [[nodiscard]] bool is_optional() const noexcept { return is_optional_; }
-  /// Returns a reference to the same memory, for a variable that a step changes before it calls `update_fence::wait`, such as a running
-  /// mean. Without an `update_fence` there is no difference.
+  /// Returns a reference to the same memory, marked as early: a step may change the variable before the step calls `update_fence::wait`. An
+  /// example is a running mean. The mark has no effect if the model's `step` takes no `update_fence`.
   [[nodiscard]] variable_ref early() const&;
   [[nodiscard]] variable_ref early() &&;
   [[nodiscard]] bool is_early() const noexcept { return is_early_; }
@@ -221,7 +223,7 @@ using variable_list = std::vector<variable_ref>;
 
 /// Returns the variables of `entries` with nested lists flattened.
 /// Example: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.
-/// @errors   `invalid_argument_error` that names the variable, if its elements are not contiguous and row-major.
+/// @errors   `invalid_argument_error` if the elements of a variable are not contiguous in row-major order; the message names the variable.
 /// @lifetime A reference is valid until its variable is resized, moved or destroyed.
 [[nodiscard]] variable_list variables(std::initializer_list<variable_ref> entries);
 

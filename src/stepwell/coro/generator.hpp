@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coroutine that yields values one by one, as an input range, like `std::generator` of C++23. There are two differences. Its iterators
-// are copyable, as range-v3 requires. The coroutine is resumed only when an element is read.
+// A coroutine that yields values one by one, as an input range, like `std::generator` of C++23. There are two differences to
+// `std::generator`: iterators are copyable, as range-v3 requires, and the coroutine is resumed as late as possible.
 #pragma once
 
 #include <coroutine>
@@ -18,12 +18,13 @@ namespace stepwell::coro {
 /// reference to the operand of `co_yield`, and copies nothing.
 ///
 /// * Every generator works with `std::views`. An lvalue generator also works with range-v3; for an rvalue see coro/range_v3.hpp.
-/// * The coroutine runs only when an iterator is compared with the end (`==`) or dereferenced (`*`). `take(n)` therefore runs it to its
-///   n-th `co_yield` at most. `filter(p) | take(n)` runs it further: after the n-th match, the filter searches for another match.
-/// * `begin()` does not restart the sequence. All iterators have the same position.
+/// * The coroutine runs when an iterator is compared with the end (`==`) or dereferenced (`*`). An increment runs it only if the current
+///   element was not read yet. `take(n)` therefore runs the coroutine to its n-th `co_yield` at most. `filter(p) | take(n)` runs it
+///   further: after the n-th match, the filter searches for another match.
+/// * `begin()` does not restart the sequence. All iterators of a generator share one position.
 /// * If the coroutine throws, the operator that resumed it (such as `==` or `*`) rethrows the exception, and the sequence has ended.
-/// * The coroutine cannot use `co_await`. Store an aggregate in a named variable before the `co_yield` expression: g++ 12 destroys an
-///   aggregate twice if it is created inside the expression.
+/// * The coroutine cannot use `co_await`. In g++ 12, do not create an aggregate inside a `co_yield` expression, because g++ 12 destroys it
+///   twice: store the aggregate in a named variable first.
 /// @lifetime Iterators refer to the coroutine frame. They stay valid when the generator is moved, but not when it is destroyed.
 /// @threads  One thread at a time.
 /// @cost     One allocation for the frame, and none per element. A `generator<T>` copies yielded lvalues.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions that make a session ready: initialisation, readiness checks, summaries, and saver options; and the initialisation from the
-// checkpoint of another model (warm start).
+// A scaffold: the functions with which a session initialises a model and checks that it is ready, the summaries, and the saver options.
+// Also the initialisation from the checkpoint of another model (warm start).
 // @see contract SCAF
 #pragma once
 
@@ -26,7 +26,8 @@ namespace io {
 class file_system;
 }
 
-/// The types that depend on the subject of a session: the model of a model session, or the graph of a graph session.
+/// Types that depend on the subject of a session. The subject is the object that is trained: the model of a model session, or the graph of
+/// a graph session.
 template<class Subject>
 struct scaffold_traits {
   using summary_op = std::function<void(summary::writer&, const Subject&, std::int64_t)>;
@@ -35,39 +36,41 @@ struct scaffold_traits {
 template<class Subject>
 class scaffold;
 
-/// Options of a scaffold. An "op" is a callable that takes the subject. Every member has a default, which `finalize` sets.
+/// Options of a scaffold. An "op" is a callable that takes the subject. Members that are not set get their defaults from
+/// `scaffold::finalize`.
 template<class Subject>
 struct scaffold_options {
   using op = std::function<void(Subject&)>;
   using ready = std::function<std::vector<std::string>(const Subject&)>;
   using init_with = std::function<void(const scaffold<Subject>&, Subject&)>;
 
-  /// Initialises the variables that a checkpoint holds. Called only if nothing was restored.
+  /// Initialises the variables that checkpoints contain. Called only if nothing was restored.
   op init_op = nullptr;
-  /// Called after `init_op`, with the scaffold that it belongs to.
+  /// Like `init_op`, but also receives this scaffold. Called after `init_op`, only if nothing was restored.
   init_with init_fn = nullptr;
   /// Returns the names of variables that are not initialised. The session is ready if there are none.
   ready ready_op = nullptr;
-  /// Returns the names of uninitialised variables that `local_init_op` needs.
+  /// Returns the names of uninitialised variables. `local_init_op` is called only if there are none.
   ready ready_for_local_init_op = nullptr;
-  /// Initialises the state that is local to one session. Called whether or not something was restored. Replaces the default.
+  /// Initialises the state that is local to one session. Called after every creation of the session, restored or not. Replaces the default.
   /// @see `scaffold::default_local_init_op`
   op local_init_op = nullptr;
   /// Writes the summaries of a due step.
   typename scaffold_traits<Subject>::summary_op summary_op = {};
-  /// Options for saving checkpoints. Empty: the session's options are used.
+  /// Options for saving checkpoints. Empty: the options of the session are used.
   std::optional<saver_options> saver = std::nullopt;
-  /// A scaffold whose members are copied, at the construction, for members that are not set here.
+  /// Another scaffold. The constructor copies its members in the place of members that are not set here.
   const scaffold<Subject>* copy_from_scaffold = nullptr;
 };
 
-/// The functions that make a session ready. They are read-only; `finalize` sets the defaults, once.
+/// The functions with which a session initialises its subject and checks that it is ready. They cannot be changed after the construction;
+/// `finalize` adds the defaults once.
 ///
 /// The defaults call functions of the model: `init_op` calls `init_variables()`, `local_init_op` calls `init_local_variables()`,
-/// `ready_for_local_init_op` calls `uninitialized_variables()`, and `ready_op` calls that and `uninitialized_local_variables()`. If the
-/// model lacks a function, the default stays empty, and the model counts as initialised and ready with its current values. A restore writes
-/// values without notifying the model. The functions of a model that report uninitialised variables must therefore inspect the values of
-/// the variables.
+/// `ready_for_local_init_op` calls `uninitialized_variables()`, and `ready_op` calls `uninitialized_variables()` and
+/// `uninitialized_local_variables()`. If the model lacks a function, the default stays empty, and the model counts as initialised and ready
+/// with its current values. A restore does not notify the model. The functions that report uninitialised variables must therefore decide by
+/// the values of the variables.
 template<class Subject>
 class scaffold {
 public:
@@ -82,7 +85,7 @@ public:
     if (const auto* other = std::exchange(given_.copy_from_scaffold, nullptr)) { take_missing(other->given_); }
   }
 
-  /// Sets the defaults of members that were not given. Further calls do nothing.
+  /// Sets the defaults of members that were not given. Only the first call has an effect.
   /// @see contract SCAF-5, SCAF-6
   scaffold& finalize() {
     if (std::exchange(is_finalized_, true)) { return *this; }
@@ -94,7 +97,7 @@ public:
   }
   [[nodiscard]] bool is_finalized() const noexcept { return is_finalized_; }
 
-  /// Returns the given function, or the default after `finalize`. Empty if there is none.
+  /// Return the given function or, after `finalize`, its default. Empty if there is neither.
   [[nodiscard]] const op& init_op() const noexcept { return given_.init_op; }
   [[nodiscard]] const ready& ready_op() const noexcept { return given_.ready_op; }
   [[nodiscard]] const ready& ready_for_local_init_op() const noexcept { return given_.ready_for_local_init_op; }
@@ -115,7 +118,7 @@ public:
     }
     return nullptr;
   }
-  /// Returns the default `local_init_op`, for combination with a user's own.
+  /// Returns the default `local_init_op`, so that a user's `local_init_op` can call it.
   /// @see contract SCAF-11
   [[nodiscard]] static op default_local_init_op() {
     if constexpr (requires(Subject& subject) { subject.init_local_variables(); }) {
@@ -163,8 +166,9 @@ private:
   bool is_finalized_ = false;
 };
 
-/// Maps names in the checkpoint to names in the model. If both names end in "/", the entry maps all variables below the first prefix to
-/// those below the second; "/" alone stands for all variables. If several entries match a variable of the model, the first one is used.
+/// A list of pairs: a name in the checkpoint, and a name in the model. If both names end in "/", they are prefixes, and the pair maps all
+/// variables below the first prefix to the variables below the second. "/" alone is the prefix of all variables. If several pairs match a
+/// variable of the model, the first pair is used.
 using checkpoint_name_map = std::vector<std::pair<std::string, std::string>>;
 
 /// Options of `init_from_checkpoint`.
@@ -175,15 +179,15 @@ struct init_from_checkpoint_options {
   std::shared_ptr<io::file_system> files = nullptr;
 };
 
-/// Fills a model's variables from a checkpoint at each call. Used as `init_fn`, which is called only if nothing was restored.
+/// Fills a model's variables from a checkpoint (warm start). For the option `init_fn`, which is called only if nothing was restored.
 ///
 ///     scaffold<my_model> warm({.init_fn = init_from_checkpoint("pretrained", {{"encoder/", "backbone/"}})});
 ///
-/// Variables that match no entry of the map keep their value. So does the global step.
+/// Variables that match no pair of the map keep their values. The global step is unchanged, too.
 class init_from_checkpoint {
 public:
-  /// Stores the arguments; the checkpoint is opened at the call. `prefix_or_directory` is a prefix such as "run/model.ckpt-500", or a
-  /// directory such as "run": its newest complete checkpoint is used.
+  /// Stores the arguments. The checkpoint is opened by each call of this object. `prefix_or_directory` is the prefix of a checkpoint, such
+  /// as "run/model.ckpt-500", or a directory, such as "run", whose newest complete checkpoint is used.
   /// @errors `invalid_argument_error` if the map is empty, contains an empty name, maps a name to a prefix or a prefix to a name, or maps
   ///   to the global step or to a variable of the library.
   init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
@@ -202,9 +206,9 @@ public:
     }
   }
 
-  /// Fills `variables`. Checks everything before it writes anything.
-  /// @errors `not_found_error` if there is no checkpoint, or if it lacks a variable; `invalid_argument_error` if an entry of the map
-  ///   matches none of `variables`; those of `restore`.
+  /// Fills `variables` from the checkpoint. Checks everything before it writes anything.
+  /// @errors `not_found_error` if there is no checkpoint, or if the checkpoint lacks a variable. `invalid_argument_error` if a pair of the
+  ///   map matches none of `variables`. Those of `restore`.
   restore_report apply(const variable_list& variables) const;
 
 private:

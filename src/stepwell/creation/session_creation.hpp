@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One creation of a session: its target and configuration, and the interface of the session to its creator. The state of hooks and the
-// positions of sources are restored with the model.
+// The creation of a session, at its start and in each recovery: the target and the configuration of the session, and the functions with
+// which a session creator restores the model, the state of hooks and the positions of sources.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -24,8 +24,8 @@
 
 namespace stepwell {
 
-/// Settings that are passed to the raw session, which uses them as far as it can. A model session does not use the numbers; its model can
-/// read them with `session.config()`. 0: the raw session chooses.
+/// Settings for a raw session. A raw session uses the settings that it supports. A model session does not use the numbers of threads; code
+/// with access to the session can read them with `config()`. 0: the raw session chooses.
 /// @see contract CREATE-1
 struct session_config {
   int intra_op_parallelism_threads = 0;
@@ -36,8 +36,8 @@ struct session_config {
 
 /// The master, role and configuration for which a raw session is made.
 struct session_target {
-  /// Empty: a session without a master. "local:NAME": the session shares the master with the sessions of this process that use the same
-  /// name.
+  /// Empty: the session has no master. "local:NAME": the session shares a master with the other sessions of this process that use the same
+  /// name, and all of them train one model.
   std::string master = {};
   bool is_chief = true;
   session_config config = {};
@@ -45,38 +45,39 @@ struct session_target {
 
 namespace detail {
 
-/// The positions of the sources of batches, by name of the source: saved with the state, and applied to the sources after a restore. A
-/// source without a name is called "default". A position outlives its source, so that the last save of a session includes it.
+/// The positions of the sources of batches, by the name of the source. The positions are saved with the state, and applied to the sources
+/// after a restore. A source without a name is called "default". A position is kept when its source is destroyed, so that the last save of
+/// a session includes it.
 /// @threads The session's thread.
 class source_positions {
 public:
-  /// Returns true in the first call with this name.
+  /// Returns true for the first call with this name, and false for later calls.
   [[nodiscard]] bool is_new(const std::string& name) { return seen_.insert(name).second; }
-  /// Registers a source: `position()` is called at each save, until `detach`. `step` is the current global step. The current position of
-  /// the source is stored as its position at that step, if no source of that name was attached before.
+  /// Registers a source: `position()` is called at each save, until `detach`. `step` is the current global step. If no source of that name
+  /// was attached before, stores the current position together with `step`, for `go_back`.
   /// @errors `invalid_argument_error` if a source of that name is already attached.
   void attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step);
   /// Unregisters a source, and keeps its current position. If the source cannot report its position, the last known one is kept. A restored
   /// position that was not applied yet is kept, too.
   void detach(const std::string& name) noexcept;
-  /// Unregisters all sources. Their positions stay as they were at the last save.
+  /// Unregisters all sources, and keeps the positions of the last save.
   void leave_sources() noexcept;
 
-  /// Returns the restored position to which the source has to seek, until `mark_positioned` is called. Empty if there is none.
+  /// Returns the restored position to which the source has to seek. Empty if there is none, or after `mark_positioned`.
   [[nodiscard]] std::optional<std::uint64_t> restored(const std::string& name) const;
-  /// Marks the restored position as applied. Not called if the seek failed, so that it can be retried.
+  /// Marks the restored position as applied. Do not call it if the seek failed, so that the seek can be repeated.
   void mark_positioned(const std::string& name) noexcept;
 
-  /// Returns the variables `stepwell/source/NAME/position` of all sources, with current values.
+  /// Returns the variables `stepwell/source/NAME/position` of all sources, with the current positions.
   /// @lifetime The references are valid until the next call to any function.
   [[nodiscard]] variable_list variables();
 
   /// Stores a position found in a checkpoint, to be applied to its source.
   void restore(const std::string& name, std::int64_t position);
-  /// Rewinds the sources to `step`, after a restore of the state and of the positions in the checkpoint. A source without a restored
-  /// position that was attached at `step` or later is rewound to its position at the time it was attached.
+  /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. If the checkpoint
+  /// lacks the position of a source that was first attached at `step` or later, the source is rewound to its position when it was attached.
   void go_back(std::int64_t step) noexcept;
-  /// Returns the number of rewinds. A loop has to move its source if the number has changed.
+  /// Returns the number of calls of `go_back`. A loop must move its source if this number has changed.
   [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
 
   /// Marks the batch at `position` of the source to be skipped when it is reached again.
@@ -84,7 +85,8 @@ public:
   [[nodiscard]] bool skips(const std::string& name) const;
   [[nodiscard]] bool is_skipped(const std::string& name, std::uint64_t position) const;
 
-  /// Returns the name of the variable that holds the position of `name`; the second function is the inverse.
+  /// Returns the name of the variable that holds the position of the source `name`. `source_name` is the inverse, and returns nullopt for
+  /// the names of other variables.
   [[nodiscard]] static std::string variable_name(const std::string& name);
   [[nodiscard]] static std::optional<std::string> source_name(std::string_view variable);
 
@@ -107,19 +109,20 @@ private:
   std::uint64_t rewinds_ = 0;
 };
 
-/// Finds the checkpoint to restore: once ahead, before the creation begins, and then at every creation.
+/// Finds the checkpoint to restore, at every creation of a session. The first search may be made earlier, by `look_ahead`.
 class checkpoint_search {
 public:
   using finder = std::function<std::optional<checkpoint_reader>()>;
   explicit checkpoint_search(finder find) noexcept : find_(std::move(find)) {}
 
-  /// Searches ahead. The result, or a failure for which `may_pass` returns true (a transient failure), is kept for the first `look`.
+  /// Searches before the creation begins, and keeps the result for the next `look`. A failure is kept in the same way if `may_pass` returns
+  /// true for it, that is, if it is transient.
   /// @errors Failures of the search for which `may_pass` returns false.
   void look_ahead(const std::function<bool(const std::exception_ptr&)>& may_pass);
-  /// Returns the newest complete checkpoint, or empty if there is none.
+  /// Returns the checkpoint to restore. Empty if there is none.
   /// @errors Failures of the search.
   [[nodiscard]] std::optional<checkpoint_reader> look();
-  /// Discards the result of the search ahead, used or not. Called when a session has been created, because the result is then outdated.
+  /// Discards the result of `look_ahead`. Called when a session has been created, because the result is then outdated.
   void forget_ahead() noexcept { is_ahead_ = false, found_.reset(), failure_ = nullptr; }
 
 private:
@@ -143,37 +146,38 @@ public:
                    detail::checkpoint_search& search, bool is_first)
       : control_(control), positions_(positions), copy_(copy), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
 
-  /// Returns false in a recovery. A retry of a first creation that failed counts as first.
+  /// Returns false in a recovery. If the first creation failed, its retry still counts as the first.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_.time(); }
-  /// Returns the signals of the session: a stop ends waits.
+  /// Returns the signals of the session. Code that waits must end its wait when a stop is requested.
   [[nodiscard]] session_signals& signals() const noexcept { return *control_.signals(); }
 
-  /// Returns the newest complete checkpoint, found according to the session's settings, or empty if there is none.
+  /// Returns the checkpoint to restore, found by `session_settings::find_checkpoint`. Empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
-  /// Restores all variables of `model`, the variables of hooks that `found` has, and the positions of sources, which are applied to the
-  /// sources later. Checks names, dtypes and shapes before it writes anything. Hook state that the checkpoint lacks keeps its initial value, and a warning
-  /// is logged. Entries of the checkpoint that belong to no variable are ignored, and listed in the log.
+  /// Restores all variables of `model`, the state of hooks, and the positions of sources, which are applied to the sources later. Checks
+  /// names, dtypes and shapes before it writes anything. If the checkpoint lacks the state of a hook, the hook keeps its initial state, and
+  /// a warning is logged. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
   /// If `found` comes from `open_newest` and is damaged, restores the next older checkpoint. If all are damaged, the variables hold a
   /// mixture, and the error says so.
-  /// @errors `unimplemented_error` if our entries were written by a later library; those of `restore`: a missing or mismatching variable,
-  ///   named; damaged data.
+  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint and changed the layout. Those of `restore`:
+  ///   missing or mismatching variables, whose names are in the message; damaged data.
   void restore(const variable_list& model, const checkpoint_reader& found);
 
-  /// Copies the current values of `model` and the hooks, for recoveries that find no checkpoint.
+  /// Copies the current values of `model` and of the state of hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// Restores the complete state of a save that failed, like a checkpoint. Returns false if there is none.
+  /// Restores the state of a failed save, which is still in memory, like a checkpoint. Returns false if there is no such state.
   bool restore_unsaved(const variable_list& model);
-  /// Restores the copy made by `keep_initial_state`. Returns false if there is none.
+  /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& model);
 
-  /// Declares that the state is ready at `step`. A source that was attached at that step or later is rewound to its position at the time it
-  /// was attached. If this function is not called, `step` is the raw session's step after the creation.
+  /// Declares that the restored or initialised state is that of `step`. The session then rewinds sources to that step, see
+  /// `source_positions::go_back`. If this function is not called, the raw session's step after the creation is used.
   void set_starts_at(std::int64_t step) noexcept { starts_at_ = step; }
   [[nodiscard]] const std::optional<std::int64_t>& starts_at() const noexcept { return starts_at_; }
-  /// Declares that another session has made the state ready. Sources keep their positions, whether the step has increased or decreased.
+  /// Declares that another session has made the state ready. The session then leaves all sources at their positions, even if the step has
+  /// decreased.
   void join() noexcept { is_joining_ = true; }
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session creators make raw sessions, at the first creation and at every recovery: a chief's, a worker's, or a user type.
+// Session creators make raw sessions, at the start of a session and at every recovery. There is a creator for chiefs, one for workers, and
+// user types may be creators.
 // @see contract CREATOR
 #pragma once
 
@@ -18,8 +19,8 @@
 
 namespace stepwell {
 
-/// A type with a function `create_session()` that returns a ready raw session. If it also restores hooks and sources, the function is
-/// `create_session(session_creation&)`.
+/// A type with a function `create_session()` that returns a ready raw session. A creator that also restores the state of hooks and the
+/// positions of sources has a function `create_session(session_creation&)` instead.
 /// @see contract CREATOR-1
 template<class Creator>
 concept session_creator = requires(Creator& creator) {
@@ -52,18 +53,18 @@ using created_by = decltype(detail::create_by(std::declval<Creator&>(), std::dec
 
 namespace detail {
 
-/// Makes the raw session of a monitored session ready, for the first time or again.
+/// A function that makes the raw session of a monitored session ready, at the start and at each recovery.
 template<class Raw>
 using raw_maker = std::function<void(std::optional<Raw>& raw, session_creation& creation)>;
 
-/// Returns a maker for a raw session that the caller gave: a recovery restores it.
+/// Returns a maker for a raw session that the caller provided. The maker keeps this raw session and restores it.
 template<raw_session Raw>
 raw_maker<Raw> prepare_given(bool keep_initial_state) {
   return [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
     session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = keep_initial_state});
   };
 }
-/// Returns a maker that replaces the raw session by a new one of `creator`.
+/// Returns a maker that replaces the raw session by a new one, made by `creator`.
 template<raw_session Raw, class Creator>
 raw_maker<Raw> create_with(Creator creator) {
   return [held = std::make_shared<Creator>(std::move(creator))](std::optional<Raw>& raw, session_creation& creation) {
@@ -74,7 +75,7 @@ raw_maker<Raw> create_with(Creator creator) {
 
 }  // namespace detail
 
-/// The raw session type over a model or graph, specialised for each kind of subject.
+/// The type of the raw session over a subject (a model or a graph). Specialised for each kind of subject.
 template<class Subject>
 struct raw_session_over;
 template<class Subject>
@@ -85,11 +86,11 @@ struct chief_session_options {
   session_target target = {};
   restore_from restore = {};
   bool keep_initial_state = true;
-  /// The interval of checks, see `session_manager_options::recovery_wait`.
+  /// See `session_manager_options::recovery_wait`.
   seconds_value recovery_wait = 1;
 };
 
-/// Creates the session of a chief: restores or initialises the subject.
+/// Creates the raw session of a chief, which restores or initialises the subject.
 /// @lifetime The subject must outlive it.
 /// @see contract CREATOR-2
 template<class Subject>
@@ -128,7 +129,7 @@ struct worker_session_options {
   seconds_value recovery_wait = 1;
 };
 
-/// Creates the session of a worker: waits for the chief.
+/// Creates the raw session of a worker, which waits for the chief.
 /// @lifetime The subject must outlive it.
 /// @see contract CREATOR-3
 template<class Subject>

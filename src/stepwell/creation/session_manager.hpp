@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a raw session ready: a chief restores or initialises it, a worker waits for it.
+// The session manager, which makes a raw session ready. A chief restores or initialises it. A worker waits until the chief has done so.
 // @see contract SM
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace stepwell {
 
-/// Functions of a session manager. Each of them may be empty; a session counts as ready if all of them are.
+/// Functions of a session manager. Each of them may be empty. If all are empty, a session counts as ready.
 template<class Subject>
 struct session_manager_options {
   using op = typename scaffold_options<Subject>::op;
@@ -32,12 +32,13 @@ struct session_manager_options {
   op local_init_op = nullptr;
   ready ready_op = nullptr;
   ready ready_for_local_init_op = nullptr;
-  /// The interval of checks where polling is the only possibility. TensorFlow's is fixed at 30 s.
+  /// The interval between two checks, if a worker cannot be notified and must poll. In TensorFlow the interval is fixed at 30 s.
   /// @see contract D-3
   seconds_value recovery_wait = 1;
 };
 
-/// The source of a restore. If neither directory nor file is given, the session's settings decide.
+/// The checkpoint to restore: the newest one of a directory, or a single one. If neither is given, `session_settings::find_checkpoint`
+/// finds the checkpoint.
 struct restore_from {
   std::string checkpoint_dir = {};
   std::string checkpoint_filename_with_path = {};
@@ -50,7 +51,7 @@ template<class Subject>
 struct init_with {
   typename scaffold_options<Subject>::op init_op = nullptr;
   typename scaffold_options<Subject>::op init_fn = nullptr;
-  /// If both are empty: keep a copy of the subject's values at the first creation, and restore it in a recovery.
+  /// If true, the first creation keeps a copy of the subject's initial values, and a recovery that finds no checkpoint restores this copy.
   bool keep_initial_state = true;
 };
 
@@ -59,8 +60,8 @@ namespace detail {
 /// The reason why something is not ready. Empty if it is ready.
 using unreadiness = std::string;
 
-/// Returns "Variables not initialized: a, b" with the names that `ready_op` returns, or empty if it returns none. If it throws a
-/// `failed_precondition_error` whose message contains "uninitialized", returns that message.
+/// Returns "Variables not initialized: a, b" with the names that `ready_op` returns. Returns an empty string if `ready_op` returns no
+/// names. If `ready_op` throws a `failed_precondition_error` whose message contains "uninitialized", returns that message.
 [[nodiscard]] unreadiness check_uninitialized(function_ref<std::vector<std::string>()> ready_op);
 template<class Ready, class Subject>
 [[nodiscard]] unreadiness not_ready(const Ready& ready_op, const Subject& subject) {
@@ -71,20 +72,20 @@ template<class Ready, class Subject>
 void check_ready(std::string_view for_what, bool has_init_op, bool has_init_fn, const unreadiness& reason);
 [[noreturn]] void throw_nothing_to_begin_with();
 
-/// Restores `variables()`, the hooks and the sources from the checkpoint that `from` selects, or else the one that the session's settings
-/// find. Waits for one if `from` requests it. Returns true if something was restored.
+/// Restores `variables()`, the hooks and the sources from the checkpoint that `from` selects. Waits for a checkpoint if `from` requests it.
+/// If there is no checkpoint, restores the state of a failed save. Returns true if something was restored.
 /// @see contract SM-4
 [[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
                             seconds_value recovery_wait);
 
-/// Blocks until `check` returns an empty reason. Between two calls, calls `wait_for_chief` with the end of the wait, or pauses if that
-/// returns empty. If it returns false, the wait has failed.
+/// Blocks until `check` returns an empty reason. Between two calls of `check`, calls `wait_for_chief`, with the time at which the wait must
+/// end. If `wait_for_chief` returns nullopt, pauses for `pause` instead. If it returns false, the wait has failed.
 /// @errors Those of `session_manager::wait_for_session`.
 void wait_until_ready(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause,
                       function_ref<unreadiness()> check, function_ref<std::optional<bool>(clock::time_point)> wait_for_chief);
 
-/// Calls `make_ready` as the chief. Workers that wait for this session continue after it has returned true. Returns the global step of `raw`
-/// at that time.
+/// Calls `make_ready` as the chief. After it has returned true, workers that wait for this session continue. Returns the global step of
+/// `raw` after the call.
 template<class Raw, class MakeReady>
 std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
   if constexpr (requires { raw.prepare_as_chief(make_ready); }) {
@@ -96,7 +97,7 @@ std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
 
 }  // namespace detail
 
-/// Makes raw sessions ready with the functions of its options.
+/// Makes raw sessions ready, with the functions given by its options.
 /// @threads The session's thread.
 template<raw_session Raw>
 class session_manager {
@@ -105,7 +106,7 @@ public:
   using options = session_manager_options<subject_type>;
 
   session_manager() = default;
-  /// @errors `invalid_argument_error` for a ready_for_local_init_op without a local_init_op.
+  /// @errors `invalid_argument_error` if there is a `ready_for_local_init_op` but no `local_init_op`.
   /// @see contract SM-1
   explicit session_manager(options given) : given_(std::move(given)) {
     if (given_.ready_for_local_init_op && !given_.local_init_op) {
@@ -113,8 +114,8 @@ public:
     }
   }
 
-  /// Makes `raw` ready as a chief: restores it if there is a checkpoint, else initialises it, and then runs the local initialisation.
-  /// @errors `failed_precondition_error` if `raw` is not ready afterwards; those of the restore and of the functions.
+  /// Makes `raw` ready as a chief. Restores `raw` if there is a checkpoint; otherwise initialises it. Then runs the local initialisation.
+  /// @errors `failed_precondition_error` if `raw` is not ready afterwards. Those of the restore and of the functions.
   /// @see contract SM-6
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
                        const init_with<subject_type>& init = {}) const {
@@ -129,7 +130,7 @@ public:
     creation.set_starts_at(step);
   }
 
-  /// Blocks until another session has made `raw` ready. An empty `max_wait` means no limit.
+  /// Blocks until another session has made `raw` ready, at most for `max_wait`. Empty: no limit.
   /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop or an interruption.
   /// @see contract SM-10
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
@@ -142,8 +143,8 @@ public:
     detail::wait_until_ready(creation, max_wait, given_.recovery_wait, [&] { return worker_not_ready(raw, creation); }, wait_for_chief);
   }
 
-  /// Restores `raw` if there is a checkpoint. Returns true if the session is ready afterwards. Returns false, rather than throwing, if it
-  /// is not.
+  /// Restores `raw` if there is a checkpoint. Returns true if something was restored and the session is ready afterwards. Otherwise returns
+  /// false and does not throw.
   /// @see contract SM-13
   [[nodiscard]] bool recover_session(Raw& raw, session_creation& creation, const restore_from& from = {}) const {
     bool is_ready = false;
@@ -182,7 +183,8 @@ private:
     }
   }
 
-  /// Runs the local initialisation if it is possible. Returns the reason if it was not; empty if it was done, or if there is none.
+  /// Runs the local initialisation, if `ready_for_local_init_op` names no variable. Returns the reason if it was not run. Empty if it was
+  /// run, or if there is no local initialisation.
   /// @see contract SM-3
   [[nodiscard]] detail::unreadiness try_local_init(subject_type& subject) const {
     if (!given_.local_init_op) { return {}; }
@@ -197,7 +199,8 @@ private:
     return is_restored;
   }
 
-  /// Variables that live elsewhere have values only after the initialisation, so their initial state is kept, and put back, after it.
+  /// Variables that live elsewhere have values only after the initialisation. Their initial state is therefore copied, and restored in a
+  /// recovery, after the initialisation.
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
     if constexpr (detail::pulls_variables<Raw>) { call_init(raw, init); }
     if (creation.put_back_initial_state(raw.variables())) {  // in a recovery, and after a first attempt that failed half-way

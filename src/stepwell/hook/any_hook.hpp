@@ -22,8 +22,8 @@ using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_opt
 
 namespace detail {
 
-/// The fetches of a type-erased hook, as the raw session sees them: keys if the raw session has a type for keys, otherwise none. The hook
-/// reads its values directly from the outcome of the run.
+/// The fetches of a type-erased hook that the raw session can enumerate: a list of keys if `Raw` has a `fetch_key`, otherwise none. In both
+/// cases the hook reads its values directly from the outcome of the run.
 template<class Raw>
 struct erased_fetches {
   using type = fetch_pack<>;
@@ -36,7 +36,7 @@ struct erased_fetches<Raw> {
 template<class Raw>
 using erased_fetches_t = typename erased_fetches<Raw>::type;
 
-/// The request of a type-erased hook over `Raw`.
+/// The type of the request of a type-erased hook over `Raw`. If `Raw` has no `fetch_key`, this type is `erased_request`.
 template<class Raw>
 using erased_request_of = std::optional<run_args<erased_fetches_t<Raw>, feed_pack<>, run_options>>;
 
@@ -58,7 +58,7 @@ public:
   [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
 
-/// A hook set of one hook. Its calls are recorded as spans if there is a recorder.
+/// A hook set of one hook. Calls of the hook are recorded as spans if a trace recorder is set.
 template<class Raw, class Held>
 class held_hook final : public erased_hook<Raw> {
   using hook_type = hook_type_of<Held>;
@@ -111,10 +111,10 @@ private:
 
 /// One hook of any type over `Raw`, for programs that choose their hooks at run time: `any_hook<raw>(my_hook{...})`.
 ///
-/// All points of the hook are called, and fetched values work. State is saved under the hook's own name. A session needs two facts at
-/// compile time. The first is the phase: it is `Phase`, and a `phase` of the hook's type is ignored. The second is the set of feeds: a hook
-/// that feeds does not compile.
-/// @cost One virtual call for each point. A session with such a hook checks in each run whether the run is traced.
+/// All points of the hook are called, and it gets the values that it fetches. Its state is saved under its own name. There are two
+/// restrictions, because a session must know phases and feeds at compile time. The phase is `Phase`; a `phase` in the type of the held hook
+/// is ignored. A hook that feeds values does not compile.
+/// @cost One virtual call for each point. A session with an `any_hook` also checks in each run whether the run is traced.
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {
 public:
@@ -160,8 +160,8 @@ private:
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
 };
 
-/// A list of hooks, chosen at run time. The session calls them in the order of the list, at the position of the list among its hooks.
-/// `end` of each hook is called, even if `end` of an earlier hook throws. Each hook is notified of errors.
+/// A list of hooks, chosen at run time. The list has one place in the order of the session's hooks; there its hooks are called one after
+/// the other. `end` of each hook is called, even if `end` of an earlier hook throws. `on_error` of each hook is called.
 /// @see contract D-20
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hooks {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The boundary between two steps, at which a session does the work that its hooks requested: the interface of such work, the state that it
-// receives, the metrics that it reports, and the decision whether a state can still be saved when the process is about to end.
+// The boundary is the place between two steps where a session does the work that its hooks requested, such as a save. This header has the
+// interface of such work, the state that the work receives, and the metrics that it reports. It also has the decision whether a state can
+// still be saved when the process is about to end.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -41,11 +42,12 @@ inline constexpr std::string_view global_step_name = "global_step";
 /// @threads Any.
 class recovery_copy {
 public:
-  /// Keeps `taken` instead of the previous copy. `is_initial`: it is the state before the initialisation, which a recovery repeats.
-  /// Otherwise it is a complete state, like that of a checkpoint. Takes the memory out of its pool.
+  /// Keeps `taken` instead of the previous copy, and removes the memory of `taken` from its pool. If `is_initial` is true, `taken` is the
+  /// state before the initialisation, and a recovery repeats the initialisation. If it is false, `taken` is a complete state, like that of
+  /// a checkpoint.
   void keep(snapshot taken, bool is_initial);
   void drop() noexcept;
-  /// Calls `restore` with the copy. Returns false if there is none of this kind.
+  /// Calls `restore` with the copy and returns true. Returns false if there is no copy, or if the copy is of the other kind.
   bool restore(bool is_initial, function_ref<void(const snapshot&)> restore) const;
   /// Returns the memory of the copy in bytes, without strings.
   [[nodiscard]] std::size_t held_bytes() const noexcept;
@@ -61,16 +63,17 @@ private:
 struct boundary_state {
   std::int64_t global_step;
   variable_list variables;  ///< Variables of the model, `global_step`, and the library's own variables below `stepwell/`.
-  /// Blocks until the records that the session's works wrote up to this step are durable. May be called on any thread and at any later
+  /// Blocks until all records (of event files and metric files) up to this step are durable. May be called on any thread and at any later
   /// time. Empty if there are no records.
   /// @see `boundary_work::start_flush`
   std::function<void()> wait_for_records = nullptr;
-  /// True if the process is about to end: this save is not postponed.
+  /// True if the process is about to end. The save is then not postponed.
   bool is_last = false;
-  /// The copy for recovery while the session has no checkpoint; null otherwise. Dropped before a snapshot for a save is taken. Receives
-  /// the snapshot of a save that fails.
+  /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint. The copy is dropped
+  /// before a snapshot for a save is taken. If that save fails, its snapshot becomes the copy.
   std::shared_ptr<recovery_copy> copy = nullptr;
-  /// The fence at which the next step waits, so that a snapshot may be copied until then. Null if it must be copied at once.
+  /// The fence at which the next step waits before it changes variables. A snapshot may be copied until then. Null if a snapshot must be
+  /// copied at once.
   update_fence* fence = nullptr;
 
   /// Copies the state into `memory`. @errors Those of `snapshot::capture`.
@@ -88,12 +91,12 @@ public:
   /// Returns a deadline that never passes.
   [[nodiscard]] static deadline never(const clock& source) noexcept { return {source, clock::time_point::max()}; }
 
-  /// Returns the same point in time on `other`: the remaining time is the same.
+  /// Returns the time of `other` at which the deadline passes. The remaining time is the same on both clocks.
   [[nodiscard]] clock::time_point on(const clock& other) const {
     if (&other == source_ || when_ == clock::time_point::max()) { return when_; }
     return other.now() + (when_ - source_->now());
   }
-  /// Returns the remaining time, zero if the deadline has passed.
+  /// Returns the remaining time. Returns zero if the deadline has passed.
   [[nodiscard]] clock::duration remaining() const {
     if (when_ == clock::time_point::max()) { return clock::duration::max(); }
     return std::max(when_ - source_->now(), clock::duration::zero());
@@ -104,14 +107,14 @@ private:
   clock::time_point when_;
 };
 
-/// The decision about a state that is due to be saved.
+/// The decision about a state that should be saved before the process ends.
 enum class preemption_choice {
   save,    ///< The state is saved, after the saves in flight.
   finish,  ///< The state is not saved: there is not enough time. The saves in flight are expected to finish.
   leave,   ///< The state is not saved. Only the checkpoints that are already durable are expected to remain.
 };
 
-/// The input of the decision.
+/// The input of `plan_preemption`.
 struct preemption_facts {
   std::chrono::duration<double> left{};           ///< Time until everything must be on the disk.
   std::uint64_t state_bytes = 0;                  ///< Size of the state that is due to be saved.
@@ -120,7 +123,7 @@ struct preemption_facts {
   std::chrono::duration<double> measured_time{};  ///< Total duration of the saves so far.
 };
 
-/// The decision, and the times that it is based on.
+/// The result of `plan_preemption`: the decision, and the times on which it is based.
 struct preemption_plan {
   preemption_choice choice = preemption_choice::save;
   std::chrono::duration<double> left{};  ///< Remaining time at the moment of the decision.
@@ -133,30 +136,30 @@ struct preemption_plan {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Decides to save the state if it is expected to be durable in time. The expected time is 1.25 times the time that the bytes take at the
-/// rate of the saves so far, or at the rate of the save in flight if that is slower. If no save has been measured, the state is saved as
-/// long as any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
+/// Decides whether a state is saved before the process ends. It is saved if it is expected to be durable in time. The expected time is 1.25
+/// times the time that the bytes take at the rate of the saves so far. If the save in flight is slower, its rate is used. If no save has
+/// been measured, the state is saved if any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 /// The metrics of a session at one moment.
 /// @threads A copy, made on the session's thread.
 struct session_metrics {
-  std::int64_t recoveries = 0;  ///< Attempts, successful or not (contract D-2).
-  std::int64_t creations = 0;   ///< Creations of the session: the first, and one for each recovery that reached creation.
+  std::int64_t recoveries = 0;  ///< Attempts to recover, successful or not.
+  std::int64_t creations = 0;   ///< Creations of the session: the first one, and one for each recovery that came as far as a creation.
   std::int64_t rollbacks = 0;   ///< Rollbacks requested by hooks.
 
   std::int64_t saves = 0;                          ///< Durable checkpoints.
   std::int64_t saves_failed = 0;                   ///< Saves that failed permanently.
-  std::int64_t saves_skipped = 0;                  ///< Saves that were due but skipped, because the disk was slower than the cadence.
-  std::int64_t saves_postponed = 0;                ///< Saves that were due while the disk was busy, and were made later, or as one.
+  std::int64_t saves_skipped = 0;                  ///< Saves that were due but skipped, because the disk was too slow.
+  std::int64_t saves_postponed = 0;                ///< Saves that were due during another save, and therefore made later.
   std::int64_t bytes_saved = 0;                    ///< Total size of all durable checkpoints.
   std::chrono::duration<double> last_save_time{};  ///< Time from the copy of the state until the checkpoint was durable.
   std::chrono::duration<double> total_save_time{};
   save_backlog under_way = {};  ///< Saves in flight: accepted, but not yet durable.
-  /// The decision about the state when a signal requested the process to end. Empty if the process has no deadline for its end.
+  /// The decision about the last save, made when a signal requested the process to end. Empty if no decision was made.
   std::optional<preemption_plan> preemption = std::nullopt;
 
-  std::size_t snapshot_bytes = 0;  ///< Memory held for snapshots of saves and for the copy of the state for recovery, without strings.
+  std::size_t snapshot_bytes = 0;                        ///< Bytes held for snapshots of saves and for the recovery copy, without strings.
   std::map<std::string, std::size_t> queue_depths = {};  ///< Number of waiting items by name: queues of queue runners, event files.
 };
 
@@ -166,66 +169,66 @@ struct session_metrics {
 struct rollback_request {
   /// The reason, for the log and for errors.
   std::string why;
-  /// Skips the batch of this step when the loop reaches it again. Without a loop over a seekable source, the failure is thrown to the
-  /// caller after the restore.
+  /// If true, the loop skips the batch of this step when it reaches the batch again. This requires a loop over a seekable source. Without
+  /// one, the failure is thrown to the caller after the restore.
   bool skip_batch = false;
   /// Called after the restore, for example to lower the learning rate, so that the same failure does not occur again.
   std::function<void()> answer = nullptr;
 };
 
-/// The result of a session that was closed. Not reported by a session that is destroyed before it is closed.
+/// How a session ended. Not reported if an asynchronous session is destroyed before it is closed.
 enum class session_ending {
   finished,     ///< The session was closed, and no failure occurred.
-  interrupted,  ///< The session was closed because the process ends or its time is up; another process will continue.
+  interrupted,  ///< The session was closed because of a signal or a time limit; another process will continue.
   failed,       ///< A failure or a NaN ended the session, or the close failed.
 };
 
-/// Work at boundaries and at the close, done by the session for a hook.
+/// Work that a session does for a hook, at boundaries and at the close. A hook registers it with `session_requests::add_work`.
 /// @threads All functions are called on the session's thread.
 class boundary_work {
 public:
   virtual ~boundary_work();
 
   /// Accepts the state for saving, without blocking on a disk. Returns false if it cannot accept the state now: the session then calls
-  /// `wait_ready` and tries again. Called after all hooks of the step have run, for each `request_save`, and before the process ends if
-  /// `wants_last_save` returned true. A state that was rejected is skipped, as is a state that would become durable only after the end of
-  /// the process.
+  /// `wait_ready` and tries again. Called for each `request_save`, after all hooks of the step have run. Also called before the process
+  /// ends, if `wants_last_save` returned true. Not called for a state that a hook rejected, nor for a state that would become durable only
+  /// after the end of the process.
   virtual bool try_save(const boundary_state& /*state*/) { return true; }
   /// Blocks until `try_save` can accept a state.
-  /// @errors `deadline_exceeded_error` if it still cannot accept one at `until`.
+  /// @errors `deadline_exceeded_error` if `until` passes before a state can be accepted.
   virtual void wait_ready(const deadline& /*until*/) {}
-  /// Returns true if a state that `try_save` has postponed can be saved now. Called after `process_events`; the session then calls
-  /// `try_save`.
+  /// Returns true if `try_save` has postponed a save that can be made now. The session then calls `try_save` again. Called after
+  /// `process_events`.
   [[nodiscard]] virtual bool is_save_due() { return false; }
 
-  /// Starts to make all records written so far durable, without blocking on a disk. Returns a function that blocks until they are durable,
-  /// or until writing them has failed, which the function logs. The function may be called on any thread, and may outlive this object. It
-  /// is empty if this work writes no records. Called when a state is saved: a checkpoint is committed after these records.
+  /// Starts to make all records that this work has written durable, without blocking on a disk. Returns a function that blocks until they
+  /// are durable. If writing them fails, that function logs the failure and returns. It may be called on any thread, and may outlive this
+  /// object. Returns an empty function if this work writes no records. Called when a state is saved, because the checkpoint is committed
+  /// only after these records are durable.
   [[nodiscard]] virtual std::function<void()> start_flush() { return nullptr; }
 
-  /// Returns true if the state of `step` should be saved because the process ends. The session then calls `try_save`, if the save is
+  /// Returns true if this work should save the state of `step` before the process ends. The session then calls `try_save`, if the save is
   /// expected to be durable in time.
   [[nodiscard]] virtual bool wants_last_save(std::int64_t /*step*/) const { return false; }
 
-  /// Processes events from background threads; called at the boundary after `session_signals::notify`.
+  /// Processes events from background threads. Called at the next boundary after a call of `session_signals::notify`.
   /// @errors Failures of the background work.
   virtual void process_events() {}
 
-  /// Notifies the work that a traced run and its boundary have ended. Called last at that boundary, or when the run has failed. An
-  /// exception is logged as a warning.
+  /// Called after a traced run: at the end of its boundary, or when the run has failed. An exception is logged as a warning.
   virtual void end_trace() {}
 
   /// Blocks until pending work is done. Called at the close, after `end` of all hooks, and at each recovery.
   /// @errors Failures of the pending work.
   virtual void drain(const deadline& /*until*/) {}
-  /// Writes how the session ended. Called at the close, after all works were drained and before the first is flushed.
+  /// Writes how the session ended. Called at the close, after `drain` of all works and before `flush` of any work.
   virtual void write_ending(session_ending /*how*/) {}
   /// Flushes all output. Called last at the close; nothing is written afterwards.
-  /// @errors `deadline_exceeded_error` if it takes longer than `until`.
+  /// @errors `deadline_exceeded_error` if the output is not written when `until` passes.
   virtual void flush(const deadline& /*until*/) {}
 
-  /// Starts to write the remaining output, without blocking; it is finished in the background. Called if the session is destroyed without a
-  /// close.
+  /// Starts to write the remaining output, without blocking. The background threads finish it. Called if an asynchronous session is
+  /// destroyed without a close.
   virtual void detach() {}
   /// Keeps `hold` alive until all files that this work has locked are released, including those released in the background.
   virtual void hold_until_released(const std::shared_ptr<void>& /*hold*/) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feeds: values that replace others for one run.
+// Feeds: values that replace members of the model or of the batch for one run.
 // @see contract RUN-5
 #pragma once
 
@@ -25,7 +25,8 @@ struct fed {
 
 /// Returns a feed that replaces `key` by `value` in one run. On a model session the key is a member of the model or of the batch:
 /// `feed(&model::rate, 0.1f)`. A member of the model gets its previous value back after the run. A batch is copied before its member is
-/// replaced. On other raw sessions the key may be a name: `feed("images:0", images)`. Names are compared as text, whatever their type is.
+/// replaced. On other raw sessions the key may be a name: `feed("images:0", images)`. Two names are equal if their texts are equal, even if
+/// their types differ.
 template<class Key, class Value>
 [[nodiscard]] constexpr fed<std::decay_t<Key>, std::decay_t<Value>> feed(Key&& key, Value&& value) {
   return {std::forward<Key>(key), std::forward<Value>(value)};
@@ -51,7 +52,7 @@ struct is_fed : std::false_type {};
 template<class Key, class Value>
 struct is_fed<fed<Key, Value>> : std::true_type {};
 
-/// Returns pointers to the single feeds. The pointers are null if `pack` is null.
+/// Returns pointers to the single feeds of `one` or `pack`. If the argument is null, all returned pointers are null.
 template<class Key, class Value>
 constexpr std::tuple<const fed<Key, Value>*> feeds_in(const fed<Key, Value>* one) {
   return {one};

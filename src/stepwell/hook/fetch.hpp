@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetches and their values, in one form for the user's call and for every hook.
+// Fetches, which request values of a run, and the values that they deliver. Callers of `run` and hooks use the same types.
 // @see contract RUN-4
 #pragma once
 
@@ -57,7 +57,7 @@ struct fetch_pack {
 };
 
 /// Several fetches of one type whose number is known at run time only, such as names from a configuration file. `values[i]` is the value
-/// of the fetch `projections[i]`. For hooks over a raw session with fetches of that type.
+/// of the fetch `projections[i]`. For hooks over a raw session whose fetches have this type.
 template<class Projection>
 struct fetch_list {
   fetch_list() = default;
@@ -71,9 +71,9 @@ struct fetch_list {
   std::vector<Projection> projections;
 };
 
-/// Returns a request for values. On a model session a fetch is a member of the step's result or of the model (`&result::loss`,
-/// `&model::weights`) or a callable on either. Its value is the member or the return value of the callable. A value that is stored in
-/// memory is returned by reference.
+/// Returns a request for values. On a model session, a fetch is a member of the step's result or of the model (`&result::loss`,
+/// `&model::weights`), or a callable that takes the result, the model, or both. Its value is the member, or the return value of the
+/// callable. A value that is stored in memory is returned by reference.
 template<class... Projections>
 [[nodiscard]] constexpr fetch_pack<std::decay_t<Projections>...> fetch(Projections&&... projections) {
   return fetch_pack<std::decay_t<Projections>...>(std::tuple<std::decay_t<Projections>...>(std::forward<Projections>(projections)...));
@@ -99,14 +99,14 @@ concept fetches = is_fetch_pack<T>::value || is_fetch_list<T>::value;
 struct run_options;
 struct run_metadata;
 
-/// The options of a run, and the metadata recorded in it.
+/// The options of a run, and the metadata recorded during the run.
 struct run_info {
   const run_options* options = nullptr;
   const run_metadata* metadata = nullptr;
 };
 
-/// The values that one hook (or the caller) fetched. They are read from the run's outcome by reference. Empty if the hook requested no
-/// values in this run.
+/// The values that one hook (or the caller) fetched. The values are read by reference from the outcome of the run. There are no values if
+/// the hook requested none in this run.
 /// @lifetime Valid during `after_run`.
 template<class Raw, class Outcome, class Pack>
 class run_values;
@@ -128,12 +128,12 @@ public:
   /// Returns the options of the run: those of the caller and of all hooks, merged.
   /// @see contract RUN-10
   [[nodiscard]] constexpr const run_options& options() const noexcept { return *how_.options; }
-  /// Returns the metadata recorded in the run, if a trace was requested. All observers of a run share one object. It is read-only: if no
-  /// trace was requested, the runs of all sessions share one empty object.
+  /// Returns the metadata recorded in the run. It is empty if no trace was requested. The object is shared: all hooks of a run get the same
+  /// object, and all runs without a trace, of all sessions, share one empty object.
   /// @see contract RUN-8
   [[nodiscard]] constexpr const run_metadata& metadata() const noexcept { return *how_.metadata; }
 
-  /// Returns the raw session. For adapters that forward the values to another hook, like the two functions below.
+  /// Return the raw session, the outcome and the options of the run. For adapters that forward the values to another hook.
   [[nodiscard]] constexpr const Raw& raw() const noexcept { return raw_; }
   [[nodiscard]] constexpr const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] constexpr const run_info& conditions() const noexcept { return how_; }

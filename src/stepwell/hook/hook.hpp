@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks: a hook is any movable type with at least one hook point. The points are found at compile time.
+// Hooks. A hook is any movable type with at least one hook point, which is a function that the session calls: `begin`,
+// `after_create_session`, `before_run`, `after_run`, `on_error` or `end`. The points are found at compile time.
 //
-// A point other than `on_error` may be a coroutine of Boost.Asio with its usual return type, which the session awaits. Such a hook works in
-// asynchronous sessions only (async_session.hpp).
+// A point other than `on_error` may be a coroutine of Boost.Asio. It returns an `awaitable` of the usual return type, and the session
+// awaits it. Such a hook works in asynchronous sessions only (async_session.hpp).
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -26,13 +27,12 @@
 
 namespace stepwell {
 
-/// The phase of a hook decides when it is called relative to others. It is a property of the hook's type:
-/// `static constexpr auto phase = hook_phase::guard;`. Within a phase, hooks keep the order in which they were given. The order is the same
-/// at every point.
+/// The phase of a hook determines its place in the order of the hooks. Its type declares it: `static constexpr auto phase =
+/// hook_phase::guard;`. Within a phase, hooks keep the order in which they were given. The order is the same at every point.
 enum class hook_phase {
   observe,  ///< Counters and summaries.
   user,     ///< The default: all other hooks.
-  guard,    ///< Detects bad states; runs before anything is saved.
+  guard,    ///< Detects bad states, before they are saved.
   average,  ///< Keeps averages of the variables.
   persist,  ///< Saves checkpoints.
 };
@@ -49,33 +49,35 @@ template<class Hook>
   }
 }
 
-/// Called once, before the session exists.
+/// A hook with the point `begin`, which is called once, before the session exists.
 template<class Hook, class /*Raw*/ = void>
 concept begin_hook = requires(Hook& hook) { hook.begin(); };
 
-/// Called after every creation of the session: after the first, and after each recovery. May request a stop.
+/// A hook with the point `after_create_session`, which is called after every creation of the session: the first one, and that of each
+/// recovery. It may request a stop.
 template<class Hook, class Raw>
 concept after_create_session_hook =
     requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) { hook.after_create_session(session, threads); };
 
-/// Called before each run. Returns the hook's request for the run: void, a fetch pack, `run_args`, or a `std::optional` of those.
+/// A hook with the point `before_run`, which is called before each run. It returns void, or the request of the hook for the run: a
+/// `fetch_pack` (from `fetch(...)`), `run_args`, or a `std::optional` of one of these.
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
-/// Returns true if a hook whose `before_run` or `after_run` is awaited takes part in the next run. If it returns false, neither of the two
-/// is called, and the step need not suspend for them. It must be cheap and free of side effects. It may be called more than once before a
-/// run.
+/// A hook with a function `wants`, for a hook whose `before_run` or `after_run` is awaited. `wants` returns true if the hook takes part in
+/// the next run. If it returns false, neither of the two points is called, and the step need not suspend for them. `wants` must be cheap
+/// and free of side effects, because it may be called more than once before a run.
 template<class Hook, class Raw>
 concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
   { hook.wants(context) } noexcept -> std::convertible_to<bool>;
 };
 
-/// Notified of each failed run and of the error that ends a session (null if C++ cannot identify the error). It only observes: an exception
-/// that it throws is logged.
+/// A hook with the point `on_error`, which is called after each failed run and for the error that ends a session. `failure` is null if C++
+/// cannot identify the error. `on_error` only observes: its own exceptions are logged.
 template<class Hook, class Raw>
 concept on_error_hook = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
 
-/// Called once, at a clean close.
+/// A hook with the point `end`, which is called once, at a clean close.
 template<class Hook, class Raw>
 concept end_hook = requires(Hook& hook, session_handle<Raw>& session) { hook.end(session); };
 
@@ -97,7 +99,7 @@ constexpr auto request_type_of() {
   }
 }
 
-/// The request of `Hook` for one run, in the form that the session uses. Void if `before_run` returns an unsupported type.
+/// The type of the request of `Hook` for one run, in the form that the session uses. Void if `before_run` returns an unsupported type.
 template<class Hook, class Raw>
 using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 
@@ -107,16 +109,15 @@ using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 template<class Hook, class Raw>
 using values_of = run_values<Raw, typename Raw::outcome_type, typename detail::request_of<Hook, Raw>::pack_type>;
 
-/// Notified of each completed run, with exactly the values that its `before_run` requested.
-/// Called once for each successful run, on the session's thread, never after `end`. All hooks are called, even if an earlier hook requested
-/// a stop.
+/// A hook with the point `after_run`, which is called once for each successful run, on the session's thread, and never after `end`. It gets
+/// exactly the values that `before_run` of the same hook requested. It is called even if an earlier hook requested a stop.
 template<class Hook, class Raw>
 concept after_run_hook =
     requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) { hook.after_run(context, values); };
 
-/// A hook with state that survives a restart: it lists variables, and has a name for them. They are saved with the model, below
-/// `stepwell/hook/NAME/`. The name is `state_name()` of the object, else `state_name` of the type. If a checkpoint lacks the state, the
-/// state stays as it is, and a warning is logged.
+/// A hook with state that survives a restart. The hook lists its variables and has a name for its state. The variables are saved with the
+/// model, below `stepwell/hook/NAME/`. The name is the result of `state_name()` or, if there is no such function, the constant
+/// `state_name`. If a checkpoint lacks the state, the hook keeps its current state, and a warning is logged.
 /// @errors The construction of a session throws if two of its hooks have the same name.
 template<class Hook>
 concept stateful_hook = requires(Hook& hook) {
@@ -263,13 +264,13 @@ struct checked_hook {
 
 }  // namespace detail
 
-/// A type that can observe sessions over `Raw`.
+/// A type that is a valid hook for sessions with the raw session type `Raw`.
 template<class Hook, class Raw>
 concept hook =
     std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
     !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && detail::names_its_state<Hook>;
 
-/// A hook that is called only if `is_active` is true. It keeps its own phase.
+/// A wrapper whose hook is called only if `is_active` is true. The phase is that of the hook.
 /// @see contract CREATE-1, CREATE-7
 template<class Hook>
 struct chief_only_hook {
@@ -277,7 +278,7 @@ struct chief_only_hook {
   bool is_active = true;
 };
 
-/// Several chief-only hooks, for the hook pack of `monitored_training_session`.
+/// Several chief-only hooks, passed to `monitored_training_session` as one argument.
 template<class... Hooks>
 struct chief_only_hooks {
   std::tuple<chief_only_hook<Hooks>...> all;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a raw session, which executes one step: model sessions and graph sessions.
+// The concept of a raw session: the part of a session that executes the steps, while the other part calls hooks and saves checkpoints.
+// Model sessions and graph sessions are raw sessions.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -23,37 +24,44 @@ struct run_outcome {
   std::int64_t step_after;
 };
 
-/// A raw session runs fetches, and owns the variables and the global step. Required members:
+/// A raw session executes steps, returns the values of fetches (values of a step that a hook or the caller requests), and has the variables
+/// and the global step. The object that is trained, such as a model, is its subject. Required members:
 ///
-/// * `run(request, args...)` does one step and returns an `outcome_type`: the result, and the global step before and after the run, so
-///   that no hook needs an extra run. It throws the exception of the step; the global step is then unchanged. `request` is a `run_request`:
-///   the merged request of the caller and the hooks. A session that computes values on demand enumerates its fetches and feeds.
-/// * `global_step()` returns the current global step. Every hook may call it at any time, also after `close`: it is cheap and does not
-///   throw.
-/// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory. Fetches come without display names.
-/// * `variables()` returns everything that a checkpoint holds, including `global_step`. It is called anew each time; the result is never
-///   cached. A variable that an older checkpoint may lack is `optional()`.
+/// * `run(request, args...)` does one step and returns an `outcome_type`: the result, and the global step before and after the run. No hook
+///   then needs an extra run to read the global step. `run` throws the exception of the step; the global step is then unchanged. `request`
+///   is a `run_request`: the merged request of the caller and the hooks. A raw session that computes values on demand enumerates the
+///   fetches and feeds of `request`.
+/// * `global_step()` returns the current global step. It must be cheap and must not throw, because every hook may call it at any time, also
+///   after `close`.
+/// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory. The fetch has no display name.
+/// * `variables()` returns references to all variables that a checkpoint must contain, including `global_step`. The monitored session calls
+///   it anew for each use and never caches the result. Mark a variable that an older checkpoint may lack with `optional()`.
 ///
 /// Optional members:
 ///
-/// * `enter(request)`: its result is held from before the run until all hooks have read the values of the run.
-/// * `feed(request)`: like `enter`, in runs with feeds: writes the fed values. Its result restores the previous values. A session whose
-///   `run` reads the feeds declares `static constexpr bool reads_feeds = true` instead.
+/// * `enter(request)`: called before each run. The monitored session holds the returned object until all hooks have read the values of the
+///   run.
+/// * `feed(request)`: called before each run with feeds. It writes the fed values. The returned object is held as long as that of `enter`;
+///   its destructor restores the previous values. A raw session whose `run` reads the feeds has no `feed`, but declares `static constexpr
+///   bool reads_feeds = true`.
 /// * `pull()` and `push()`: for variables that live elsewhere, such as in a graph or in another process. `pull` makes the values of
-///   `variables()` current, and its result, if any, is held until they have been read: for a checkpoint, a snapshot, and the copy of the
-///   initial state. `push` sends the values that were written to `variables()` by a restore. Both throw as `run` does. Without a pull,
-///   `variables()` describes names, dtypes and shapes only.
-/// * `using fetch_key = ...`: the type to which every fetch converts, such as `std::string`. `any_hook` adds the fetches of its hook to the
-///   request as a list of keys.
-/// * `exclusive()`: its result is held while the variables are read or written between two steps. `is_shared()`: true if other sessions
-///   may step the same subject.
-/// * `fence()`: an `update_fence&`, at which each run waits before it changes a variable that is not `early()`. `global_step` is early. A
-///   run that did not wait does so at its end. Without a fence, a due snapshot is copied completely between two steps.
-/// * `subject()`: the object with which the functions of a scaffold are called, if it is not the raw session.
-/// * `close()`: called when the raw session is not needed any more, and at a recovery before its successor is created. It releases
-///   everything that a successor needs. An exception is logged.
+///   `variables()` current. It is called before the values are read for a checkpoint, a snapshot or the copy of the initial state. If it
+///   returns an object, the object is held until the values have been read. Before a `pull`, only the names, dtypes and shapes of
+///   `variables()` are valid. `push` is called after a restore has written values to `variables()`, and sends these values. Both may throw
+///   the same exceptions as `run`.
+/// * `using fetch_key = ...`: a type to which every fetch converts, such as `std::string`. `any_hook` needs it to add the fetches of its
+///   hook to the request, as a list of keys.
+/// * `exclusive()`: returns an object that is held while the variables are read or written between two steps. `is_shared()`: returns true
+///   if other sessions may step the same subject.
+/// * `fence()`: returns an `update_fence&`. Each run waits at this fence before it changes a variable that is not `early()`. `global_step`
+///   must be early. If a run has not waited before its end, it waits there. Without a fence, a due snapshot is copied completely between
+///   two steps.
+/// * `subject()`: returns the object with which the functions of a scaffold are called, such as the model. Without it, they are called with
+///   the raw session.
+/// * `close()`: called when the raw session is not needed any more, and at a recovery before the next raw session is created. It must
+///   release everything that the next one needs. An exception of `close` is logged.
 ///
-/// It is used by one thread at a time. Its address is fixed once a monitored session holds it.
+/// One thread at a time uses a raw session. When a monitored session holds it, its address does not change any more.
 template<class Raw>
 concept raw_session = std::move_constructible<Raw> && requires(Raw& raw, const Raw& constant) {
   typename Raw::result_type;
@@ -67,8 +75,8 @@ template<class Projection, class Raw>
 concept fetch_of =
     requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) { raw.read(outcome, projection); };
 
-/// True if `run` of `Raw` reads `order.feeds()` itself, declared by `static constexpr bool reads_feeds = true`. A run with feeds compiles
-/// only over a raw session that has this constant, or a function `feed(order)`.
+/// True if `run` of `Raw` reads the feeds of its request. The raw session declares it by `static constexpr bool reads_feeds = true`. A run
+/// with feeds compiles only if the raw session has this constant or a function `feed(request)`.
 template<class Raw>
 concept reads_feeds = requires { requires Raw::reads_feeds; };
 
@@ -78,7 +86,7 @@ namespace detail {
 template<class Raw>
 concept pulls_variables = requires(Raw& raw) { raw.pull(); };
 
-/// Makes the values of `raw.variables()` current. The result must be held until they have been read.
+/// Makes the values of `raw.variables()` current. The caller must hold the returned object until it has read the values.
 template<class Raw>
 [[nodiscard]] auto pull_variables(Raw& raw) {
   if constexpr (!pulls_variables<Raw>) {
@@ -89,13 +97,13 @@ template<class Raw>
     return raw.pull();
   }
 }
-/// Sends the values that were written to `raw.variables()`.
+/// Sends the values that were written to `raw.variables()`. Does nothing if `raw` has no `push`.
 template<class Raw>
 void push_variables(Raw& raw) {
   if constexpr (requires { raw.push(); }) { raw.push(); }
 }
 
-/// Returns true if other sessions may step the same subject. A step of `raw` may then block until they have finished.
+/// Returns true if other sessions may step the same subject. A step of `raw` may then block until a step of another session has finished.
 template<class Raw>
 [[nodiscard]] bool is_shared(const Raw& raw) {
   if constexpr (requires { raw.is_shared(); }) {
@@ -105,7 +113,8 @@ template<class Raw>
   }
 }
 
-/// Returns the object with which the functions of a scaffold are called: a model, a graph, or the raw session itself if it has neither.
+/// Returns the object with which the functions of a scaffold are called: `raw.subject()`, such as a model or a graph, or `raw` itself if it
+/// has no `subject()`.
 template<class Raw>
 [[nodiscard]] auto& subject_in_raw(Raw& raw) noexcept {
   if constexpr (requires { raw.subject(); }) {
@@ -117,8 +126,8 @@ template<class Raw>
 template<class Raw>
 using subject_of = std::remove_reference_t<decltype(detail::subject_in_raw(std::declval<Raw&>()))>;
 
-/// Returns the fence at which the runs of `raw` wait before they change variables. Null if there is none, if other sessions step the same
-/// subject, or if the variables live elsewhere.
+/// Returns the fence at which the runs of `raw` wait before they change variables. Returns null if `raw` has no fence, if other sessions
+/// may step the same subject, or if the variables live elsewhere.
 template<class Raw>
 [[nodiscard]] update_fence* fence_of(Raw& raw) {
   if constexpr (requires { raw.fence(); } && !pulls_variables<Raw>) {
@@ -128,7 +137,7 @@ template<class Raw>
   }
 }
 
-/// Returns a lock. While it is held, no other session steps or restores the subject of `raw`.
+/// Returns a lock. While the caller holds the lock, no other session steps or restores the subject of `raw`.
 template<class Raw>
 [[nodiscard]] auto alone_with(Raw& raw) {
   if constexpr (requires { raw.exclusive(); }) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types that `before_run` may return besides a fetch pack, and the common form that the session uses.
+// `run_args`, which `before_run` of a hook may return instead of a fetch pack, and the common form to which the session converts both.
 // @see contract HOOK-3
 #pragma once
 
@@ -16,15 +16,15 @@
 namespace stepwell {
 
 namespace detail {
-/// Stands for `run_options` in a request without options.
+/// The type of `run_args::options` in a request without options.
 struct no_run_options {};
 }  // namespace detail
 
 /// The request of a hook for one run. Each part may be omitted: `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f),
-/// .options = run_options{...}}`. Several feeds: `.feed = feeds(feed(...), feed(...))`.
+/// .options = run_options{...}}`. For several feeds, write `.feed = feeds(feed(...), feed(...))`.
 ///
-/// Clang (19 and 21 tried) deduces the wrong type, silently, if a part is the bare name of a data member inside a function template such as
-/// `before_run(auto&)`. Write a value there: `.options = run_options(options_)`.
+/// Beware of clang (tested: 19 and 21) in function templates such as `before_run(auto&)`: if a part is the bare name of a data member,
+/// clang silently deduces the wrong type. Write a value instead: `.options = run_options(options_)`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = detail::no_run_options>
 struct run_args {
   Fetch fetch = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contexts that hooks receive: the observed run, and the session of the hook.
+// The contexts that hooks receive: the current run, and the session.
 #pragma once
 
 #include "stepwell/hook/detail/deferred_requests.hpp"
@@ -18,7 +18,7 @@ class session_requests {
 public:
   /// Returns the clock of the session.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_->time(); }
-  /// Returns the prefix of the checkpoint that this session was restored from; empty if it was initialised in another way.
+  /// Returns the prefix of the checkpoint from which this session was restored. Empty if no checkpoint was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return control_->restored_from(); }
 
   /// Requests the loop to end after this step.
@@ -26,36 +26,39 @@ public:
   void request_stop(std::string why) const;
   [[nodiscard]] bool stop_requested() const noexcept { return control_->signals()->stop_requested(); }
 
-  /// Requests a save: the session passes the state to `work` at the next boundary, after all hooks have run.
-  /// @lifetime `work` must live until then; give it to `add_work` too.
+  /// Requests a save: at the next boundary, after all hooks of this step have run, the session passes the state to `work`.
+  /// @lifetime `work` must live until then; register it with `add_work`, too.
   void request_save(boundary_work& work) const { control_->request_save(work); }
-  /// Marks the state as bad: it will not be saved, neither at the boundary nor at `end`.
+  /// Marks the state as bad. A bad state is saved neither at the boundary nor at the close.
   void reject_state(std::string why) const;
   /// Marks the state as good again, after `reject_state`.
   void accept_state() const noexcept { control_->accept_state(); }
 
-  /// Requests a rollback to the newest checkpoint after all hooks of this run have been called. The session takes the same path as for a
-  /// recovery. The effects of the run are lost. A session without recovery throws `aborted_error` to its caller.
+  /// Requests a rollback: after all hooks of this run have been called, the session restores the newest checkpoint, in the same way as in a
+  /// recovery. The effects of the run are lost. A session without recovery throws `aborted_error` to its caller instead.
   void request_rollback(rollback_request asked) const;
 
   /// Records the activities of the session in `recorder`, from now to the end of the next boundary: calls of hooks, the run, copies and
-  /// writes, and every `trace_span` opened inside of them. If called in `before_run`, the recording covers this run from now on. There is
-  /// one recorder at a time: the last call wins. At the end, `boundary_work::end_trace` of the works is called. It has an effect only in
-  /// sessions with a hook whose `before_run` may return `run_options`; other sessions contain no code for it.
+  /// writes, and every `trace_span` opened inside of them. Call it in `before_run` to record this run. There is one recorder at a time: a
+  /// later call replaces it. When the recording ends, `end_trace` of each registered `boundary_work` is called. This function has an effect
+  /// only in sessions with a hook whose `before_run` may return `run_options`. Other sessions contain no code for traces.
   void trace_into(std::shared_ptr<trace_recorder> recorder) const noexcept;
   /// Returns the current recorder, or null.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return control_->trace(); }
 
-  /// Registers `work`: the session notifies it of background events, and drains and flushes it at the close.
+  /// Registers `work`: from now on, the session calls the functions of `work` at boundaries and at the close.
   void add_work(std::shared_ptr<boundary_work> work) const;
-  /// Registers the work of an object that several hooks may share, for example a writer. `make()` is called once for each `thing`.
+  /// Registers the work of an object `thing` that several hooks may share, for example a writer. `make()` creates the work; it is called
+  /// once for each `thing`.
   template<class Make>
   void add_work_for(const void* thing, Make&& make) const {
     control_->add_work_for(thing, std::forward<Make>(make));
   }
-  /// Returns true for the first hook of this session that claims `thing`, for example a writer shared by several hooks.
+  /// Returns true for the first call with `thing`, and false for later calls, until the session is created again. Hooks that share an
+  /// object, for example a writer, use it to select the one that initialises the object.
   [[nodiscard]] bool claim(const void* thing) const { return control_->claim(thing); }
-  /// Returns the signals of the session, with which background threads report failures, request attention, or request a stop.
+  /// Returns the signals of the session. With them, background threads report failures, request that the session processes their events, or
+  /// request a stop.
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return control_->signals(); }
 
 protected:
@@ -71,7 +74,7 @@ class session_handle : public session_requests {
 public:
   session_handle(Raw& raw, deferred_requests& control) noexcept : session_requests(control), raw_(&raw) {}
 
-  /// Returns the raw session. Runs on it call no hook.
+  /// Returns the raw session. Runs made on it directly call no hooks.
   [[nodiscard]] Raw& raw_session() const noexcept { return *raw_; }
   /// Returns the number of steps done so far.
   [[nodiscard]] std::int64_t global_step() const noexcept { return raw_->global_step(); }
@@ -80,7 +83,7 @@ private:
   Raw* raw_;
 };
 
-/// One run, as seen by a hook. `before_run`, `after_run` and `on_error` receive the same object. It is not copyable, so that a hook that
+/// The context of one run. `before_run`, `after_run` and `on_error` of all hooks receive the same object. It is not copyable: a hook that
 /// takes it by value does not compile.
 /// @lifetime Valid during the call.
 template<class Raw>
@@ -91,8 +94,8 @@ public:
   run_context(const run_context&) = delete;
   run_context& operator=(const run_context&) = delete;
 
-  /// Returns the current global step in `before_run`, and the global step after this run in `after_run`. The value is the same for all
-  /// hooks, even if a hook or another session at the same master makes a step in the meantime.
+  /// Returns the current global step in `before_run`, and the global step after this run in `after_run`. All hooks get the same value, even
+  /// if a hook or another session with the same master does a step in the meantime.
   [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
   /// Sets the global step after the run. Called by the session, not by hooks.
   void come_to(std::int64_t step) noexcept { global_step_ = step; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The complete request of one run: those of its caller and of every hook, combined.
+// The complete request of one run: the request of its caller and the requests of all hooks, combined.
 // @see contract RUN-4 to RUN-9
 #pragma once
 
@@ -52,7 +52,7 @@ std::string text_of_key(const Key& key) {
   }
 }
 
-/// Returns true if two keys are equal. A name and an object with a name are equal if the names are.
+/// Returns true if two keys are equal. A name is equal to an object with a `name()` if the two names are equal.
 template<class A, class B>
 bool same_key(const A& a, const B& b) {
   constexpr bool is_name_a = std::convertible_to<const A&, std::string_view>;
@@ -159,7 +159,8 @@ constexpr auto places_of(std::index_sequence<I...>) {
     return std::index_sequence<places[J]...>{};
   }(std::make_index_sequence<number_of<ForCaller, Args...>>{});
 }
-/// The indices of the arguments of `run` that belong to the caller's request; below, the indices of those that belong to the step.
+/// The indices of the arguments of `run` that belong to the caller's request. `places_for_step` has the indices of the arguments of the
+/// step.
 template<class... Args>
 using places_for_caller = decltype(places_of<true, Args...>(std::index_sequence_for<Args...>{}));
 template<class... Args>
@@ -187,8 +188,8 @@ public:
 
   [[nodiscard]] constexpr const hook_requests& hooks() const noexcept { return hooks_; }
 
-  /// Calls `action(fetch)` for each fetch of this run: those of the hooks in the order of the hooks, then those of the caller. A fetch that
-  /// several of them requested is passed several times, each time with the type with which it was requested. Display names are removed.
+  /// Calls `action(fetch)` for each fetch of this run: first the fetches of the hooks, in the order of the hooks, then those of the caller.
+  /// A fetch that was requested several times is passed several times, each time with the type of that request. Display names are removed.
   /// @lifetime The reference is valid during the run.
   template<class Action>
   constexpr void for_each_fetch(Action&& action) const {
@@ -207,9 +208,9 @@ public:
     };
     std::apply([&](const auto*... one) { (visit(one), ...); }, feeds());
   }
-  /// Returns a tuple of pointers to all `fed`. A pointer is null if its hook feeds nothing in this run.
+  /// Returns a tuple of pointers to all feeds, of type `const fed<Key, Value>*`. A pointer is null if its hook feeds nothing in this run.
   [[nodiscard]] constexpr auto feeds() const { return std::tuple_cat(feeds_of_hooks(), caller_.feeds()); }
-  /// Returns the options of the caller and the hooks, merged. All are unset if none were given.
+  /// Returns the options of the caller and the hooks, merged. All options are unset if no request has options.
   /// @see contract RUN-7
   [[nodiscard]] constexpr const run_options& options() const noexcept {
     if constexpr (has_options) {
@@ -218,8 +219,9 @@ public:
       return detail::default_options;
     }
   }
-  /// Returns the metadata of this run, one object for all observers: the caller's object, if the caller passed one. A raw session may write
-  /// to it if `has_metadata` is true. Otherwise it is a constant that all sessions share.
+  /// Returns the metadata of this run, which is one object for the caller and all hooks. If the caller passed a `run_metadata`, it is that
+  /// object. If `has_metadata` is true, a raw session may write to it. If `has_metadata` is false, it is an empty constant that all
+  /// sessions share.
   /// @see contract RUN-8
   [[nodiscard]] constexpr std::conditional_t<has_metadata, run_metadata, const run_metadata>& metadata() const noexcept {
     if constexpr (Caller::has_metadata) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals from other threads to a session, processed between two steps: stop requests, with their reasons, and background failures.
+// Signals from other threads to a session: stop requests with their reasons, and background failures. The session processes them between
+// two steps.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -52,17 +53,17 @@ struct stop_reason {
   std::string text = {};
 };
 
-/// Flags that the loop checks once for each step, and the data that belongs to them.
-/// @threads All functions may be called on any thread. Shared, because writers may outlive the session.
+/// Flags that the loop checks once for each step, and the data that belongs to the flags.
+/// @threads All functions may be called on any thread. Owned by shared pointers, because background writers may outlive the session.
 class session_signals {
 public:
-  /// Requests the loop to end. The first reason is kept, except that an error replaces a reason that is not an error.
+  /// Requests the loop to end. Only the first reason is kept, with one exception: an error replaces a reason that is not an error.
   void request_stop(stop_reason why) { stop(std::move(why), stop_bit); }
-  /// Requests the loop to end, on behalf of a hook. No run may follow. A stop from elsewhere does not reject runs: it may come between the
-  /// caller's check of `should_stop` and its run, and must not turn that run into an error.
+  /// Requests the loop to end, on behalf of a hook. A later `run` throws. In contrast, a run after `request_stop` succeeds: another thread
+  /// may request a stop between the caller's check of `should_stop` and the run, and that run must not fail.
   /// @see contract RUN-1
   void request_stop_by_hook(stop_reason why) { stop(std::move(why), stop_bit | hook_bit); }
-  /// Requests a stop and a save at the next boundary, because the process has to end. `now` is a time on the session's clock.
+  /// Requests a stop, and a save at the next boundary, because the process has to end. `now` is the current time of the session's clock.
   void end_process(std::string why, clock::time_point now) {
     {
       const std::lock_guard lock(mutex_);
@@ -71,12 +72,12 @@ public:
     }
     stop({stop_cause::signal, std::move(why)}, stop_bit | save_bit | notified_bit);
   }
-  /// Returns the time of the first call of `end_process`; empty before it.
+  /// Returns the time of the first call of `end_process`. Empty before that call.
   [[nodiscard]] std::optional<clock::time_point> process_ends() const {
     const std::lock_guard lock(mutex_);
     return process_ends_;
   }
-  /// Returns true if the state should be saved because the process ends. Returns true only once for each call of `end_process`.
+  /// Returns true in the first call after `end_process`: the state should then be saved. Returns false otherwise.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
   /// Appends `plan`, the decision about the state, to the reason of the stop. Has an effect only if a signal requested the stop.
   void note_plan(std::string_view plan) {
@@ -85,16 +86,16 @@ public:
   }
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
-  /// Returns a token for other blocking calls: a stop of the session ends them.
+  /// Returns a token for other blocking calls. A stop of the session ends calls that use the token.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stopped_for_others_.get_token(); }
-  /// Blocks until a stop is requested or the session is interrupted, at most until `when`. Returns true unless the time has expired.
+  /// Blocks until a stop is requested or the session is interrupted, at most until `when`. Returns false if `when` was reached first.
   bool wait_for_stop(clock& time, clock::time_point when) {
     std::unique_lock lock(mutex_);
     return time.wait_until(lock, stopped_, when, [this] { return stop_requested() || interrupted(); });
   }
 
-  /// Cancels the creation of the session: code that creates it throws `cancelled_error` where it would otherwise wait. This is not a stop:
-  /// creation may be repeated after `clear_interruption`.
+  /// Interrupts the creation of the session: where the creation waits, it throws `cancelled_error` instead. An interruption is not a stop:
+  /// the creation may be repeated after `clear_interruption`.
   void interrupt() {
     std::unique_lock lock(mutex_);
     bits_.fetch_or(interrupt_bit, std::memory_order_release);
@@ -109,7 +110,7 @@ public:
     bits_.fetch_and(~interrupt_bit, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool interrupted() const noexcept { return (bits_.load(std::memory_order_acquire) & interrupt_bit) != 0; }
-  /// Returns a token for other blocking calls: the next interruption ends them.
+  /// Returns a token for other blocking calls. The next interruption ends calls that use the token.
   [[nodiscard]] std::stop_token interruption_token() const {
     const std::lock_guard lock(mutex_);
     return interrupted_for_others_.get_token();
@@ -119,11 +120,12 @@ public:
   /// @see contract WRAP-4
   void ask_to_recover() noexcept { bits_.fetch_or(recover_bit, std::memory_order_release); }
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
-  /// Returns true if a run may begin at once, that is, unless a hook has requested a stop or a recovery is pending.
+  /// Returns true if a run may begin at once. Returns false if a hook has requested a stop, or if a recovery is pending.
   [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
-  /// Returns the reason of the stop, or else the failure reported by `note_failure`.
+  /// Returns the reason of the stop. Without a stop, returns the failure stored by `note_failure`; its cause is `none` if there is no
+  /// failure.
   [[nodiscard]] stop_reason why() const {
     const std::lock_guard lock(mutex_);
     return why_.cause != stop_cause::none ? why_ : failed_;
@@ -135,12 +137,12 @@ public:
   }
   void forget_failure() noexcept { note_failure({}); }
 
-  /// Requests that the session processes background events at its next boundary.
+  /// Requests that the session processes the events of background threads at its next boundary.
   void notify() noexcept { bits_.fetch_or(notified_bit, std::memory_order_release); }
   [[nodiscard]] bool is_notified() const noexcept { return (bits_.load(std::memory_order_relaxed) & notified_bit) != 0; }
   void clear_notification() noexcept { bits_.fetch_and(~notified_bit, std::memory_order_acq_rel); }
 
-  /// Records that there is a checkpoint to restore from.
+  /// Records that there is a checkpoint from which a recovery can continue.
   void note_checkpoint() noexcept { bits_.fetch_or(checkpoint_bit, std::memory_order_release); }
   [[nodiscard]] bool has_checkpoint() const noexcept { return (bits_.load(std::memory_order_acquire) & checkpoint_bit) != 0; }
 

@@ -23,13 +23,13 @@ enum class early_stopping_mode { minimize, maximize };
 struct early_stopping_options {
   /// Stop after this number of consecutive values without an improvement.
   std::optional<std::int64_t> patience = std::nullopt;
-  /// A value is an improvement if it is better than the best value by more than this.
+  /// A value is an improvement if it is better than the best previous value by more than `min_delta`.
   double min_delta = 0;
   early_stopping_mode mode = early_stopping_mode::minimize;
-  /// Prechelt's alpha, in per cent: stop when 100 * (value / lowest - 1) exceeds it. Requires values that are not negative, and for which
-  /// lower is better. ("Early stopping - but when?", 1998.)
+  /// Prechelt's alpha, in per cent: stop when 100 * (value / lowest value - 1) exceeds alpha. Requires non-negative values and `minimize`.
+  /// (L. Prechelt, "Early stopping - but when?", 1998.)
   std::optional<double> generalization_loss = std::nullopt;
-  /// The value is checked in the first run that reaches each multiple of this number of global steps.
+  /// The value is checked after each run in which the global step reaches or passes a multiple of this number.
   std::int64_t every_n_steps = 1;
   /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
   std::string name = "early_stopping";
@@ -43,7 +43,7 @@ public:
   /// Discards all values.
   void begin() noexcept;
 
-  /// Return the best value so far, and the step after which it was seen. Empty before the first value.
+  /// Return the best value so far, and the global step after the run that had this value. Empty before the first value.
   [[nodiscard]] std::optional<double> best() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_); }
   [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_step_); }
   /// Returns the number of values since the best one.
@@ -93,9 +93,9 @@ template<class Value>
 }  // namespace detail
 
 /// Watches a number, usually measured on data that is not used for training. Requests a stop if the number has not improved for `patience`
-/// values, or has become much worse again: `early_stopping_hook{&result::loss, {.patience = 5}}`. A `std::optional` number counts only in
-/// the runs in which it has a value. NaN does not count as an improvement. The state is kept across restarts. A run that was stopped and is
-/// resumed with the same options stops at once.
+/// values, or has become worse than its lowest value by more than `generalization_loss` per cent: `early_stopping_hook{&result::loss,
+/// {.patience = 5}}`. If the watched value is a `std::optional` number, runs in which it is empty are ignored. NaN does not count as an
+/// improvement. The state is saved in checkpoints. A run that this hook has stopped stops at once if it is resumed with the same options.
 /// @errors `invalid_argument_error`, thrown by the run, if generalization loss is used and the number is negative.
 template<class Projection>
 class early_stopping_hook : public detail::early_stopping {

@@ -29,7 +29,7 @@ struct ema_options {
   bool num_updates = false;
   /// If true, the initial values are ignored and the bias is corrected: after the first update the average equals the variables.
   bool zero_debias = false;
-  /// Selects variables by name. Null: all. Only variables of floats or doubles are averaged in both cases.
+  /// Selects variables by name. Null: all. Variables of other types than float and double are never averaged.
   std::function<bool(std::string_view)> only = nullptr;
   /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
   std::string name = "ema";
@@ -38,8 +38,8 @@ struct ema_options {
 /// Moves the averages towards the model's variables after each run. The averages are part of the checkpoint, as
 /// `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{model, {.decay = 0.9999}}`.
 ///
-/// For evaluation, `swap_in()` exchanges the model's values with the averages, and `swap_out()` exchanges them back. In between, runs,
-/// saves, restores and new sessions fail. A session that is closed swaps out first.
+/// For evaluation, `swap_in()` exchanges the model's values with the averages, and `swap_out()` exchanges them back. While the averages are
+/// swapped in, runs, saves, restores and new sessions fail. If they are swapped in when the session is closed, the hook calls `swap_out()`.
 /// @lifetime The model must outlive the hook.
 /// @threads  The session's thread.
 /// @cost     Memory for the averages; in each run one pass over them and the variables, and one call of the model's `variables()`.
@@ -64,18 +64,18 @@ public:
   void end(const session_requests& session);
 
   /// Exchanges the model's values with the averages.
-  /// @errors `failed_precondition_error` if they are swapped in already, or if the model's variables have changed in name, number, type or
-  ///   shape.
+  /// @errors `failed_precondition_error` if the averages are swapped in already, or if the model's variables have changed in name, number,
+  ///   type or shape.
   void swap_in();
   /// Exchanges the values back, after `swap_in`.
   /// @errors `failed_precondition_error` if the averages are not swapped in, or if the model's variables have changed.
   void swap_out();
   [[nodiscard]] bool is_swapped_in() const noexcept { return is_swapped_in_; }
 
-  /// Copies the averages into the variables of another model that have the same names. It must have all of them; its other variables keep
-  /// their values.
-  /// @errors `invalid_argument_error` that names a variable which is missing, or has another type or shape; nothing is copied in this case.
-  ///   `failed_precondition_error` while swapped in.
+  /// Copies the averages into the variables of another model. `other` must have a variable with the name of each average; its other
+  /// variables keep their values.
+  /// @errors `invalid_argument_error` if `other` lacks a variable, or if a variable has another type or shape; the message names it, and
+  ///   nothing is copied. `failed_precondition_error` while the averages are swapped in.
   template<class Model>
   void copy_to(Model& other) const {
     copy_into(other.variables());
@@ -85,7 +85,8 @@ public:
   [[nodiscard]] std::int64_t updates() const noexcept { return updates_; }
 
   /// Returns the state of the hook.
-  /// @errors `failed_precondition_error` while swapped in: a checkpoint would contain wrong values of the model and of the averages.
+  /// @errors `failed_precondition_error` while the averages are swapped in, because a checkpoint would then contain wrong values of the
+  ///         model and of the averages.
   [[nodiscard]] variable_list variables();
   [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
 
@@ -111,8 +112,8 @@ private:
   bool is_swapped_in_ = false;
 };
 
-/// Returns the names under which an `ema_hook` with these options saves the averages of `variables`. Use them as `restore_options::names`
-/// to restore or evaluate a model with averages instead of its own values.
+/// Returns the names under which an `ema_hook` with these options saves the averages of `variables`. Pass them as `restore_options::names`
+/// to restore or evaluate a model with the averages instead of its own values.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> ema_names(const variable_list& variables, const ema_options& options = {});
 
 }  // namespace stepwell

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that computes values from the model at the end of a session.
+// A hook that computes values from the model at the end of a session. TensorFlow calls these computations final ops.
 // @see contract HOOK-FINAL, D-19
 #pragma once
 
@@ -35,7 +35,7 @@ std::type_identity<R> type_of_call(R (F::*)(M) const);
 template<class Op>
 auto type_of_op(Op) -> decltype(detail::type_of_call(&Op::operator()));
 
-/// The type of a copy of the member that the op names, or of the value that it returns.
+/// The type of the result of an op: a copy of the member that the op names, or the value that the op returns.
 template<class Op>
 struct final_value {
   static_assert(
@@ -55,10 +55,10 @@ inline void warn_final_ops_read_input() {
 }  // namespace detail
 
 /// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
-/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. Over a raw session without a subject, an op takes the
-/// raw session.
-/// @errors `close` throws the exception of an op. For `out_of_range_error` or `stop_iteration` a warning is logged first; they do not mean
-///   the end of the data there.
+/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. Over a raw session without a model, an op takes the
+/// result of `subject()`, or the raw session itself if it lacks that function.
+/// @errors `close` throws the exception of an op. For an `out_of_range_error` or a `stop_iteration` a warning is logged first: in an op,
+///   these errors do not mean the end of the data.
 /// @see contract HOOK-FINAL-2
 template<class... Ops>
 class final_ops_hook {
@@ -81,7 +81,7 @@ public:
     }
   }
 
-  /// Returns the results. Empty before `end`, if `end` threw, and if there are no ops.
+  /// Returns the results, in the order of the ops. Empty before `end`, if an op threw, and if there are no ops.
   [[nodiscard]] const std::optional<values_type>& final_ops_values() const noexcept { return values_; }
 
 private:

@@ -21,9 +21,10 @@ struct global_step_waiter_options {
 };
 
 /// Blocks the first run until the global step has reached `wait_until_step`. The step is checked every half second of the session's clock.
-/// After each `begin` the hook waits only once, even if the session recovers. A stop ends the wait: at once if the coordinator was stopped,
-/// otherwise at the next check. The delayed run is then executed, because a stop does not cancel a run that has begun.
-/// @errors `deadline_exceeded_error`, thrown by the run, after `max_wait_secs`. The next run waits again.
+/// The hook waits once in the lifetime of a session, even if the session recovers. A stop ends the wait: at once if the session's
+/// coordinator was stopped, otherwise at the next check. The delayed run is then executed, because a stop does not cancel a run that has
+/// begun.
+/// @errors `deadline_exceeded_error`, thrown by the run, if the step is not reached within `max_wait_secs`. The next run then waits again.
 class global_step_waiter_hook {
 public:
   explicit global_step_waiter_hook(global_step_waiter_options options) : options_(options) {}

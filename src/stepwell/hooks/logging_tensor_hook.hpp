@@ -25,25 +25,27 @@
 
 namespace stepwell {
 
-/// A value in the form that a formatter receives.
+/// A fetched value, as the option `formatter` receives it.
 struct logged_value {
   std::string text;                             ///< The text in a log line.
   std::optional<double> number = std::nullopt;  ///< The number, if the value is a scalar.
 };
 
-/// Options of `logging_tensor_hook`. Either exactly one of the periods, or `at_end`, or both a period and `at_end`.
+/// Options of `logging_tensor_hook`. At least one of these is required: one of the periods, or `at_end`. Both periods cannot be given
+/// together.
 struct logging_tensor_options {
-  std::optional<std::int64_t> every_n_iter = std::nullopt;  ///< Runs of this session, not global steps; above zero.
+  std::optional<std::int64_t> every_n_iter = std::nullopt;  ///< In runs of this session, not in global steps; above zero.
   std::optional<seconds_value> every_n_secs = std::nullopt;
-  /// Log the values of the last run at a clean close, even if that run has logged them already. The model is not run again.
+  /// If true, the values of the last run are logged at a clean close, even if they were logged after that run. The model is not run again.
   /// @see contract D-19
   bool at_end = false;
-  /// Returns the complete line, without the time, for values given by their tags.
+  /// Function that returns the complete line for the values, which it receives by tag. The hook adds no time to this line. Null: the
+  /// default format.
   std::function<std::string(const std::map<std::string, logged_value>&)> formatter = nullptr;
 };
 
-/// Fetches that are logged in the order of their tags, as TensorFlow does with a map. Without a `tag_map`, fetches are logged in the given
-/// order. `tag_map{tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`.
+/// Fetches that are logged sorted by their tags, as TensorFlow does with a map: `tag_map{tag("loss", &result::loss), tag("accuracy",
+/// &result::accuracy)}`. Without a `tag_map`, fetches are logged in the given order.
 template<class... Projections>
 struct tag_map {
   explicit tag_map(tagged<Projections>... given) : entries(std::move(given)...) {}
@@ -82,7 +84,8 @@ private:
 };
 
 /// Returns the cadence of the lines. Empty if a line is logged at the end only.
-/// @errors `invalid_argument_error` unless exactly one period, `at_end`, or both are given, and if `every_n_iter` is not above zero.
+/// @errors `invalid_argument_error` if both periods are given, if neither a period nor `at_end` is given, or if `every_n_iter` is not above
+///         zero.
 /// @see contract HOOK-LOG-1
 [[nodiscard]] std::optional<cadence> logging_cadence(const logging_tensor_options& options);
 
@@ -117,9 +120,10 @@ using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projec
 
 }  // namespace detail
 
-/// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: in the first run, and then at the given period. The time is the time since
-/// the previous line. A fetch without a tag is named by its position, such as "value_0".
-/// @cost Values are fetched only in the runs that log. With `at_end`, every run fetches them and stores the part that a line shows.
+/// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: after the first run, and then once in each period. The time in parentheses
+/// is the time since the previous line. A fetch without a tag is named by its position, such as "value_0".
+/// @cost Values are fetched only in the runs that log. With `at_end`, every run fetches the values and stores the part that a log line
+///       shows.
 template<class... Projections>
 class logging_tensor_hook {
   static_assert(sizeof...(Projections) > 0, "stepwell: logging_tensor_hook has nothing to log; give it a fetch");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that watch a value for NaN and infinity: one ends training, the other restores the newest checkpoint and then changes the model or
-// skips the batch.
+// Hooks that watch a value for NaN and infinity. `nan_tensor_hook` ends training. `rollback_on_nan_hook` restores the newest checkpoint,
+// and then changes the model or skips the batch.
 // @see contract HOOK-NAN, D-7
 #pragma once
 
@@ -29,13 +29,13 @@ namespace stepwell {
 
 /// Options of `nan_tensor_hook`.
 struct nan_tensor_options {
-  bool fail_on_nan_loss = true;  ///< True: throw. False: request a stop, with a warning.
+  bool fail_on_nan_loss = true;  ///< True: throw `nan_loss_error`. False: log a warning and request a stop.
   bool nan_only = false;         ///< Accept infinite values, as TensorFlow does.
 };
 
 namespace detail {
 
-/// Returns true if a number, or any element of a tensor, is NaN (or infinite, unless `nan_only`).
+/// Returns true if a number, or any element of a tensor, is NaN. Returns true for infinite values, too, unless `nan_only` is true.
 template<class Value>
 [[nodiscard]] bool is_bad(const Value& value, bool nan_only) {
   if constexpr (std::floating_point<Value>) {
@@ -60,7 +60,8 @@ template<class Value>
 
 }  // namespace detail
 
-/// Checks one value after every run: a number or a tensor of any shape. A state with a bad value is not saved at this boundary or at `end`.
+/// Checks one value after every run: a number or a tensor of any shape. A NaN, an infinity or a tensor that contains one is a bad value.
+/// After a bad value, the state is saved neither at this boundary nor at the close.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
@@ -100,20 +101,24 @@ private:
   std::string name_;
 };
 
-/// Skips the batch that caused the bad value. There is no batch to skip in `run`: the state is restored, and `aborted_error` is thrown.
+/// The answer that skips the batch that caused the bad value. A call of `run` has no batch to skip: the state is restored, and
+/// `aborted_error` is thrown.
 struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// Maximum number of rollbacks without a good step beyond the bad one. The next one throws `nan_loss_error` instead.
+  /// Maximum number of rollbacks until a step after the bad step has a good value. When the maximum is reached, the next bad value throws
+  /// `nan_loss_error`.
   int max_rollbacks = 10;
   bool nan_only = false;  ///< Accept infinite values.
 };
 
-/// Checks a value like `nan_tensor_hook`, but requests a rollback for a bad value, which takes the path of a recovery, including the
-/// back-off. An answer is required, because the same state and the same batch would give the same value: `skip_batch{}`, or a function that
-/// changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] { model.rate *= 0.5f; })`.
-/// @errors `nan_loss_error`, thrown by the run, after `max_rollbacks`; `aborted_error` if the session does not recover.
+/// Checks a value like `nan_tensor_hook`. For a bad value it requests a rollback: the session restores the newest checkpoint, as in a
+/// recovery, including the backoff. The same state and the same batch would give the same bad value again. Therefore the hook needs an
+/// answer, which is `skip_batch{}` or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] {
+/// model.rate *= 0.5f; })`.
+/// @errors `nan_loss_error`, thrown by the run, for a bad value after `max_rollbacks` rollbacks. `aborted_error` if recovery is turned off
+///         in the session.
 template<class Projection>
 class rollback_on_nan_hook {
 public:
@@ -139,7 +144,7 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Returns the current number of rollbacks without a good step beyond the bad one.
+  /// Returns the number of rollbacks since the last step that had a good value and was later than all bad steps.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that records timelines of single runs.
+// A hook that records timelines of single runs: which activity took how long, on which thread.
 // @see contract HOOK-PROF
 #pragma once
 
@@ -23,7 +23,7 @@ namespace detail {
 class profiler_work;
 }
 
-/// Options of `profiler_hook`. Exactly one of the periods is required. If both are above zero, seconds are used, with a warning.
+/// Options of `profiler_hook`. One of the periods is required. If both are above zero, the seconds are used, and a warning is logged.
 /// @see contract D-8
 struct profiler_options {
   setting<std::int64_t> save_steps = {};
@@ -34,27 +34,27 @@ struct profiler_options {
   summary::writer_options events = {};
 };
 
-/// Traces the due runs of a session. After each of them, `timeline-STEP.json` in `output_dir` is a complete file for Perfetto and
-/// chrome://tracing, and the event file contains the run's metadata with the tag `step_STEP`. They contain the calls of hooks, the run with
-/// the `trace_span`s that the model opens, and the boundary with the copy of a snapshot, each with the name of its thread. The first run is
-/// never traced.
+/// Traces one run in each period. After a traced run, `timeline-STEP.json` in `output_dir` is a complete file for Perfetto and
+/// chrome://tracing, and the event file contains the run's metadata with the tag `step_STEP`. Both contain these spans, with the names of
+/// their threads: the calls of hooks, the run with each `trace_span` that the model opens, and the boundary after the run with the copy of
+/// a snapshot. The first run is never traced.
 ///
-/// * Every due run has its own file, which exists when the call that executed the run returns. Times are relative to the beginning of the
+/// * Every traced run has its own file. It exists when the call that executed the run returns. Times are relative to the beginning of the
 ///   session.
-/// * Background work that the run started (encoding and writing a checkpoint or summaries), and spans that end after the file was written,
-///   appear in the next file. When the session closes, the last file is written again with the remaining spans.
+/// * Spans that end after the file was written appear in the next file. These are mostly spans of background work that the run started,
+///   such as writing a checkpoint or summaries. When the session closes, the last file is written again with the remaining spans.
 /// * `before_run` of hooks that precede this one is not recorded.
 /// * If a step is repeated after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
-/// * A failed write is logged as a warning and does not end the training. The exception is an event file that is shared with other writers:
-///   its failure is thrown at the next boundary, as usual.
+/// * A failed write is logged as a warning and does not end the training. There is one exception: if other hooks write to the same event
+///   file, its failure is thrown at the next boundary, as usual.
 ///
-/// @cost Idle: two comparisons for each run, in seconds mode also a relaxed load, and a few comparisons at each point of a hook. A due run
-///   blocks on the disk.
+/// @cost A run that is not traced: two comparisons, a few comparisons at each point of a hook and, with `save_secs`, a relaxed load. A
+///   traced run blocks on the disk.
 class profiler_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// Opens the event file, so that an unusable directory is detected at once.
+  /// Opens the event file. An unusable directory is therefore detected at once.
   /// @errors `invalid_argument_error` unless one period is above zero; failures to open the file.
   /// @see contract HOOK-PROF-2
   explicit profiler_hook(profiler_options options);

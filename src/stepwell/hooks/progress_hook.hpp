@@ -37,14 +37,14 @@ struct progress_state {
   double steps_per_second = 0;                 ///< Recent rate; 0: not known yet.
 };
 
-/// Returns "step 1200/10000  12%  loss 0.1234  410 steps/s  ETA 0:21". With `with_bar` the line begins with a bar if there is enough space,
-/// and is shorter than `columns` characters.
+/// Returns "step 1200/10000 12% loss 0.1234 410 steps/s ETA 0:21". If `with_bar` is true, the line is shorter than `columns` characters,
+/// and begins with a bar if there is enough space.
 [[nodiscard]] std::string progress_line(const progress_state& state, bool with_bar, int columns);
 
 /// Writes progress lines to a terminal or a file. This part of the hook does not depend on a session.
 class progress_printer {
 public:
-  /// @errors `invalid_argument_error` that names the option which is negative.
+  /// @errors `invalid_argument_error` if an option is negative; the message names the option.
   explicit progress_printer(progress_options options);
 
   void start(std::int64_t step, const std::shared_ptr<clock>& source);
@@ -65,8 +65,8 @@ private:
   bool shown_ = false;
 };
 
-/// Displays a bar with step, rate, value and remaining time. The value is fetched only when it is displayed.
-/// `progress_hook{{.last_step = 1000}, &result::loss}`, or without a value.
+/// Displays a bar with step, rate, one watched value and remaining time: `progress_hook{{.last_step = 1000}, &result::loss}`. The value may
+/// be omitted. It is fetched only in the runs that display it.
 /// @cost One relaxed load for each run.
 template<class... Watched>
 class progress_hook {

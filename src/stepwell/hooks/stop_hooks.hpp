@@ -21,18 +21,18 @@ namespace stepwell {
 
 class coordinator;
 
-/// Options of `stop_at_step_hook`. Exactly one of them is required.
+/// Options of `stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
 struct stop_at_step_options {
   std::optional<std::int64_t> num_steps = std::nullopt;  ///< Number of steps after the step at which the first session starts.
   std::optional<std::int64_t> last_step = std::nullopt;  ///< The global step after which to stop.
 };
 
-/// Requests a stop when the global step reaches the last step. A session that is restored at or beyond the last step does no step.
+/// Requests a stop when the global step reaches the last step. A session that was restored at or after the last step does no step.
 /// @cost One comparison for each run.
 /// @see contract D-6
 class stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` if neither or both are given, or one is negative.
+  /// @errors `invalid_argument_error` if neither or both options are given, or if one is negative.
   /// @see contract D-31
   explicit stop_at_step_hook(stop_at_step_options options) : num_steps_(options.num_steps) {
     if (options.num_steps.has_value() == options.last_step.has_value()) {
@@ -75,15 +75,16 @@ struct multi_step_stop_at_step_options {
   std::int64_t steps_per_run = 1;  ///< Maximum number of steps in a run, above zero.
 };
 
-/// A `stop_at_step_hook` for a model whose `step` does several steps and which counts them itself, by `global_step()`. Before each run it
-/// provides the number of steps to do, so that the last run does not overshoot.
+/// A `stop_at_step_hook` for a model whose `step` does several steps in one run. Such a model counts its steps itself, by `global_step()`.
+/// Before each run, the hook provides the number of steps to do, so that the last run does not go beyond the last step.
 /// ```
 /// sw::multi_step_stop_at_step_hook stop{{.last_step = 1000, .steps_per_run = 64}};
-/// model.steps_to_make = stop.steps_per_run();     // std::shared_ptr<const std::int64_t>
+/// model.steps_to_make = stop.steps_per_run(); // std::shared_ptr<const std::int64_t>
 /// ```
 class multi_step_stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` unless exactly one end is given, it is not negative, and `steps_per_run` is above zero.
+  /// @errors `invalid_argument_error` if neither or both of `num_steps` and `last_step` are given, if one of them is negative, or if
+  ///         `steps_per_run` is not above zero.
   explicit multi_step_stop_at_step_hook(multi_step_stop_at_step_options options)
       : stop_({.num_steps = options.num_steps, .last_step = options.last_step}), most_(options.steps_per_run),
         next_(std::make_shared<std::int64_t>(options.steps_per_run)) {
@@ -101,8 +102,8 @@ public:
     tell(context.global_step());
   }
 
-  /// Returns the number of steps that the next run should do: min(last_step - global_step, steps_per_run), at least zero.
-  /// @threads Changed on the session's thread, between two runs.
+  /// Returns a pointer to the number of steps that the next run should do: min(last_step - global_step, steps_per_run), at least zero.
+  /// @threads The number is changed on the session's thread, between two runs.
   [[nodiscard]] std::shared_ptr<const std::int64_t> steps_per_run() const noexcept { return next_; }
   [[nodiscard]] std::int64_t last_step() const noexcept { return stop_.last_step(); }
 
@@ -114,9 +115,10 @@ private:
   std::shared_ptr<std::int64_t> next_;
 };
 
-/// Requests a stop, with `stop_cause::deadline`, when this session has existed for `limit` on its clock. The current step is completed
-/// first. A recovery does not restart the time. `time_limit_hook{std::chrono::hours(2)}`.
-/// @cost None for a step: an alarm of the clock requests the stop.
+/// Requests a stop, with `stop_cause::deadline`, when the time `limit` has passed since the session was created:
+/// `time_limit_hook{std::chrono::hours(2)}`. The time is that of the session's clock. The current step is completed first. A recovery does
+/// not restart the time.
+/// @cost No cost for a step, because an alarm of the clock requests the stop.
 class time_limit_hook {
 public:
   /// @errors `invalid_argument_error` unless `limit` is above zero.
@@ -138,8 +140,9 @@ struct stop_after_n_evals_options {
   bool log_progress = true;
 };
 
-/// Counts the runs of its session and requests a stop after `num_evals`. Logs "Evaluation [3/10]": after each run if `num_evals` is below
-/// 20, else after about every tenth of the runs, and after the last. Without `num_evals`, logs "Evaluation [3]" after each run.
+/// Counts the runs of its session and requests a stop after `num_evals` runs. Logs the progress as "Evaluation [3/10]". If `num_evals` is
+/// below 20, it logs after each run. Otherwise it logs about ten times, and after the last run. Without `num_evals`, it logs "Evaluation
+/// [3]" after each run.
 class stop_after_n_evals_hook {
 public:
   /// @errors `invalid_argument_error` for a negative `num_evals`.

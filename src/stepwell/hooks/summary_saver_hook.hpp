@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that writes summaries at the first run and at every due run, and the summary ops, which select values of a run:
-// `summary::scalar("loss", &result::loss)`.
+// A hook that writes summaries, in the first run and then once in each period. Also the summary ops, each of which selects a value of a run
+// and the form in which it is written: `summary::scalar("loss", &result::loss)`.
 // @see contract HOOK-SUM, D-5
 #pragma once
 
@@ -38,7 +38,7 @@ concept may_be_image = adapted_tensor<Value> || (tensor_like<const Value> && (dt
 
 namespace stepwell::summary {
 
-/// Writes one number for each step; event files store it as a float.
+/// Writes one number. Event files store it as a float.
 template<class Projection>
 struct scalar_op {
   std::string tag;
@@ -80,9 +80,9 @@ template<class Projection>
   return {std::move(tag), std::move(projection)};
 }
 
-/// Writes images: a tensor [height, width], [height, width, channels] or [count, height, width, channels] of `std::uint8_t`, or of `float`
-/// from 0 to 1 (other values are clamped). It is a `tensor`, a `tensor_view`, or a tensor of another library. At most `max_outputs` images
-/// of a batch are written.
+/// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels], with
+/// elements of type `std::uint8_t`, or `float` from 0 to 1 (other values are clamped). Its type is `tensor`, `tensor_view`, or a tensor
+/// type of another library. At most `max_outputs` images of one value are written.
 template<class Projection>
 struct image_op {
   std::string tag;
@@ -104,7 +104,7 @@ template<class Projection>
   return {std::move(tag), std::move(projection), max_outputs};
 }
 /// Writes `images`.
-/// @errors `invalid_argument_error` that describes the tensor, if it is not an image.
+/// @errors `invalid_argument_error` if the tensor is not an image; the message describes the tensor.
 void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step);
 
 /// Writes text in Markdown.
@@ -128,17 +128,19 @@ concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.
 
 namespace stepwell {
 
-/// Options of `summary_saver_hook`. One of directory, writer and metrics is required. The default period is 100 steps.
+/// Options of `summary_saver_hook`. At least one of `output_dir`, `writer` and `metrics` is required. The default period is 100 steps.
 struct summary_saver_options {
   std::string output_dir = {};
   std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
   summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
-  /// Additional or only destinations of the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Do not list writers to
-  /// which the event writer forwards already (`writer_options::metrics`). Histograms, texts and images are written to event files only.
+  /// Metric writers, which also receive the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need no event file.
+  /// If the event writer already forwards its scalars to a metric writer (`writer_options::metrics`), do not list that metric writer here.
+  /// Histograms, texts and images are written to event files only.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// The settings of this run for the HParams dashboard, written to the event file once, when the session begins.
+  /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file once, when the session
+  /// begins.
   std::optional<format::hparam_map> hparams = std::nullopt;
 };
 
@@ -158,10 +160,11 @@ public:
 
   /// Opens the event file, if one is used, and writes the hyper-parameters.
   void begin();
-  /// Registers the writers with a session that was created, for the first time or again. Writers that no other hook of the session has
-  /// claimed get a START record before the next value. A second START in one session would make viewers drop the first values.
+  /// Registers the writers with a session, after each creation of the session. A writer that no other hook of the session has claimed gets
+  /// a START record before the next value. If two hooks wrote a START record, viewers would drop the values between the two.
   void begin_session(const session_requests& session);
-  /// Writes the START records that are due. Viewers drop values that an earlier run wrote from `step` on.
+  /// Writes the START records that are due. A START record makes viewers drop the values that an earlier run wrote for `step` and later
+  /// steps.
   void note_start(std::int64_t step);
 
 private:
@@ -174,7 +177,7 @@ private:
 }  // namespace detail
 
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
-/// fetched only in the runs that write. They are added to the writer's queue; the step does not write to the disk.
+/// fetched only in the runs that write. A step only adds them to the queue of the writer, and does not write to the disk.
 /// @cost An idle run: one comparison, and in seconds mode one relaxed load.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
@@ -188,7 +191,7 @@ public:
   /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
       : summary_saver_hook(std::make_shared<detail::summary_work>(options), std::move(ops)...) {}
-  /// Uses existing work. Null: the hook writes nothing, for sessions in which summaries are optional.
+  /// Uses the given work. If `work` is null, the hook writes nothing. For sessions in which summaries are optional.
   explicit summary_saver_hook(std::shared_ptr<detail::summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {

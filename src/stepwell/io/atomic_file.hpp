@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Atomic replacement of files. A file is written under a temporary name, synced, closed and renamed into place; then its directory is
-// synced. Readers never see a part of the file, even if the machine stops at any instant. All code of stepwell uses this one protocol.
+// synced. Readers never see a partial file, even if the machine stops at any instant. All code of stepwell replaces files in this way.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -16,15 +16,16 @@
 
 namespace stepwell::io {
 
-/// Returns true if `name`, a file name without directory, is the name of a temporary file. A temporary file without a writer was left by a
-/// killed process and can be removed.
+/// Returns true if `name` is the name of a temporary file. `name` has no directory part. If no process writes a temporary file any more, a
+/// killed process has left it, and it can be removed.
 [[nodiscard]] bool is_temporary_name(std::string_view name) noexcept;
 
-/// Returns the final name of the temporary file `name`, or the first 200 bytes of the final name. Returns an empty string if `name` is not
-/// the name of a temporary file.
+/// Returns the final name of the temporary file `name`. Of a final name longer than 200 bytes, returns the first 200 bytes. Returns an
+/// empty string if `name` is not the name of a temporary file.
 [[nodiscard]] std::string_view final_name_of_temporary(std::string_view name) noexcept;
 
-/// A file that appears under its final name only when it is complete. If it is destroyed before that, the temporary file is removed.
+/// A file that appears under its final name only when it is complete. Until then its content is in a temporary file, which the destructor
+/// removes.
 ///
 /// For one file, call `append` any number of times, then `publish`. For several files that belong together, call `append` and `finish` for
 /// each file, then `rename_into_place` for each file, then `file_system::sync_directory` once.
@@ -51,7 +52,7 @@ public:
 
   /// Renames a finished file to its final name, and replaces an existing file of that name. The rename is durable after a sync of the
   /// directory.
-  /// @errors `failed_precondition` if the file is not finished or was renamed before, and any error of the file system.
+  /// @errors `failed_precondition` if `finish` was not called, or if the file was renamed before. Any error of the file system.
   result<void> rename_into_place();
 
   /// Calls `finish` and `rename_into_place`, then syncs the directory.
@@ -81,7 +82,7 @@ private:
   status reason_;  // the error, if the stage is `failed`
 };
 
-/// Replaces the file `path` by a file that contains `bytes`. After a crash the file is either the old one or the complete new one.
+/// Replaces the file `path` by a file that contains `bytes`. After a crash, `path` is either the old file or the complete new file.
 /// @errors Any error of the file system.
 result<void> write_file_atomically(file_system& files, const std::string& path, std::span<const std::byte> bytes);
 inline result<void> write_file_atomically(file_system& files, const std::string& path, std::string_view text) {

@@ -44,7 +44,7 @@ namespace stepwell::io {
 /// Alignment in bytes, in the file and in memory, that lets `file::bypass_cache` write without a copy. Current disks require no more.
 inline constexpr std::size_t page_size = 4096;
 
-/// An open file, opened by a `file_system`. The functions continue interrupted calls and short writes.
+/// An open file, opened by a `file_system`. The functions repeat system calls that were interrupted or wrote only a part.
 /// The destructor closes an open file and logs errors.
 /// @threads Reads and writes of different ranges may run concurrently. No other call may run during `close`.
 class file {
@@ -58,10 +58,10 @@ public:
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// Writes all of `bytes` at `offset`. A gap between the end of the file and `offset` reads as zeros.
-  /// @errors Any error of the system. An unknown part of `bytes` may then be written. The same range may be written again.
+  /// @errors Any error of the system. After a failure, an unknown part of `bytes` has been written, and the call may be repeated.
   virtual result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
 
-  /// Reads bytes at `offset` into `into`. Returns the number of bytes read, which is less than `into.size()` at the end of the file only.
+  /// Reads bytes at `offset` into `into`. Returns the number of bytes read. It is less than `into.size()` only at the end of the file.
   /// @errors Any error of the system.
   virtual result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
 
@@ -69,16 +69,16 @@ public:
   /// read as zeros. Returns `offset` if no hole is known there.
   [[nodiscard]] virtual std::uint64_t skip_hole(std::uint64_t offset) noexcept { return offset; }
 
-  /// Makes all bytes written before durable: they survive a crash of the machine.
-  /// @errors Any error of the system. After a failure all later calls return the same error, because the system may have dropped the bytes
-  ///         and would then report success. Write a new file instead.
+  /// Makes all bytes that were written before this call durable: they survive a crash of the machine.
+  /// @errors Any error of the system. After a failure, the system may have dropped the bytes and may report success for the next sync.
+  ///         Therefore all later calls return the first error. Write a new file instead.
   virtual result<void> sync() = 0;
 
   /// Hints the system to start writing these bytes to the disk, so that a later `sync` takes less time.
   virtual void start_writeback([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}
 
-  /// Hints that later writes should bypass the cache of the system, if the system and the file system support it. Writing a large file then
-  /// takes neither cache memory nor long copies. Useful for files that are read again late or never. A `sync` is still necessary.
+  /// Hints that later writes should bypass the cache of the system, if the system and the file system support this. Writing a large file
+  /// then takes neither cache memory nor long copies. Useful for files that are read again late or never. A `sync` is still necessary.
   virtual void bypass_cache() noexcept {}
 
   /// Returns the size in bytes. @errors Any error of the system.
@@ -88,15 +88,17 @@ public:
   virtual result<void> truncate(std::uint64_t size) = 0;
 
   /// Closes the file. The second call does nothing.
-  /// @errors Errors of earlier writes that the system reports late (disk quota and network file systems). The file is closed nevertheless.
+  /// @errors Errors of earlier writes that the system reports only at the close (disk quota, network file systems). The file is closed
+  ///         nevertheless.
   virtual result<void> close() = 0;
 
 private:
   std::string path_;
 };
 
-/// A held lock (flock) on a file that names the holder. The destructor releases the lock. The system releases it when the process ends, in
-/// every case. The file is not removed. A child process created by `fork` without `exec` holds the lock, too.
+/// A lock (flock) that this process holds on a lock file. The file contains the name of the holder. The destructor releases the lock, and
+/// the system releases it whenever the process ends. The file is not removed. A child process created by `fork` without `exec` holds the
+/// lock, too.
 class file_lock {
 public:
   file_lock() = default;
@@ -104,8 +106,8 @@ public:
   file_lock& operator=(const file_lock&) = delete;
   virtual ~file_lock() = default;
 
-  /// Returns false if `path` is a different file than the locked file. The locked file was then moved or removed, and another owner may
-  /// hold the file in its place. Returns true if `path` does not exist.
+  /// Returns false if `path` now names another file than the locked one. The locked file was then moved or removed, and another process may
+  /// hold the lock on the new file. Returns true if `path` does not exist.
   [[nodiscard]] virtual bool is_at(const std::string& path) const noexcept = 0;
 };
 
@@ -159,7 +161,7 @@ public:
   [[nodiscard]] virtual result<file_info> stat(const std::string& path) = 0;
 
   /// Returns true if `path` exists.
-  /// @errors Errors after which the answer is unknown: for example, a parent directory without search permission.
+  /// @errors Any error of the system except `not_found`: for example, a parent directory without search permission.
   [[nodiscard]] result<bool> exists(const std::string& path);
 
   /// Returns the absolute path without links, "." and "..". All names of one directory have the same result.

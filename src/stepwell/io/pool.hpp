@@ -9,8 +9,8 @@
 
 namespace stepwell::io {
 
-/// A pool of threads that run jobs in an unspecified order. It never uses the user's executor, because a blocking close on a thread of that
-/// executor would deadlock.
+/// A pool of threads that run jobs in an unspecified order. The pool has its own threads and never uses the user's executor: a session that
+/// closes on a thread of that executor blocks the thread, and would deadlock.
 /// @threads All functions may be called from any thread.
 class pool {
 public:
@@ -19,10 +19,10 @@ public:
   explicit pool(std::size_t threads = 2);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
-  /// Calls `join`. On a thread of the pool it does not wait: the threads end after they have run all jobs.
+  /// Calls `join`. If the destructor runs on a thread of the pool, it does not wait: the threads end after they have run all jobs.
   ~pool();
 
-  /// Queues `job` for one of the threads. After `join` it runs `job` on the calling thread instead. Exceptions of `job` are logged and
+  /// Queues `job` for one of the threads. After `join`, runs `job` on the calling thread instead. Exceptions of `job` are logged and
   /// dropped.
   void post(std::function<void()> job);
 
@@ -35,7 +35,7 @@ public:
 
   /// Returns the pool of the process, which has two threads and is created by the first call. It is never joined, so code that posts jobs
   /// must wait for them before the process ends.
-  /// @errors The errors of the constructor. The next call then tries again.
+  /// @errors The errors of the constructor. After an error, the next call tries again.
   [[nodiscard]] static std::shared_ptr<pool> shared();
 
 private:

@@ -34,13 +34,14 @@ struct moments_of_values {
 };
 
 /// Returns the statistics of `values`. The sums are doubles and may overflow to infinity.
-/// The order of the additions depends on the vector width of the machine only. The last bits may therefore differ between kinds of
-/// machines, but not between runs.
+/// The order of the additions depends only on the vector width of the machine. The last bits may therefore differ between machines of
+/// different kinds, but not between two runs on one machine.
 /// @cost O(n), one pass.
 [[nodiscard]] moments_of_values moments(std::span<const float> values) noexcept;
 [[nodiscard]] moments_of_values moments(std::span<const double> values) noexcept;
 
-/// Returns the 1551 limits of TF1 in ascending order: the lowest double, ..., -1e-12, 0, 1e-12, ..., the greatest double.
+/// Returns the 1551 limits of the histograms of TensorFlow 1.x (TF1), in ascending order: the lowest double, ..., -1e-12, 0, 1e-12, ...,
+/// the greatest double.
 [[nodiscard]] std::span<const double> histogram_limits();
 
 /// A histogram of the finite values as TF1 writes it: each limit is 1.1 times the previous one. Consecutive empty buckets are merged into
@@ -62,8 +63,9 @@ struct equal_bucket {
   double count = 0;
 };
 
-/// A histogram of the finite values as TF2 writes it: `k` buckets of equal width from the least to the greatest value. Without finite
-/// values all buckets are zero. If all values are equal, both edges of each bucket are that value, and the last bucket counts all values.
+/// A histogram of the finite values as TF2 writes it: `k` buckets of equal width from the least to the greatest value. If no value is
+/// finite, all members of all buckets are zero. If all values are equal, both edges of each bucket are that value, and the last bucket
+/// counts all values.
 struct equal_histogram {
   moments_of_values stats;
   std::vector<equal_bucket> buckets;

@@ -2,11 +2,12 @@
 //
 // Workaround for xtensor before 0.26 in C++20. Include this header before any header of xtensor.
 //
-// Two traits select the container of a temporary. For a rank known only at run time, xtensor specialises them partially, in C++17 only.
-// In C++20 the primary templates treat a shape of dynamic rank as a shape of fixed rank four. `xt::eval`, reducers with the option
-// `xt::evaluation_strategy::immediate`, `pad` and `norm` then read dimensions that the shape does not have. This header specialises both
-// traits for the two shapes that xtensor uses. The specialisations are full, because partial ones would be ambiguous with xtensor's.
-// xtensor 0.26 moved its headers and needs no workaround; this header is then empty.
+// Two traits of xtensor select the container of a temporary. For shapes whose rank is known only at run time, xtensor has partial
+// specialisations of both traits, but only if it is compiled as C++17. As C++20, the primary templates are used, which treat a shape of
+// dynamic rank as a shape of fixed rank four. `xt::eval`, reducers with the option `xt::evaluation_strategy::immediate`, `pad` and `norm`
+// then read dimensions that the shape does not have. This header specialises both traits for the two shapes that xtensor uses. The
+// specialisations are full, because partial ones would be ambiguous with xtensor's. xtensor 0.26 moved its headers and needs no workaround;
+// this header is then empty.
 #pragma once
 
 #if __has_include(<xtensor/xtensor_forward.hpp>) && !__has_include(<xtensor/containers/xtensor.hpp>)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a model, the result type of its step, and the restore of a model without a session.
+// The concept of a model, the result type of a step, and functions that restore a model without a session.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -48,31 +48,31 @@ std::bool_constant<(std::is_same_v<Args, update_fence&> || ...)> has_fence_param
 
 }  // namespace detail
 
-/// A type that can be restored: it lists the variables that a checkpoint holds. It need not be trainable.
+/// A type that can be restored: `variables()` lists the variables that a checkpoint contains. The type need not be trainable.
 template<class Model>
 concept restorable_model = std::is_class_v<Model> && requires(Model& model) {
   { model.variables() } -> std::same_as<variable_list>;
 };
 
-/// A type that can be trained. `step(args...)` does one training step. `variables()` lists the variables that a checkpoint holds. If `step`
-/// is a template or overloaded, the type must name the result type: `using result = ...`. A step may be a coroutine of Asio whose result is
-/// awaited; such a model works in asynchronous sessions only.
+/// A type that can be trained. `step(args...)` does one training step. `variables()` lists the variables that a checkpoint contains. If
+/// `step` is a template or overloaded, the model must declare the type of its result: `using result = ...`. `step` may be a coroutine of
+/// Asio, which the session awaits; such a model works in asynchronous sessions only.
 template<class Model>
 concept trainable_model = restorable_model<Model> && requires { typename detail::step_returns<Model>::type; };
 
-/// The result type of one step, after awaiting it. std::monostate for void.
+/// The type of the result of one step. `std::monostate` if `step` returns void. If `step` is awaited, the type of the awaited result.
 template<class Model>
 using model_result = std::conditional_t<std::is_void_v<typename detail::step_returns<Model>::type>, std::monostate,
                                         typename detail::step_returns<Model>::type>;
 
-/// A model that counts its steps itself.
+/// A model that counts its steps itself: `global_step()` returns a reference to its counter.
 template<class Model>
 concept owns_global_step = requires(Model& model) {
   { model.global_step() } -> std::same_as<std::int64_t&>;
 };
 
-/// True if `step` may be called concurrently by several sessions that share a master. The model declares it with
-/// `static constexpr bool concurrent_steps = true`. It must then synchronise its steps with each other and with readers of its members.
+/// True if several sessions that share a master may call `step` concurrently. The model declares this with `static constexpr bool
+/// concurrent_steps = true`. The model must then synchronise its steps with each other, and with code that reads its members.
 template<class Model>
 inline constexpr bool has_concurrent_steps = false;
 template<class Model>
@@ -81,8 +81,8 @@ template<class Model>
   }
 inline constexpr bool has_concurrent_steps<Model> = Model::concurrent_steps;
 
-/// True if the last parameter of `step` is an `update_fence&`. A model whose `step` is a template or overloaded declares it with
-/// `static constexpr bool uses_update_fence = true`; each of its steps then has this parameter.
+/// True if the last parameter of `step` is an `update_fence&`. If `step` is a template or overloaded, the model declares this with `static
+/// constexpr bool uses_update_fence = true`; all overloads must then have this parameter.
 template<class Model>
 inline constexpr bool uses_update_fence = false;
 template<detail::has_one_step Model>
@@ -95,7 +95,7 @@ template<class Model>
 inline constexpr bool uses_update_fence<Model> = Model::uses_update_fence;
 
 /// Checks the names of variables.
-/// @errors `invalid_argument_error` that names the variable, if a name is empty, used twice, or reserved for the library.
+/// @errors `invalid_argument_error` if a name is empty, used twice, or reserved for the library; the message names the variable.
 void check_variable_names(const variable_list& variables);
 
 /// Restores the variables of `model`, and its global step if the model counts its steps itself.

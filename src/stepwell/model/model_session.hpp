@@ -101,7 +101,7 @@ struct key_list {
   static constexpr bool any_into = (key_into<Key, Batch> || ...);
   template<class One, class... Holder>
   static constexpr bool fits = (key_into<One, Holder> || ...);
-  /// True if every key points to a member of one of `Holder`.
+  /// True if every key points to a member of at least one of the types `Holder`.
   template<class... Holder>
   static constexpr bool all_fit = (fits<Key, Holder...> && ...);
 };
@@ -124,7 +124,7 @@ void feed_one(Batch& batch, const fed<Key, Value>* one) {
   }
 }
 
-/// Returns the argument itself, or a copy with the feeds applied if there are feeds to it.
+/// Returns `arg` itself. If a key of `order` points to a member of its type, returns a copy of `arg` with the feeds applied.
 template<class Order, class Arg>
 decltype(auto) with_feeds(const Order& order, Arg&& arg) {
   using batch_type = std::remove_cvref_t<Arg>;
@@ -160,11 +160,11 @@ concept fetchable_from = std::invocable<const Projection&, const Result&> || std
 
 }  // namespace detail
 
-/// Runs the steps of a model and counts them: each `step` that returns adds one, with or without hooks. A `step` that throws does not
-/// count. A model that has `std::int64_t& global_step()` owns the count.
+/// Runs the steps of a model and counts them. Each call of `step` that returns adds one, with or without hooks; a call that throws does not
+/// count. If the model has a function `std::int64_t& global_step()`, the model counts its steps itself.
 ///
-/// Sessions with the same master step one model together, see `master_connection`. The count then belongs to the master, `run` waits until it may
-/// step, and code that accesses the model between steps must hold `exclusive()`.
+/// Sessions with the same master step one model together. The master then counts the steps of all sessions, and `run` blocks until this
+/// session may step. Code that accesses the model between steps must hold the result of `exclusive()`.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>
 class model_session {
@@ -176,10 +176,12 @@ public:
                 "stepwell: a model with concurrent steps cannot own the global step: it would be read while others write it");
 
   /// Creates a session without a master.
-  /// @errors `invalid_argument_error` if a variable has no name, the name of another variable, or a name reserved for the library.
+  /// @errors `invalid_argument_error` if a variable has an empty name, the same name as another variable, or a name reserved for the
+  ///         library.
   explicit(false) model_session(Model& model) : model_session(model, session_target{}) {}
-  /// Creates a session. If `target` names a master, connects the session to it as the chief or as a worker.
-  /// @errors Those of the other constructor and of `master_connection`.
+  /// Creates a session. If `target` names a master, connects the session to that master, as the chief or as a worker.
+  /// @errors Those of the other constructor. `invalid_argument_error` if `target.master` is not "local:NAME", or if the master has another
+  ///         model. `failed_precondition_error` if the master already has a chief.
   model_session(Model& model, const session_target& target) : model_(&model), config_(target.config), connection_(connect(target, model)) {
     const auto alone = connection_ ? connection_->enter_alone() : master_scope();
     look_at_step();
@@ -193,7 +195,7 @@ public:
   }
   model_session& operator=(model_session&&) = delete;
 
-  /// True if `step` accepts these arguments, followed by the fence if the model uses one.
+  /// True if `step` accepts these arguments. If the model uses an `update_fence`, the fence follows them.
   template<class... Args>
   static constexpr bool takes = requires(Model& model, detail::fence_for<Model>& fence, Args&&... args) {
     detail::call_step(model, fence, std::forward<Args>(args)...);
@@ -205,9 +207,10 @@ public:
     { detail::call_step(model, fence, std::forward<Args>(args)...) } -> coro::awaited;
   };
 
-  /// Blocks until this session may step at the master. The returned object must be held during a run and while its values are read. Without
-  /// a master, the object is empty.
-  /// @errors `aborted_error` if the chief has made the model ready again since this session joined.
+  /// Blocks until the master lets this session step. The caller must hold the returned object during the run and while it reads the values
+  /// of the run. Without a master, the object is empty.
+  /// @errors `aborted_error` if the chief has not made the model ready, or has made it ready again since this session joined.
+  ///         `failed_precondition_error` after `close`.
   template<class Order>
   [[nodiscard]] master_scope enter(const Order& /*order*/) {
     return take_turn();
@@ -230,8 +233,9 @@ public:
     }
   }
 
-  /// The parts of `run` for a step whose result must be awaited. `fed` returns the arguments with feeds applied, which must live until the
-  /// step has ended. `step` returns the coroutine, which starts when it is awaited. `count` returns the outcome and counts the step.
+  /// The three parts of `run`, for a model whose `step` is awaited. `fed` returns the arguments with the feeds applied; they must live
+  /// until the step has ended. `step` returns the coroutine, which starts when it is awaited. `count` counts the step and returns the
+  /// outcome.
   template<detail::order_like Order, class... Args>
   static auto fed(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
@@ -256,14 +260,15 @@ public:
     return run(std::tuple<>{}, std::forward<Args>(args)...).result;
   }
 
-  /// Assigns fed values to members of the model. The returned value restores the previous values when it is destroyed.
+  /// Assigns fed values to members of the model. The destructor of the returned object restores the previous values.
   template<class Order>
   [[nodiscard]] auto feed(const Order& order) {
     wait_at_fence();
     return std::apply([this](const auto*... one) { return std::tuple(detail::fed_member(*model_, one)...); }, order.feeds());
   }
 
-  /// Returns the value of a fetch, which is applied to the result of the step if possible, else to the model, else to both.
+  /// Returns the value of a fetch. The fetch is applied to the result of the step if it accepts the result, otherwise to the model if it
+  /// accepts the model, otherwise to both.
   template<class Projection>
     requires detail::fetchable_from<Projection, result_type, Model>
   [[nodiscard]] decltype(auto) read(const outcome_type& outcome, const Projection& projection) const {
@@ -276,7 +281,7 @@ public:
     }
   }
 
-  /// Returns the number of steps done so far. With a master, this is the number of steps of all its sessions.
+  /// Returns the number of steps done so far. With a master, the steps of all its sessions are counted.
   [[nodiscard]] std::int64_t global_step() const noexcept {
     if constexpr (owns_global_step<Model>) {
       return connection_ ? connection_->global_step() : model_->global_step();
@@ -285,8 +290,8 @@ public:
     }
   }
 
-  /// Returns the model's variables, requested from the model at each call, and `global_step`. With a master, access the variables only
-  /// while the result of `exclusive` is held.
+  /// Returns the variables of the model, and `global_step`. Each call requests them from the model. With a master, access the variables
+  /// only while you hold the result of `exclusive`.
   [[nodiscard]] variable_list variables() {
     const auto alone = is_shared() && !connection_->is_inside() ? exclusive() : master_scope();
     if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // not while the chief restores it
@@ -307,17 +312,18 @@ public:
   }
 
   [[nodiscard]] Model& model() const noexcept { return *model_; }
-  /// Returns the model, on which the operations of a scaffold are called.
+  /// Returns the model, with which the functions of a scaffold are called.
   [[nodiscard]] Model& subject() const noexcept { return *model_; }
   [[nodiscard]] const session_config& config() const noexcept { return config_; }
 
-  /// Blocks until no session steps, restores or copies the model, and prevents it while the returned object is held. Without a master, the
-  /// object is empty.
+  /// Blocks until no other session steps, restores or copies the model. While the caller holds the returned object, no other session does
+  /// so. Without a master, the object is empty.
   [[nodiscard]] master_scope exclusive() { return connection_ ? connection_->enter_alone() : master_scope(); }
 
-  /// Calls `make_ready()`. With a master, calls it with exclusive access. Workers that wait for the chief then continue, unless
-  /// `make_ready` returned false. Returns the global step of the model at that time.
-  /// @errors Those of `make_ready`, and of `master_connection::begin_preparing`.
+  /// Calls `make_ready()`. With a master, the call has exclusive access to the model, and workers that wait for the chief then continue,
+  /// unless `make_ready` returned false. Returns the global step of the model after the call.
+  /// @errors Those of `make_ready`. With a master, `failed_precondition_error` if this session is a worker, or if another session is the
+  ///         chief now.
   template<class MakeReady>
   std::int64_t prepare_as_chief(MakeReady&& make_ready) {
     const auto alone = connection_ ? connection_->begin_preparing() : master_scope();
@@ -326,20 +332,21 @@ public:
     if (make_ready() && connection_) { connection_->end_preparing(own_step()); }
     return own_step();
   }
-  /// Returns true if the session is connected to a master, so that other sessions may step the model.
+  /// Returns true if the session is connected to a master. Other sessions may then step the model.
   [[nodiscard]] bool is_shared() const noexcept { return connection_ && !connection_->is_closed(); }
-  /// Returns true if the chief has made the model ready, and always without a master.
+  /// Returns true if the chief has made the model ready. Without a master, always returns true.
   [[nodiscard]] bool is_chief_ready() const { return !connection_ || connection_->is_chief_ready(); }
-  /// Like `master_connection::wait_for_chief`; returns true at once without a master.
+  /// Blocks until the chief has made the model ready, at most until `until`. Returns false if `until` was reached first, or if a stop or an
+  /// interruption ended the wait. Without a master, returns true at once.
   bool wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
     return !connection_ || connection_->wait_for_chief(signals, time, until);
   }
-  /// Accepts the current state of the model: this session may step it from now on.
+  /// Joins the other sessions of the master: accepts the current state of the model. From now on, this session may step the model.
   /// @pre `exclusive` is held.
   void join() noexcept {
     if (connection_) { connection_->join(); }
   }
-  /// Disconnects from the master, if there is one; no step is possible afterwards.
+  /// Disconnects from the master, if there is one. With a master, no step is possible afterwards.
   void close() noexcept {
     if (!connection_) { return; }
     connection_->close();
@@ -445,8 +452,8 @@ struct scaffold_traits<Model> {
 };
 
 namespace detail {
-/// Stands for a model that would be destroyed before its session. Some compilers instantiate it before they check the condition of the
-/// deduction guide.
+/// Stands for an rvalue model, which would be destroyed before its session. Some compilers instantiate this type before they check the
+/// condition of the deduction guide.
 template<class Model>
 struct rvalue_model {
   static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would be destroyed before it");

@@ -22,7 +22,7 @@ namespace stepwell {
 
 namespace detail {
 
-/// Returns the type in which a step receives the batches of `Source`.
+/// Returns the type, a reference, by which a step receives the batches of `Source`.
 template<class Source>
 auto batch_passed_by() {
   if constexpr (data::batch_source<Source>) {
@@ -36,7 +36,7 @@ using batch_passed = typename decltype(batch_passed_by<Source>())::type;
 
 }  // namespace detail
 
-/// A monitored or singular session whose steps yield `Result` and which can step over `Source`.
+/// A monitored or singular session over batches of `Source` whose steps have results of type `Result`.
 template<class Session, class Result, class Source>
 concept erasable_session = steps_from<Session, Source> && std::same_as<typename Session::result_type, Result> &&
                            requires(Session& session, const Session& constant, Source& source, std::exception_ptr failure) {
@@ -47,10 +47,11 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
                              session.abandon(failure);
                            };
 
-/// A session of any type over batches of `Source` whose steps yield `Result`: `any_session<float, my_source>(std::move(session))`. It is a
-/// `training_session` and works with `with`. Each member function calls the same function of the wrapped session.
-/// @lifetime Like the wrapped session. It can be moved, also during a loop over `steps`. A moved-from object can only be destroyed or
-/// assigned to. An assignment destroys the previous session.
+/// A type-erased session over batches of `Source` whose steps have results of type `Result`: `any_session<float,
+/// my_source>(std::move(session))`. It models `training_session`, and it can be passed to `with`. Each member function calls the function
+/// of the same name of the wrapped session.
+/// @lifetime Like the wrapped session. An `any_session` can be moved, also during a loop over `steps`. A moved-from object can only be
+/// destroyed or assigned to. An assignment destroys the previous session.
 /// @cost One virtual call for each member function, none for each step of a loop.
 template<class Result, class Source>
 class any_session {
@@ -84,9 +85,9 @@ public:
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
-  /// Does one step with `batch`. Advances no source.
+  /// Does one step with `batch`. Does not advance a source.
   Result run(batch_type batch) { return session_->run(batch); }
-  /// Like `run(batch)`, for a temporary batch. Needed if the steps may modify the batches of a source.
+  /// Like `run(batch)`, for a temporary batch. This overload exists only if steps receive batches by non-const reference.
   Result run(std::remove_cvref_t<batch_type>&& batch)
     requires(!std::is_const_v<std::remove_reference_t<batch_type>>)
   {

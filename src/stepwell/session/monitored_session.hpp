@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitored session: a raw session with hooks around each run. It is restored at the start, saved at boundaries, and recovered after
-// transient failures.
+// The monitored session: a raw session with hooks around each run. Its state is restored at the start and saved between steps. After
+// transient failures, the session recovers.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -24,7 +24,7 @@
 
 namespace stepwell {
 
-/// The argument of a step function.
+/// The argument of a step function, which `run_step_fn` calls.
 /// @lifetime Valid during the call of the step function.
 template<class Session>
 class step_context {
@@ -35,23 +35,25 @@ public:
 
   /// Returns the current raw session. Runs made on it directly call no hooks. @see contract STEP-4, D-11
   [[nodiscard]] auto& session() const noexcept { return session_.raw_session(); }
-  /// Like `run` of the monitored session. A recovery repeats the whole step function, not this call. @see contract STEP-7
+  /// Does one step with hooks, like `run` of the monitored session. A recovery repeats the whole step function, not only this call. @see
+  /// contract STEP-7
   template<class... Args>
   auto run_with_hooks(Args&&... args) const {
     return session_.run_within_step(std::forward<Args>(args)...);
   }
-  /// Ends the step function. @errors Always throws `stop_iteration`, which `with` handles as a clean end. @see contract STEP-5
+  /// Ends the step function and the loop. @errors Always throws `stop_iteration`, which `with` handles as the normal end of the loop. @see
+  /// contract STEP-5
   [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
 
 private:
   Session& session_;
 };
 
-/// A session for a training loop, made from a raw session or a model, and hooks:
-/// `monitored_session session(model, stop_at_step_hook{{.last_step = 100}});`
+/// A session for a training loop. It is constructed from a model or a raw session, and hooks: `monitored_session session(model,
+/// stop_at_step_hook{{.last_step = 100}});`
 ///
-/// @lifetime Refers to the model, which must outlive it. It can be moved: generators and writers remain valid, and the moved-from session
-/// can only be destroyed.
+/// @lifetime The session refers to the model, which must outlive it. The session can be moved, also during a loop over `steps`. A
+/// moved-from session can only be destroyed.
 /// @threads One thread at a time. `request_stop`, `should_stop` and `stop_reason` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
@@ -66,9 +68,10 @@ public:
   using result_type = typename Raw::result_type;
   using step_type = step_result<result_type>;
 
-  /// Calls `begin` of the hooks. Then makes the raw session ready, restored from the newest complete checkpoint if `settings` find one, and
-  /// calls `after_create_session` of the hooks. Retries transient failures as in a recovery.
-  /// @errors Exceptions of hooks and of the restore; `invalid_argument_error` for duplicate or reserved names, and for invalid settings.
+  /// Calls `begin` of the hooks. Then makes the raw session ready: restores it if `settings.find_checkpoint` finds a checkpoint. Then calls
+  /// `after_create_session` of the hooks. Retries transient failures as in a recovery.
+  /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid settings, and for names of variables or hooks
+  ///         that are used twice or reserved.
   /// @see contract MON-2
   template<class Given>
     requires std::is_constructible_v<Raw, Given&&>
@@ -95,8 +98,8 @@ public:
   monitored_session(monitored_session&& other) noexcept : core_(std::move(other.core_)) {}
   monitored_session& operator=(monitored_session&&) = delete;
 
-  /// Closes the session if `close` was not called, and logs failures instead of throwing them. If an exception is being propagated, leaves
-  /// the session as after an error: `end` of the hooks is not called.
+  /// Closes the session if `close` was not called, but logs failures instead of throwing them. If the destructor runs because of an
+  /// exception, the session ends as after an error, without `end` of the hooks and without a last checkpoint.
   /// @see contract CLOSE-5, D-17
   ~monitored_session() {
     if (!core_ || core_->is_closed()) { return; }
@@ -107,30 +110,30 @@ public:
     detail::close_or_log(*core_);
   }
 
-  /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a recovery the whole call is
-  /// repeated with the same arguments. Arguments that a step can only consume are passed once: a failure of such a run is thrown and not
-  /// repeated.
+  /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a recovery the step is
+  /// repeated with the same arguments. This is impossible if the step accepts an argument only as an rvalue: a failure of such a run is
+  /// thrown.
   ///
-  /// Besides the arguments of the step, in any position: `fetch(...)`, which makes the call return copies of the fetched values as a tuple,
-  /// for example `auto [loss] = session.run(fetch(&result::loss), batch);`; `feed(key, value)`; `run_options`; and a `run_metadata`, which
-  /// is filled.
-  /// @errors `failed_precondition_error` if a hook has requested a stop or the session is closed; exceptions of the step, of hooks, and of
+  /// `args` may contain more than the arguments of the step, in any position. With `fetch(...)`, the call returns copies of the fetched
+  /// values as a tuple: `auto [loss] = session.run(fetch(&result::loss), batch);`. `feed(key, value)` and `run_options` apply to this run.
+  /// A `run_metadata` object is filled with the metadata of the run.
+  /// @errors `failed_precondition_error` if a hook has requested a stop or the session is closed. Exceptions of the step, of hooks, and of
   /// background I/O. If a hook throws, `before_run` or `after_run` of later hooks is not called for this run.
   /// @see contract RUN-1, REC-2
   template<class... Args>
   auto run(Args&&... args) {
     return run_with<all_hooks>(std::forward<Args>(args)...);
   }
-  /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<progress_hook<>>>(batch)`. `before_run` and `after_run` of the
-  /// other hooks are not called.
+  /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<progress_hook<>>>(batch)`. For the other hooks, `before_run`
+  /// and `after_run` are not called.
   template<class Choice, class... Args>
   auto run_with(Args&&... args) {
     using run_type = detail::stored_run<Choice, core_type, Args&&...>;
     return run_type::result_of(detail::run_call<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
-  /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, including one of its own code, the
-  /// session is recovered and the whole function is called again. Side effects of its runs without hooks are then repeated.
+  /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, even one thrown by the code of
+  /// `step_fn`, the session recovers and calls the whole function again. Its runs without hooks, and their side effects, are then repeated.
   /// @errors Exceptions of `step_fn`.
   /// @see contract STEP-6
   template<class StepFn>
@@ -153,9 +156,9 @@ public:
   }
 
   /// Returns the steps over the batches of `source` as an input range of `step_type`. The range ends at a stop or at the end of the data.
-  /// The source is advanced only after a completed step. A seekable source is first moved to its position in the restored checkpoint. A
-  /// source that is not seekable continues from its current position; a warning is logged if the session continues an earlier run. A range
-  /// that is not a source is wrapped into one.
+  /// The source is advanced only after a completed step. If a checkpoint was restored, a seekable source first seeks to its position in the
+  /// checkpoint. A source that is not seekable continues from its current position; if the session continues an earlier run, a warning is
+  /// logged. A range that is not a source is wrapped into a source.
   /// @lifetime An lvalue source must outlive the range. The session must outlive the range, too.
   /// @cost One allocation for each call, none for each step.
   template<class Source>
@@ -181,7 +184,7 @@ public:
   void request_stop(std::string why = "the caller asked to stop") {
     core_->control().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
-  /// Returns the reason why the loop ended; its cause is `none` if the loop has not ended. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core_->why(); }
 
   [[nodiscard]] std::int64_t global_step() const noexcept { return core_->raw().global_step(); }
@@ -200,14 +203,15 @@ public:
   [[nodiscard]] Hook& hook() {
     return core_->hooks().template get<Hook>();
   }
-  /// Returns the prefix of the checkpoint that was restored at the start or, later, in the last recovery. Empty if none was restored.
+  /// Returns the prefix of the checkpoint that was restored last: at the start, or in the last recovery. Empty if none was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->control().restored_from(); }
 
-  /// Returns an owned copy of the state that a checkpoint would contain now, between two steps. Use it for predictions, for an evaluation
-  /// during the training, or to return to this state later. `restore(model, taken)` writes it into a model with the same variables.
-  /// @errors `failed_precondition_error` after the close, after a failed step until a step succeeds, and if a guard rejected the state;
-  /// `resource_exhausted_error` if the memory cannot be allocated.
-  /// @cost One copy of the variables, and one block of memory of their size, freed with the snapshot.
+  /// Returns a copy of the state that a checkpoint would contain now. Call it between two steps. Use the copy for predictions, for an
+  /// evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model with
+  /// the same variables.
+  /// @errors `failed_precondition_error` if the session is closed, if a hook rejected the state, or if the last step or restore failed
+  /// after it had begun. `resource_exhausted_error` if the memory cannot be allocated.
+  /// @cost One copy of the variables, into a new block of memory of their size. The destructor of the snapshot frees it.
   [[nodiscard]] stepwell::snapshot snapshot() { return core_->copy_state(std::nullopt); }
   /// Like `snapshot()`, but copies into a buffer of `pool`. The buffer returns to the pool when the snapshot is destroyed. Blocks until a
   /// buffer is free.
@@ -217,9 +221,9 @@ public:
     return core_->copy_state(pool.acquire());
   }
 
-  /// Requests all hooks that save to save now, regardless of their cadence, and blocks until the checkpoint is durable. Returns the step
-  /// that is saved.
-  /// @errors `failed_precondition_error` if no hook saves or if a guard rejected the state. Failures of the save.
+  /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. Blocks until the checkpoint is durable.
+  /// Returns the step that was saved.
+  /// @errors `failed_precondition_error` if no hook saves, or if a hook rejected the state. Failures of the save.
   std::int64_t checkpoint_now() {
     detail::drive(*core_, core_->protocol().save_now());
     return core_->raw().global_step();
@@ -232,10 +236,10 @@ public:
 
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
 
-  /// Closes the session after the error `failure`: calls `on_error` of the hooks unless they were notified of it already, does not call
-  /// `end`, and waits for pending I/O. Failures are logged. Used by `with` and similar functions.
+  /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
+  /// call `end`. Waits for pending I/O. Failures are logged. Used by `with` and similar functions.
   void abandon(std::exception_ptr failure) noexcept { core_->abandon(std::move(failure)); }
-  /// Returns true if exactly this exception object came out of a hook or of the session's own work, not out of the step.
+  /// Returns true if this exception object was thrown by a hook or by the session's own work. Returns false if it was thrown by the step.
   /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core_->came_from_hook(failure); }
 
@@ -271,8 +275,8 @@ monitored_session(Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
 template<raw_session Raw, class... Hooks>
 monitored_session(session_settings, Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
 
-/// A `monitored_session` with these differences. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can be
-/// used afterwards. `should_stop` and loops over `steps` throw failures that the session's threads reported.
+/// A `monitored_session` that never recovers. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can be used
+/// afterwards. If a thread of the session has reported a failure, `should_stop` and loops over `steps` throw it.
 /// @see contract SING-2, SING-4
 template<raw_session Raw, class... Held>
 class singular_monitored_session : public monitored_session<Raw, Held...> {

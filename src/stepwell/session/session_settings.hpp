@@ -20,16 +20,16 @@ namespace stepwell {
 
 /// Exponential backoff with jitter. TensorFlow, in contrast, retries at once and without a limit.
 struct retry_policy {
-  /// Maximum number of recoveries without progress between them. Progress is a step with a higher number than all steps done before. If the
-  /// session fails again after the last recovery, this failure is thrown. 0: no recovery.
+  /// Maximum number of recoveries in a row without progress. A step with a higher number than all steps done before is progress. If the
+  /// session fails again after the last permitted recovery, this failure is thrown. 0: no recovery.
   int max_attempts = 10;
   /// The wait before the first recovery. Each further wait is `multiplier` times as long, up to `max_backoff`.
   seconds_value initial_backoff = 0.1;
   seconds_value max_backoff = 30;
   double multiplier = 2;
-  /// Maximum fraction by which each wait is shortened at random, so that several sessions do not retry at the same time.
+  /// Each wait is shortened by a random fraction between 0 and `jitter`, so that several sessions do not retry at the same time.
   double jitter = 0.5;
-  /// Seed of the random fractions. Sessions with different seeds have different waits.
+  /// Seed of these random fractions. Sessions with different seeds have different waits.
   std::uint64_t seed = 0;
 };
 
@@ -37,7 +37,7 @@ struct retry_policy {
 /// @errors `invalid_argument_error` that names the invalid member: a negative number, a multiplier below one, or a jitter above one.
 void check_retry_policy(const retry_policy& policy);
 
-/// Returns the wait before recovery number `attempt`, which starts at 1. `draw` selects the random fraction; use another value for each
+/// Returns the wait before recovery number `attempt`, counted from 1. `draw` selects the random fraction; use a different value for each
 /// wait of a session.
 [[nodiscard]] clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_t draw);
 
@@ -55,33 +55,34 @@ class queue_runner;
 
 /// Settings of a monitored session. Each member has a default.
 struct session_settings {
-  /// Function that returns the checkpoint to restore. It is called at the start and in each recovery. If it is empty or finds none,
-  /// the session uses the initial state: the values that the model had at construction. A checkpoint is verified before a variable is
-  /// written. A checkpoint of `open_newest` is read once, into the variables; if it is damaged, the next older one is restored.
+  /// Function that returns the checkpoint to restore. It is called at the start and in each recovery. If the function is empty or finds no
+  /// checkpoint, the session uses the initial state: the values that the model had when the session was constructed. The session verifies
+  /// the whole checkpoint before it writes a variable, with one exception: a checkpoint from `open_newest` is read only once, directly into
+  /// the variables, and if it is damaged, the next older one is restored.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
-  /// Maximum time for which `close`, and each recovery, waits for threads and for I/O, including the last checkpoint.
+  /// Maximum time for which `close` waits for threads and for I/O, including the last checkpoint. Each recovery uses the same limit.
   /// @see contract CREATE-1
   stepwell::clock::duration stop_grace_period = std::chrono::seconds(120);
-  /// If true, the session recovers from `aborted_error` and `unavailable_error`. If false, these are thrown to the caller.
+  /// If true, the session recovers from `aborted_error` and `unavailable_error`. If false, the session throws them to the caller.
   /// @see contract SING-1
   bool recover = true;
   retry_policy retry = {};
-  /// If true and no checkpoint is found at the start, keeps a copy of the model's initial values, for recoveries.
+  /// If true, and if no checkpoint is found at the start, the session keeps a copy of the model's initial values, for recoveries.
   bool keep_initial_state = true;
   /// True if `find_checkpoint` finds the checkpoints that this session saves. The copy of the initial state is then freed as soon as there
   /// is a checkpoint.
   bool restores_what_it_saves = false;
   unseekable_policy on_unseekable = unseekable_policy::fail;
-  /// Queue runners, which are started with the session and after each recovery, and stopped and joined with it.
+  /// Queue runners. Their threads are started with the session and after each recovery, and stopped and joined at the close.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// A stop token of the application. A stop requested there also stops the session.
   std::stop_token stop_token = {};
-  /// Signals that request a stop (see `io::signal_watch`), from the construction of the session until it is closed.
+  /// Signals that request a stop (see `io::signal_watch`). They are handled from the construction of the session until it is closed.
   std::vector<int> stop_on = {};
   /// Time after such a signal within which all data must be durable. Requires `stop_on`. Empty: no limit.
   std::optional<stepwell::clock::duration> preemption_grace = std::nullopt;
-  /// Whether to check that a model keeps the promise of its `update_fence`, at the cost of three checksums of the variables for each
-  /// checkpoint. Empty: only if the library was built without NDEBUG.
+  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only early variables change. The
+  /// check costs three checksums of the variables for each checkpoint. Empty: true if the library was built without NDEBUG.
   std::optional<bool> check_update_fence = std::nullopt;
   /// The clock of the session. Null: the clock of the machine.
   std::shared_ptr<stepwell::clock> clock = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a session, for loops that are written once for all kinds of sessions, the result of a step, and `with`, which closes a
-// session.
+// The concept of a session, for loops that work with all kinds of sessions; the result of a step; and `with`, which runs a function and
+// closes the session.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -21,7 +21,7 @@
 
 namespace stepwell {
 
-/// The result of a completed step; all its hooks have been called.
+/// The result of a completed step. All hooks have been called for this step.
 template<class Result>
 struct step_result {
   Result value;                                                 ///< The result of the model's `step`.
@@ -35,7 +35,8 @@ struct step_result {
 /// * `should_stop()` may be called at any time and on any thread. It returns true after `close`.
 /// * `request_stop(why)` requests the loop to end after the current step. It may be called on any thread.
 /// * `global_step()` returns the number of steps done, including those of earlier runs of the program.
-/// * `close()` calls `end` of the hooks, makes the last checkpoint, and throws the first failure. Further calls do nothing.
+/// * `close()` calls `end` of the hooks and makes the last checkpoint. If anything fails, it throws the first failure. Further calls do
+///   nothing.
 /// * `steps(source)` returns an input range of steps; see `steps_from`.
 template<class Session>
 concept training_session = std::move_constructible<Session> && requires(Session& session, const Session& constant) {
@@ -55,7 +56,7 @@ concept steps_from = training_session<Session> && requires(Session& session, Sou
   { session.steps(source) } -> std::ranges::input_range;
 };
 
-/// Returns no threads: a monitored session starts the queue runners of its scaffold itself.
+/// Starts nothing and returns no threads, because a monitored session starts its queue runners itself.
 /// @see `start_queue_runners(queue_runner::session_key, coordinator&, ...)`
 template<training_session Session>
 std::vector<coordinated_thread> start_queue_runners(const Session& /*session*/, coordinator& /*threads*/,
@@ -65,7 +66,7 @@ std::vector<coordinated_thread> start_queue_runners(const Session& /*session*/, 
 
 namespace detail {
 
-/// Returns true if `failure`, thrown by a body, is the end of its loop and not an error.
+/// Returns true if `failure`, thrown by the body of a loop, is the normal end of the loop and not an error.
 template<class Session>
 [[nodiscard]] bool is_end_of_loop(const Session& session, const std::exception_ptr& failure) {
   try {
@@ -77,9 +78,9 @@ template<class Session>
 
 }  // namespace detail
 
-/// Runs `body(session)`, then closes the session. An `out_of_range_error` or `stop_iteration` thrown by the body is the end of the loop,
-/// not an error: `end` of the hooks is called, the session is closed, and nothing is thrown, unless a hook threw the exception. After any
-/// other exception, `on_error` of the hooks is called instead of `end`, the session is closed, and the exception is rethrown.
+/// Runs `body(session)`, then closes the session. An `out_of_range_error` or `stop_iteration` thrown by the body, but not by a hook, is the
+/// normal end of the loop: `end` of the hooks is called, the session is closed, and nothing is thrown. After any other exception,
+/// `on_error` of the hooks is called instead of `end`, the session is closed, and the exception is rethrown.
 /// @errors Exceptions of the body that do not end the loop normally, and those of `close`.
 /// @see contract CLOSE-4, CLOSE-5, D-18
 template<class Session, class Body>

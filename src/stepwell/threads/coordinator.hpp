@@ -45,7 +45,7 @@ namespace detail {
 struct thread_record;
 }
 
-/// Handle of a thread with a name. Copies refer to the same thread. Destroying all copies neither stops nor joins the thread.
+/// Handle of a thread with a name. Copies of a handle refer to the same thread. If all handles are destroyed, the thread continues to run.
 /// @threads All functions may be called from any thread.
 class coordinated_thread {
 public:
@@ -54,17 +54,18 @@ public:
   coordinated_thread(std::string name, std::function<void()> body);
 
   [[nodiscard]] const std::string& name() const noexcept;
-  /// Returns true if the thread was started and has not ended. After it returns false, the thread no longer accesses the objects
-  /// that `body` uses.
+  /// Returns true if the thread was started and has not ended. When the thread has ended, it no longer accesses the objects that `body`
+  /// uses.
   [[nodiscard]] bool is_alive() const noexcept;
 
   /// Starts the thread.
   /// @errors `failed_precondition_error` if it was started before. `resource_exhausted_error` if the system cannot create a thread.
   void start();
-  /// Blocks without a time limit until the thread has ended. Returns at once if it was never started.
+  /// Blocks without a time limit until the thread has ended. Returns at once if the thread was never started.
   /// @pre Not called on the thread itself.
   void join() const;
-  /// Calls `action` on the thread when the thread ends, or at once if it has ended. `action` must be short and must not throw.
+  /// Calls `action` on the thread when the thread ends. If the thread has already ended, calls `action` at once, on the calling thread.
+  /// `action` must be short and must not throw.
   void on_end(std::function<void()> action);
 
   friend bool operator==(const coordinated_thread&, const coordinated_thread&) = default;
@@ -80,8 +81,8 @@ private:
   std::shared_ptr<detail::thread_record> record_;
 };
 
-/// Registration of a thread that other code started. The thread owns the mark while it runs. The mark gives the thread a name, and
-/// a coordinator can wait for it.
+/// Registration of a thread that other code started. The mark gives the thread a name, and lets a coordinator wait for the thread. The
+/// thread owns the mark while it runs.
 ///
 ///     stepwell::thread_mark mark("reader");
 ///     threads.register_thread(mark.thread());
@@ -105,46 +106,49 @@ private:
 /// Options of `coordinator::join`.
 struct join_options {
   clock::duration stop_grace_period = std::chrono::seconds(120);  ///< Time after the stop, on the coordinator's clock.
-  bool ignore_live_threads = false;                               ///< Whether stragglers are only logged.
+  bool ignore_live_threads = false;                               ///< If true, threads that outlive the grace period are only logged.
   std::vector<coordinated_thread> threads = {};                   ///< Threads to join in addition to the registered ones.
 };
 
-/// One stop request for many threads, and the failure that caused it. A hook gets the coordinator in `after_create_session`.
+/// Stops several threads together, and keeps the failure that caused the stop. A hook gets the coordinator of its session in
+/// `after_create_session`.
 ///
 ///     threads.start_thread("reader", [&](std::stop_token stop) { while (!stop.stop_requested()) read_some(); });
 ///     ...
 ///     threads.request_stop();
 ///     threads.join();  // throws the exception of the reader
 ///
-/// A straggler is a thread that still runs when the grace period of `join` is over. It is named in a log line, detached, and
-/// continues to run. The objects it uses must outlive it. Its later failure is only logged; it affects neither this stop nor, after
-/// `clear_stop`, the next one.
+/// A straggler is a thread that still runs when the grace period of `join` is over. `join` logs its name and detaches it, and the thread
+/// continues to run. The objects that the thread uses must outlive it. A later failure of the straggler is only logged: it affects neither
+/// this stop nor a stop after `clear_stop`.
 /// @lifetime The address of a session's coordinator stays the same over recoveries (`clear_stop`).
 /// @threads  All functions may be called from any thread.
 class coordinator {
 public:
-  /// Creates a coordinator. Exceptions in `clean_stops` request a stop and are not failures. The coordinator of a session has none.
+  /// Creates a coordinator. Exceptions in the set `clean_stops` request a stop and are not failures. For the coordinator of a session, this
+  /// set is empty.
   /// @see contract COORD-1
   explicit coordinator(std::shared_ptr<clock> source = system_clock(), exception_set clean_stops = {errc::out_of_range});
   coordinator(const coordinator&) = delete;
   coordinator& operator=(const coordinator&) = delete;
-  /// If threads are still registered, requests a stop and joins them, like `join` with default options. Logs instead of throwing.
+  /// If threads are still registered, requests a stop and joins them, like `join` with default options, but logs instead of throwing.
   ~coordinator();
 
-  /// Requests a stop of all threads. The first failure is kept as the error; later failures are kept as suppressed. A clean stop
-  /// does not hide a later failure.
-  /// @errors After `join`, throws `failure` itself, because no later call would report it.
+  /// Requests a stop of all threads. A null `failure` requests a clean stop. The first failure is returned by `failure()`, later ones by
+  /// `suppressed()`. A failure after a clean stop is kept, too.
+  /// @errors After `join`, throws the exception `failure`, because no later call would report it.
   /// @see    contract COORD-2, decision D-16
   void request_stop(std::exception_ptr failure = nullptr);
-  /// Requests a stop with the current exception; for use in a `catch` block. If there is no current exception, the failure is an
-  /// `invalid_argument_error`, so that this mistake is not taken for a clean stop.
+  /// Requests a stop with the current exception. Call it in a `catch` block. Without a current exception, the failure is an
+  /// `invalid_argument_error`, so that this mistake does not look like a clean stop.
   /// @errors Like `request_stop`.
   /// @see    contract COORD-10
   void request_stop_on_current_exception();
   /// Returns true if a stop was requested.
   /// @cost One atomic load.
   [[nodiscard]] bool should_stop() const noexcept { return stop_requested_->load(std::memory_order_acquire); }
-  /// Returns a token for the current stop. After `clear_stop` the token still reports that stop; a new token is needed for the next one.
+  /// Returns a token that reports a stop, whether it was requested before this call or is requested later. After `clear_stop`, the token
+  /// still reports the earlier stop; get a new token for the next one.
   [[nodiscard]] std::stop_token get_token() const;
 
   /// Blocks until a stop is requested or cleared.
@@ -153,12 +157,12 @@ public:
   /// Like `wait_for_stop()`, but blocks no longer than until `deadline`. Returns false if the deadline was reached first.
   bool wait_for_stop(clock::time_point deadline);
 
-  /// Resets the coordinator for a recovered session: no stop, no failure, not joined. Threads stay registered. Tokens returned
-  /// before still report their stop.
+  /// Resets the coordinator for a recovered session: no stop, no failure, not joined. Threads stay registered. Tokens from before this call
+  /// still report the earlier stop.
   /// @see contract COORD-4
   void clear_stop();
 
-  /// Calls `fn`. An exception of `fn` requests a stop and is not passed on.
+  /// Calls `fn`. If `fn` throws, requests a stop with the exception and returns normally.
   /// @errors After `join`, the exception of `fn`.
   /// @see    contract COORD-2, COORD-9
   template<class Function>
@@ -168,29 +172,30 @@ public:
     } catch (...) { request_stop_on_current_exception(); }
   }
 
-  /// Creates and registers a thread without starting it. The thread calls `fn` with the current token; an exception requests a
-  /// stop, as in `stop_on_exception`. A `cancelled_error` after a stop was requested is not a failure.
-  /// @lifetime Objects that `fn` uses must outlive the `join` of this coordinator, and any straggler.
+  /// Creates and registers a thread without starting it. The thread calls `fn` with the current token. An exception of `fn` requests a
+  /// stop, as in `stop_on_exception`. After a stop was requested, a `cancelled_error` is not a failure.
+  /// @lifetime Objects that `fn` uses must exist until `join` of this coordinator has returned. If the thread is a straggler, they must
+  ///           exist until the thread ends.
   [[nodiscard]] coordinated_thread make_thread(std::string name, std::function<void(std::stop_token)> fn);
   /// Creates, registers and starts a thread, like `make_thread`.
   /// @errors `resource_exhausted_error` if the system cannot create a thread.
   coordinated_thread start_thread(std::string name, std::function<void(std::stop_token)> fn);
-  /// Registers a thread that other code started and that has a `thread_mark`. A later `join` waits for it. A `join` that has
-  /// already begun does not.
+  /// Registers a thread that other code started and that has a `thread_mark`. A later `join` waits for the thread. A `join` that has
+  /// already begun does not wait for it.
   /// @see contract COORD-5
   void register_thread(coordinated_thread thread);
 
-  /// Blocks until no thread is alive or a stop is requested, then waits at most the grace period for the threads that are still
-  /// alive. `join` itself never requests a stop. Time is measured on the coordinator's clock. Threads that were never started are
-  /// not waited for. Afterwards the threads are no longer registered. Throws the failure, if any; later calls throw it again.
-  /// @errors The failure. If there is none and stragglers are not ignored, `deadline_exceeded_error`: "Coordinator stopped with
-  ///         threads still running: names".
+  /// Blocks until no thread is alive or a stop is requested. Then waits for the threads that are still alive, but not longer than the grace
+  /// period. `join` itself never requests a stop. Time is measured on the coordinator's clock. Threads that were never started are ignored.
+  /// Afterwards the threads are no longer registered. If there is a failure, throws it; later calls throw it again.
+  /// @errors The failure. If there is no failure, but there are stragglers: `deadline_exceeded_error` "Coordinator stopped with threads
+  ///         still running: names", unless `ignore_live_threads` is true.
   /// @see    contract COORD-6, COORD-7
   void join(join_options options = {});
   /// Returns true after `join`, until `clear_stop`.
   [[nodiscard]] bool joined() const;
 
-  /// Returns the error, which is the first reported failure, or null.
+  /// Returns the first reported failure, or null.
   [[nodiscard]] std::exception_ptr failure() const;
   /// Returns the failures after the first one, in order.
   [[nodiscard]] std::vector<std::exception_ptr> suppressed() const;
@@ -212,12 +217,12 @@ private:
 struct looper_options {
   std::string name = "LooperThread";
   std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call.
-  std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call; not after a failure.
+  std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call. Not called after a failure.
 };
 
-/// Calls a function until its coordinator is stopped. The first call is made at once, later calls at start + k * interval on the
-/// coordinator's clock. A late call does not shift the others; overdue calls are made one after the other. Without an interval the
-/// function is called in a loop without pause. An exception of the function requests a stop.
+/// Calls a function repeatedly until the coordinator is stopped. The first call is made at once. The coordinator's clock determines the
+/// times of later calls, which are one interval apart. A late call does not shift later calls; overdue calls are made one after the other.
+/// Without an interval the function is called in a loop without pause. An exception of the function requests a stop.
 ///
 ///     auto looper = stepwell::looper_thread::loop(threads, 10s, [&] { report(); });
 /// @lifetime The coordinator must outlive the thread; its `join` waits for the thread.

@@ -26,8 +26,9 @@
 
 namespace stepwell {
 
-/// An operation that puts one or a few elements into a queue at each call of `run`. It throws `out_of_range_error` at the end of
-/// its input. The token reports a stop of the session. `run` may use it; the queue runner checks it between two calls.
+/// An operation that puts one or a few elements into a queue at each call of `run`. `run` throws `out_of_range_error` at the end of the
+/// input. Its argument is a token that reports a stop of the session. `run` may ignore the token, because the queue runner checks it
+/// between two calls.
 struct enqueue_op {
   std::string name;
   std::function<void(std::stop_token)> run;
@@ -35,7 +36,7 @@ struct enqueue_op {
 
 namespace detail {
 
-/// Moves elements from a source to a queue. `Source` is an lvalue reference or an owned type. Several threads may call it at once;
+/// Moves elements from a source to a queue. `Source` is an lvalue reference or an owned type. Several threads may call `feed_one` at once;
 /// each element is added once. `Moves` is true if the elements belong to the source and may be moved from.
 template<class Queue, class Source, bool Moves>
 class feeder {
@@ -92,9 +93,9 @@ enqueue_op feed(Queue& queue, Source&& source, std::string name) {
 }  // namespace detail
 
 /// Returns an operation that puts the elements of `source` into `queue`, in one pass. `source` is a source of batches or any input
-/// range. Several threads may run copies of the operation; each element is added by one of them. If adding an element fails, the
-/// element is the next one again. Elements are copied, unless the range returns them by value. An lvalue source is referred to, an
-/// rvalue is moved into the operation.
+/// range. Several threads may run copies of the operation; each element is added by one of them. If adding an element fails, the next call
+/// adds that element. Elements are copied, unless the range returns them by value. The operation refers to an lvalue source; an rvalue
+/// source is moved into it.
 /// @lifetime The queue and an lvalue source must outlive the threads that run the operation.
 template<class Queue, class Source>
   requires data::batch_source<Source> || std::ranges::input_range<Source>
@@ -109,9 +110,9 @@ template<class Queue, class Source>
   }
 }
 
-/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread.
-/// If `close` returns whether this call closed the queue, and there is a `reopen()`, a queue that was closed by its runner is
-/// reopened when threads are created again. So a recovered session can continue with it.
+/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread. Two more members
+/// let a recovered session continue with the queue: a `close` that returns true if this call closed the queue, and `reopen()`. If its
+/// runner closed such a queue, the queue is reopened when threads are created again.
 template<class Queue>
 concept closable_queue = requires(Queue& queue, bool cancel_pending_enqueues) {
   { queue.name() } -> std::convertible_to<std::string_view>;
@@ -130,16 +131,16 @@ struct queue_runner_options {
 ///     data::fifo_queue<batch> queue({.capacity = 16});
 ///     auto runner = std::make_shared<queue_runner>(queue, std::vector{enqueue_from(queue, read_batches("train"))});
 ///
-/// An exception of `queue_closed` from an operation means the end of its input. Its thread ends without a message, and the last
-/// thread of that session closes the queue. So the consumer sees the end of the input as the end of the queue, and the coordinator
-/// is not notified. Any other exception is a failure. With a coordinator it requests a stop. Without one it is logged, kept in
-/// `exceptions_raised`, and ends that thread. A `cancelled_error` after a stop is not a failure.
+/// If an operation throws an exception in the set `queue_closed` (an option), its input has ended. The thread of the operation ends without
+/// a message, and the coordinator is not notified. The last such thread of the session closes the queue, so the consumer sees the end of
+/// the input as the end of the queue. Any other exception is a failure and ends the thread. With a coordinator, the failure requests a
+/// stop. Without one, it is logged and kept in `exceptions_raised`. A `cancelled_error` after a stop is not a failure.
 /// @lifetime The queue and the objects that the operations use must outlive the threads. The runner need not.
 /// @threads  All functions may be called from any thread.
 /// @see      contract QR-3, QR-5, decision D-16
 class queue_runner {
 public:
-  /// Address that identifies the session of the threads; only compared.
+  /// Address that identifies the session to which threads belong. It is only compared, never dereferenced.
   using session_key = const void*;
 
   /// Creates a runner without threads.
@@ -149,12 +150,12 @@ public:
   queue_runner(Queue& queue, std::vector<enqueue_op> ops, queue_runner_options options = {})
       : queue_runner(operations_on(queue), std::move(ops), std::move(options)) {}
 
-  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator it also creates `...-close_on_stop`,
-  /// which waits for a stop and then cancels pending enqueues, and registers all threads there. Starts the threads only if `start` is true.
-  /// Clears `exceptions_raised`. Does nothing and returns no threads if threads of that session still run.
+  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator, it registers all threads there, and
+  /// adds the thread `...-close_on_stop`, which waits for a stop and then cancels pending enqueues. The threads are started only if `start`
+  /// is true. Clears `exceptions_raised`. If threads of that session still run, does nothing and returns an empty list.
   /// @lifetime The coordinator must outlive the threads; its `join` waits for them.
-  /// @errors   `resource_exhausted_error` if the system cannot create a thread. Threads already started end at a stop of the
-  ///           coordinator. Without a coordinator the queue is cancelled.
+  /// @errors   `resource_exhausted_error` if the system cannot create a thread. Threads that were already started end when the coordinator
+  ///           is stopped. Without a coordinator, the queue is cancelled.
   /// @see      contract QR-2, QR-4
   std::vector<coordinated_thread> create_threads(session_key session, coordinator* threads = nullptr, bool start = false);
 
@@ -162,7 +163,7 @@ public:
   [[nodiscard]] std::size_t running(session_key session) const;
   /// Returns the failures that were not reported to a coordinator since threads were last created.
   [[nodiscard]] std::vector<std::exception_ptr> exceptions_raised() const;
-  /// Returns the number of elements in the queue, or nothing if the queue has no `size()`.
+  /// Returns the number of elements in the queue. Empty if the queue has no `size()`.
   [[nodiscard]] std::optional<std::size_t> depth() const;
   /// Returns the name of the queue.
   [[nodiscard]] const std::string& name() const noexcept;

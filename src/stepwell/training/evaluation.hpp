@@ -49,15 +49,16 @@ struct evaluation_options {
 /// Options of `evaluate_repeatedly`. Every option has a default.
 struct repeated_evaluation_options {
   evaluation_options evaluation = {};
-  seconds_value eval_interval_secs = 60;                                 ///< Minimum time between two evaluations.
+  seconds_value eval_interval_secs = 60;                                 ///< Minimum time between the starts of two evaluations.
   std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Empty: no limit.
-  std::optional<seconds_value> timeout = std::nullopt;                   ///< Limit for waiting for a new checkpoint. Empty: none.
+  std::optional<seconds_value> timeout = std::nullopt;                   ///< Maximum time to wait for a new checkpoint. Empty: no limit.
   std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
   seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
-  /// Token that signals that no more checkpoints will come. The current evaluation is finished. Then the directory is polled once more, the
-  /// checkpoint found is evaluated, and the range ends. `evaluation.stop_token` ends evaluation and range at once, without another poll.
+  /// Token whose stop means that no more checkpoints will be written, for example because the training has ended. After the stop, the
+  /// current evaluation is finished, the directory is polled once more, a new checkpoint is evaluated, and the range ends. In contrast,
+  /// `evaluation.stop_token` ends the current evaluation and the range at once.
   std::stop_token stop_token = {};
-  bool all_listed = false;  ///< Evaluate every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
+  bool all_listed = false;  ///< If true, evaluates every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
 };
 
 /// Result of an evaluation. `Values` is the tuple of the final ops' values.
@@ -76,12 +77,12 @@ struct no_source {};
 namespace detail {
 
 [[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
-/// Opens and verifies a checkpoint. If it was deleted or is damaged, writes a log line and returns nothing.
+/// Opens and verifies a checkpoint. If it was deleted or is damaged, writes a log line and returns nullopt.
 [[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options);
 [[nodiscard]] session_settings settings_of(const evaluation_options& options);
 [[nodiscard]] checkpoints_iterator_options following_of(const repeated_evaluation_options& options);
 
-/// Hook that prevents saves requested by other hooks.
+/// Hook that rejects the saves that other hooks request.
 struct saves_nothing_hook {
   static constexpr auto phase = hook_phase::observe;
   void after_create_session(auto& session, auto& /*threads*/) const { session.reject_state("an evaluation does not save checkpoints"); }
@@ -147,13 +148,13 @@ generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model
 
 }  // namespace detail
 
-/// Restores `checkpoint_path` into `model`, runs its steps over `source` with hooks, and ends the hooks. The evaluation ends after
-/// `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`. Every trainable model can be
-/// evaluated: its `step` is the evaluation. An evaluation saves nothing: a hook that saves does not compile, and a save requested
-/// by a hook is rejected with a warning. Only the model is restored: hooks keep their state, and the source keeps its position.
-/// `evaluate_once(model, "run/model.ckpt-500", test_set, {.num_evals = 100}, final_ops_hook{&digits::accuracy})`.
-/// @errors   Failures of restoring. Exceptions of a step or a hook. As in training, `on_error` of the hooks is called for an exception of a
-///           step or a hook.
+/// Evaluates a checkpoint: restores `checkpoint_path` into `model`, runs the model's steps over `source` with the hooks, and calls `end` of
+/// the hooks. Example: `evaluate_once(model, "run/model.ckpt-500", test_set, {.num_evals = 100}, final_ops_hook{&digits::accuracy})`. The
+/// evaluation ends after `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`. `model` is any
+/// trainable model; its `step` should evaluate, not train. Nothing is saved: a hook that saves checkpoints does not compile, and a save
+/// requested by another hook is rejected with a warning. Only the model is restored: hooks keep their state, and the source keeps its
+/// position.
+/// @errors   Failures of the restore. Exceptions of a step or a hook; as in training, `on_error` of the hooks is called for them.
 /// @lifetime All arguments must live until the call returns.
 template<trainable_model Model, class Source, class... Ops, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options,
@@ -168,12 +169,13 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
   return stepwell::evaluate_once(model, checkpoint_path, std::forward<Source>(source), options, final_ops_hook{}, std::move(hooks)...);
 }
 
-/// Evaluates each new complete checkpoint of a directory, in the order of `checkpoints_iterator`. `make_source()` returns the data of one
-/// evaluation. Each evaluation is made when the next element of the range is requested: `for (const auto& found :
-/// evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`. Hooks begin and end with each
-/// evaluation and are kept for the next one. If a checkpoint was deleted before it could be opened, it is skipped with a log line.
+/// Returns a range of evaluations, one for each new complete checkpoint of a directory, in the order of `checkpoints_iterator`: `for (const
+/// auto& found : evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`. An evaluation is made
+/// when the loop requests the next element of the range. `make_source()` returns the data of one evaluation. Hooks begin and end with each
+/// evaluation, and the same hook objects are used for the next one. A checkpoint that was deleted before it could be opened, or that is
+/// damaged, is skipped with a log line.
 /// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
-/// @errors   Like `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
+/// @errors   Those of `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
 template<trainable_model Model, std::invocable MakeSource, class... Ops, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options, final_ops_hook<Ops...> final_ops, Hooks... hooks) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entry point of the library: a session with everything that training needs, and its options.
+// The entry point of the library: `monitored_training_session`, which makes a session with everything that training needs, and its options.
 // @see contract CREATE
 #pragma once
 
@@ -39,7 +39,7 @@ namespace stepwell {
 
 /// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
 ///
-/// Memory besides the variables, in copies of them; `metrics().snapshot_bytes` reports the bytes held:
+/// Memory in addition to the variables, as a number of copies of the variables; `metrics().snapshot_bytes` reports the bytes held:
 /// | options                                            | copies |
 /// |----------------------------------------------------|--------|
 /// | no `checkpoint_dir`                                | 1 for recovery, 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
@@ -49,83 +49,85 @@ namespace stepwell {
 /// The memory of a copy is kept between checkpoints that are less than a minute apart.
 template<class Model>
 struct training_options {
-  /// Address of the master. Empty: none. "local:NAME": shared with the other sessions of this process that use the same name, see
-  /// `local_master`.
+  /// The master, through which several sessions train one model. Empty: none. "local:NAME": this session and the other sessions of this
+  /// process that use the same name train one model.
   std::string master = {};
-  /// Whether this session is the chief. The chief restores, initialises, saves and counts. A worker waits for the chief and does
-  /// none of these.
+  /// True: this session is the chief, which restores, initialises, saves, and measures steps per second. False: it is a worker, which waits
+  /// for the chief and does none of these.
   /// @see contract CREATE-7
   bool is_chief = true;
-  /// Scaffold that prepares the model. Null: a new scaffold with its defaults.
+  /// Scaffold with the functions that initialise the model. Null: a new scaffold with its defaults.
   std::shared_ptr<stepwell::scaffold<Model>> scaffold = nullptr;
-  /// Directory for restoring and saving checkpoints. Empty: neither. Restoring needs no copy of the variables, except of strings and of
-  /// variables on a device, one at a time.
+  /// Directory from which checkpoints are restored and in which they are saved. Empty: neither. A restore needs no copy of the variables,
+  /// except for strings and for variables on a device, which are copied one at a time.
   std::string checkpoint_dir = {};
-  /// Periods between checkpoints. Default if neither these nor `save_checkpoint_overhead` are set: 600 s. If both are above zero, the
-  /// seconds are used, with a warning. A checkpoint that is due while another one is written is made at the first step after that one has
+  /// Periods between checkpoints. If neither of them nor `save_checkpoint_overhead` is set, the period is 600 s. If both are above zero,
+  /// the seconds are used, and a warning is logged. A checkpoint that is due while another one is written is postponed until that one has
   /// ended (see `when_busy`).
   /// @see decision D-8
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
-  /// Share of the training time that saving may cost, for example 0.02, instead of a period. The session measures the cost of saves and
-  /// chooses the interval within the bounds; see `checkpoint_saver_options::save_overhead`.
+  /// Share of the training time that saving may cost, for example 0.02. It replaces a period: the session measures the cost of saves and
+  /// chooses the interval within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`.
   setting<double> save_checkpoint_overhead = {};
   interval_bounds save_checkpoint_interval = {};
   /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
-  /// Number of steps between two measurements of steps per second, which are logged and written if there is a directory for event
-  /// files. Default: 100.
+  /// Number of steps between two measurements of steps per second. Each measurement is logged and written as a summary. Without a directory
+  /// for event files, nothing is measured. Default: 100.
   setting<std::int64_t> log_step_count_steps = {};
   /// Directory of event files. Empty: `checkpoint_dir`.
   std::string summary_dir = {};
-  /// Number of checkpoints to keep. Default: 5. Off: all.
+  /// Number of newest checkpoints to keep. Default: 5. Off: all checkpoints are kept.
   setting<int> max_to_keep = {};
   /// Function that writes each summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
   /// Metric writers that also receive every scalar of the event files:
   /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
-  /// Settings of this run, written once to the event file.
+  /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. Written to the event file at the start.
   std::optional<format::hparam_map> hparams = std::nullopt;
   /// Listeners that are notified of each checkpoint.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
-  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` is the number of
-  /// copies of the variables that saving may take. Used unless the scaffold has its own. `max_to_keep` above has priority over the one in here, if it is set.
+  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` limits the number of
+  /// copies of the variables that saving makes. If the scaffold has saver options, those are used instead. If `max_to_keep` above is set,
+  /// it replaces `saver.max_to_keep`.
   saver_options saver = {};
-  /// Threads and the I/O pool.
+  /// Numbers of threads for the model, and the pool of threads for I/O.
   session_config config = {};
   /// Time that a worker waits for its chief before it throws `deadline_exceeded_error`.
   seconds_value max_wait_secs = 7200;
-  /// Interval between two polls of a worker that is not notified.
+  /// Interval between two checks of a worker that waits for its chief and cannot be notified.
   /// @see decision D-3
   seconds_value recovery_wait = 1;
   /// Policy for recovery from `aborted_error` and `unavailable_error`.
   /// @see decision D-2
   retry_policy retry = {};
-  /// Whether to keep one copy of the variables for recovery until there is a checkpoint: the state at construction, then the state of the
-  /// first save if it fails. No copy is kept if a checkpoint was restored.
+  /// If true, one copy of the variables is kept for recovery until there is a checkpoint. It holds the state at construction and, if the
+  /// first save fails, the state of that save. If a checkpoint was restored, no copy is kept.
   bool keep_initial_state = true;
-  /// Policy for a source that is not seekable when a recovery has restored an earlier state.
+  /// Policy for a source that cannot seek back after a recovery has restored an earlier state.
   unseekable_policy on_unseekable = unseekable_policy::fail;
   /// Queue runners that are started, stopped and joined with the session.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
-  /// Time that `close` waits for threads and I/O, including the last checkpoint. Then it throws `deadline_exceeded_error`, and
-  /// writing continues in the background (see `~saver`).
+  /// Maximum time for which `close` waits for threads and I/O, including the last checkpoint. If the time is exceeded, `close` throws
+  /// `deadline_exceeded_error`, and writing continues in the background (see `~saver`).
   seconds_value stop_grace_period_secs = 120;
-  /// Stop token of the application. A stop of this token stops the session.
+  /// Stop token of the application. A stop requested for this token also stops the session.
   std::stop_token stop_token = {};
-  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step, and its state is saved at
-  /// once; `stop_reason` names the signal. A second signal ends the process at once. The handlers are installed from construction
-  /// until the session is closed; then the previous handlers are restored.
+  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step, and the state after this step is
+  /// saved at once. `stop_reason` names the signal. A second signal ends the process at once. The signal handlers are installed while the
+  /// session exists; when it is closed, the previous handlers are restored.
   std::vector<int> stop_on = {};
-  /// Time after such a signal within which all data must be on disk. Work that would take longer, as measured on previous saves, is
-  /// not begun, and `close` waits no longer than this. The result of `plan_preemption` is written to the log, to `stop_reason` and
-  /// to `metrics().preemption`. Set a slightly shorter time than the scheduler grants.
+  /// Time after a signal of `stop_on` within which all data must be on disk. A save that would take longer, according to the measured speed
+  /// of previous saves, is not begun. `close` does not wait longer than this time. The decision is written to the log, to `stop_reason` and
+  /// to `metrics().preemption`; see `plan_preemption`. Set a slightly shorter time than the scheduler grants.
   setting<seconds_value> preemption_grace = {};
-  /// Whether to check that the model keeps the promise of its `update_fence`. Empty: only if the library was built without NDEBUG.
+  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only early variables change. Empty:
+  /// true if the library was built without NDEBUG.
   std::optional<bool> check_update_fence = std::nullopt;
-  /// Null: the clock of the machine.
+  /// Clock of the session. Null: the clock of the machine.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
 
@@ -134,7 +136,7 @@ class deferred_start;
 
 namespace detail {
 
-/// True for the first argument of a call that creates an asynchronous session; see async_training_session.hpp.
+/// True for the types of the first argument that selects an asynchronous session; see async_training_session.hpp.
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
@@ -157,15 +159,15 @@ struct summary_option_op {
 template<class Model>
 using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
-/// Throws an `invalid_argument_error`: an option and its replacement in the scaffold are given together.
+/// Throws an `invalid_argument_error`: an option and the member of the scaffold with the same purpose are both given.
 [[noreturn]] void throw_both_given(std::string_view option, std::string_view of_scaffold);
 /// Checks options that no other object checks.
 /// @errors `invalid_argument_error` naming an invalid value or combination.
 void check_roles(const session_target& target, seconds_value max_wait, seconds_value recovery_wait);
 void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
-/// Returns the directory of the event files. Empty: there are none.
-/// @errors `invalid_argument_error` if there is none, but there are metrics.
+/// Returns the directory of the event files. Empty if there are no event files.
+/// @errors `invalid_argument_error` if there is no directory although the option `metrics` is used.
 [[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics);
 
 // The functions below are not inlined: copies and checks of options compile slowly in the programs of users.
@@ -175,14 +177,14 @@ void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const
 [[nodiscard]] std::vector<std::shared_ptr<checkpoint_saver_listener>> copied(
     const std::vector<std::shared_ptr<checkpoint_saver_listener>>& option);
 [[nodiscard]] saver_options copied(const saver_options& option);
-/// Returns the options of a saver, completed by other options of the session.
+/// Returns the saver options `given`, completed by other options of the session.
 [[nodiscard]] saver_options completed_saver_options(const saver_options& given, const setting<int>& max_to_keep,
                                                     const std::shared_ptr<clock>& time, const std::shared_ptr<io::pool>& pool);
 /// Returns the options of event files. They use the same file system and threads as checkpoints.
 [[nodiscard]] summary::writer_options event_options(const saver_options& of_checkpoints, const std::shared_ptr<clock>& time,
                                                     const std::vector<std::shared_ptr<summary::metric_writer>>& metrics);
-/// Returns settings that restore from the directory of `saver`, whose retention then keeps that checkpoint, or directly from `directory`
-/// if `saver` is off.
+/// Returns settings with a `find_checkpoint` for `directory`. If `saver` is on, the function uses `saver`, which then does not delete the
+/// restored checkpoint.
 [[nodiscard]] session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,
                                             const std::vector<std::shared_ptr<queue_runner>>& runners, const std::vector<int>& stop_on);
 
@@ -192,12 +194,12 @@ void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const
 /// Returns the part of the summary hook that is independent of its ops, or null if the hook is off.
 [[nodiscard]] std::shared_ptr<summary_work> default_summary_work(summary_saver_options made);
 
-/// The default hooks and the settings of a session, made of its options. A worker has no default hooks.
+/// The default hooks and the settings of a session, made from its options. A worker has no default hooks.
 /// @lifetime Refers to the options.
 template<class Model>
 class session_defaults {
 public:
-  /// @errors `invalid_argument_error` naming an invalid option, whether it is used or not.
+  /// @errors `invalid_argument_error` if an option is invalid, even if it is not used; the message names the option.
   explicit session_defaults(const training_options<Model>& options)
       : options_(options),
         saver_(detail::completed_saver_options(options.scaffold && options.scaffold->saver() ? *options.scaffold->saver() : options.saver,
@@ -230,7 +232,7 @@ public:
     return default_summary_hook<Model>(summary_work(), std::move(op));
   }
 
-  /// Returns the hook that saves. If `is_deferred` is true, it locks the directory when the session begins.
+  /// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory when the session begins, not at once.
   [[nodiscard]] checkpoint_saver_hook saver(bool is_deferred) const {
     return detail::default_saver_hook({.checkpoint_dir = checkpoint_dir_,
                                        .save_secs = options_.save_checkpoint_secs,
@@ -354,16 +356,17 @@ constexpr bool can_be_trained() {
 template<class Model, class... Hooks>
 using training_session_of = detail::session_of_hooks<monitored_session, Model, Hooks...>;
 
-/// Returns a session over `model`. It restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one. It has
-/// a step counter, summaries and checkpoints according to the options, and `hooks` in the order of their phases. Hooks in
-/// `chief_only(...)` are included only if `is_chief` is true. A worker has no default hooks and waits for its chief.
+/// Returns a session that trains `model`. The session restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one.
+/// The options select its default hooks: step counter, summaries and checkpoints. `hooks` are added, and all hooks are sorted by their
+/// phases. Hooks in `chief_only(...)` are called only if `is_chief` is true. A worker has no default hooks and waits for its chief.
 ///
-/// @errors   `invalid_argument_error` for invalid options and names. `failed_precondition_error` naming the process that holds the
-///           directory. `data_loss_error` if the directory contains checkpoints and all of them are damaged. `not_found_error` and
-///           `invalid_argument_error` naming the differences if checkpoint and model differ.
+/// @errors   `invalid_argument_error` for invalid options and names. `failed_precondition_error` if another process uses the directory; the
+///           message names the process. `data_loss_error` if the directory contains checkpoints and all of them are damaged.
+///           `not_found_error` or `invalid_argument_error` if the variables of the checkpoint and of the model differ; the message names
+///           the differences.
 /// @lifetime `model` must outlive the session.
-/// @cost     Reads and verifies the checkpoint. If the session saves a first checkpoint, copies the variables once for recovery and once for
-///           that checkpoint, one after the other.
+/// @cost     Reads the checkpoint once, and verifies it while reading. Without a checkpoint to restore, copies the variables once for
+///           recovery and, if the session saves, once for the first checkpoint; the first copy is freed before the second one is made.
 /// @see      contract CREATE-7
 template<class Model, class... Hooks>
   requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)
