@@ -18,6 +18,8 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/coro/generator.hpp
   stepwell/coro/range_v3.hpp
   # layer 1: kernel
+  stepwell/kernel/metrics.hpp
+  stepwell/kernel/schedules.hpp
   stepwell/kernel/statistics.hpp
   stepwell/kernel/xtensor_fix.hpp
   # layer 2: format
@@ -26,6 +28,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/format/checkpoint/table.hpp
   stepwell/format/events/event.hpp
   stepwell/format/events/record.hpp
+  stepwell/format/examples/example.hpp
   # layer 2: io
   stepwell/io/atomic_file.hpp
   stepwell/io/file_system.hpp
@@ -38,7 +41,11 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/snapshot.hpp
   # layer 3: data
+  stepwell/data/counter.hpp
+  stepwell/data/mapped_records.hpp
+  stepwell/data/prefetch.hpp
   stepwell/data/queue.hpp
+  stepwell/data/record_files.hpp
   stepwell/data/shuffled_batches.hpp
   stepwell/data/source.hpp
   # layer 3: summary
@@ -79,13 +86,16 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hooks/checkpoint_saver_hook.hpp
   stepwell/hooks/early_stopping_hook.hpp
   stepwell/hooks/ema_hook.hpp
+  stepwell/hooks/factories.hpp
   stepwell/hooks/feed_fn_hook.hpp
   stepwell/hooks/final_ops_hook.hpp
+  stepwell/hooks/function_hooks.hpp
   stepwell/hooks/global_step_waiter_hook.hpp
   stepwell/hooks/logging_tensor_hook.hpp
   stepwell/hooks/nan_hooks.hpp
   stepwell/hooks/profiler_hook.hpp
   stepwell/hooks/progress_hook.hpp
+  stepwell/hooks/scheduled_hook.hpp
   stepwell/hooks/step_counter_hook.hpp
   stepwell/hooks/stop_hooks.hpp
   stepwell/hooks/summary_saver_hook.hpp
@@ -114,6 +124,8 @@ set(STEPWELL_DETAIL_HEADERS
   # layer 2: io
   stepwell/io/detail/byte_queue.hpp
   stepwell/io/detail/signal_watch.hpp
+  # layer 3: data
+  stepwell/data/detail/read_ahead.hpp
   # layer 5: hook
   stepwell/hook/detail/deferred_requests.hpp
   stepwell/hook/detail/hook_set.hpp
@@ -135,6 +147,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/session_impl.hpp
   stepwell/session/detail/source_cursor.hpp
   # layer 8: hooks
+  stepwell/hooks/detail/optional_value.hpp
   stepwell/hooks/detail/value_text.hpp
 )
 
@@ -163,6 +176,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/events/detail/png.hpp
   stepwell/format/events/detail/summary_values.hpp
   # layer 2: io
+  stepwell/io/detail/mapped_file.hpp
   stepwell/io/detail/posix_file.hpp
   stepwell/io/detail/read_file.hpp
   # layer 3: checkpoint

@@ -65,17 +65,25 @@ public:
   /// Marks the restored position as applied. Not called if the seek failed, so that it can be retried.
   void mark_positioned(const std::string& name) noexcept;
 
-  /// Returns the variables `stepwell/source/NAME/position` of all sources, with current values.
+  /// Returns the variables `stepwell/source/NAME/position` and `fingerprint` of all sources, with current values.
   /// @lifetime The references are valid until the next call to any function.
   [[nodiscard]] variable_list variables();
 
-  /// Stores a position found in a checkpoint, to be applied to its source.
-  void restore(const std::string& name, std::int64_t position);
+  /// Stores a position found in a checkpoint, to be applied to its source, and the fingerprint of the data to which it belongs.
+  void restore(const std::string& name, std::int64_t position, std::string fingerprint = {});
   /// Rewinds the sources to `step`, after a restore of the state and of the positions in the checkpoint. A source without a restored
   /// position that was attached at `step` or later is rewound to its position at the time it was attached.
   void go_back(std::int64_t step) noexcept;
   /// Returns the number of rewinds. A loop has to move its source if the number has changed.
   [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
+
+  /// Sets the fingerprint of the data that a source reads. It is saved with the position, unless it is empty.
+  void set_fingerprint(const std::string& name, std::string fingerprint);
+  /// Returns the fingerprint that was restored with the position of `name`. Empty if there is none.
+  [[nodiscard]] std::string restored_fingerprint(const std::string& name) const;
+  /// Returns the name of a source that is not in use, and whose restored position is not applied yet and has this fingerprint. Empty if
+  /// there is none.
+  [[nodiscard]] std::string waiting_with(const std::string& fingerprint) const;
 
   /// Marks the batch at `position` of the source to be skipped when it is reached again.
   void skip(const std::string& name, std::uint64_t position);
@@ -85,6 +93,8 @@ public:
   /// Returns the name of the variable that holds the position of `name`; the second function is the inverse.
   [[nodiscard]] static std::string variable_name(const std::string& name);
   [[nodiscard]] static std::optional<std::string> source_name(std::string_view variable);
+  /// The same for the variable that holds the fingerprint.
+  [[nodiscard]] static std::string fingerprint_variable(const std::string& name);
 
 private:
   struct origin {
@@ -97,6 +107,8 @@ private:
     std::optional<origin> first;  // position and step at the time of the first `attach`
     std::function<std::uint64_t()> live;
     std::set<std::uint64_t> skipped;
+    std::string fingerprint;           // of the data in use, or else of the restored position
+    std::string restored_fingerprint;  // as long as `is_due`
   };
   [[nodiscard]] const entry* find(const std::string& name) const noexcept;
 

@@ -11,6 +11,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/kernel/statistics.hpp"
 
@@ -60,7 +61,7 @@ template<class Value>
 
 }  // namespace detail
 
-/// Checks one value after every run: a number or a tensor of any shape. A state with a bad value is not saved at this boundary or at `end`.
+/// Checks one value after every run: a number or a tensor of any shape. An empty `std::optional` is not checked. A state with a bad value is not saved at this boundary or at `end`.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
@@ -78,7 +79,9 @@ public:
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
-    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { give_up(context, values.value()); }
+    const auto& value = values.value();
+    if (!detail::is_present(value)) { return; }
+    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] { give_up(context, detail::present(value)); }
   }
 
 private:
@@ -110,7 +113,7 @@ struct rollback_on_nan_options {
   bool nan_only = false;  ///< Accept infinite values.
 };
 
-/// Checks a value like `nan_tensor_hook`, but requests a rollback for a bad value, which takes the path of a recovery, including the
+/// Checks a value like `nan_tensor_hook` (an empty `std::optional` is neither good nor bad), but requests a rollback for a bad value, which takes the path of a recovery, including the
 /// back-off. An answer is required, because the same state and the same batch would give the same value: `skip_batch{}`, or a function that
 /// changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] { model.rate *= 0.5f; })`.
 /// @errors `nan_loss_error`, thrown by the run, after `max_rollbacks`; `aborted_error` if the session does not recover.
@@ -135,7 +138,11 @@ public:
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
-    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { return roll_back(context, stepwell::value_text(values.value())); }
+    const auto& value = values.value();
+    if (!detail::is_present(value)) { return; }
+    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
+      return roll_back(context, stepwell::value_text(detail::present(value)));
+    }
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 

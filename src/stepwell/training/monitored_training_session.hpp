@@ -91,6 +91,8 @@ struct training_options {
   bool keep_initial_state = true;
   /// Policy for a source that is not seekable when a recovery has restored an earlier state.
   unseekable_policy on_unseekable = unseekable_policy::fail;
+  /// Policy for a source whose dataset or seed differs from those of the checkpoint.
+  other_data_policy on_other_data = other_data_policy::warn;
   /// Queue runners that are started, stopped and joined with the session.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// Time that `close` waits for threads and I/O, including the last checkpoint. Then it throws `deadline_exceeded_error`, and
@@ -228,6 +230,7 @@ public:
     made.stop_grace_period = detail::as_duration(options_.stop_grace_period_secs);
     made.retry = options_.retry;
     made.on_unseekable = options_.on_unseekable;
+    made.on_other_data = options_.on_other_data;
     made.stop_token = options_.stop_token;
     if (const auto grace = options_.preemption_grace.enabled()) { made.preemption_grace = detail::as_duration(*grace); }
     made.clock = options_.clock ? options_.clock : system_clock();
