@@ -60,7 +60,7 @@ public:
 
   scheduled_hook(Target target, Schedule schedule) : target_(std::move(target)), schedule_(std::move(schedule)) {}
 
-  void before_run(auto& context) { detail::set_target(target_, context, schedule_(context.global_step())); }
+  void before_run(auto& context) { detail::set_target(target_, context, static_cast<double>(schedule_(context.global_step()))); }
 
 private:
   Target target_;

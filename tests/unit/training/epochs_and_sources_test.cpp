@@ -12,6 +12,7 @@
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/kernel/metrics.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstddef>
@@ -241,4 +242,50 @@ TEST_CASE("sources with and without a fingerprint resume from each other", "[tra
   CHECK(rig.steps_over(plain_source()) == 0);
   const sw::checkpoint_reader saved(*sw::latest_checkpoint(rig.directory.path()));
   CHECK_FALSE(saved.contains("stepwell/source/default/fingerprint"));
+}
+
+TEST_CASE("a recovery rewinds a source that is read ahead", "[training][prefetch]") {
+  const log_capture log;
+  struct failing_model : mixing_model {
+    int failures = 3;
+    void step(const std::vector<std::uint64_t>& batch) {
+      mixing_model::step(batch);
+      if (mixed % 7 == 0 && failures-- > 0) { throw sw::unavailable_error("the device is away"); }
+    }
+  };
+  const temporary_directory whole;
+  const temporary_directory directory;
+  failing_model model;
+  auto session = sw::monitored_training_session(
+      model,
+      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 5, .log_step_count_steps = sw::none, .retry = {.initial_backoff = 0}},
+      sw::stop_at_step(40));
+  session.run_all(squares());
+  session.close();
+  CHECK(session.metrics().recoveries == 3);
+  CHECK(model.mixed == train(whole.path(), squares(), 40));
+}
+
+TEST_CASE("a metric among the variables of a model continues after a restart", "[training][metrics]") {
+  struct measured_model {
+    sw::metrics::variance spread;
+    sw::metrics::windowed_mean recent{3};
+    void step(std::uint64_t number) {
+      spread.update(static_cast<double>(number));
+      recent.update(static_cast<double>(number));
+    }
+    sw::variable_list variables() { return sw::variables({{"spread", spread.variables()}, {"recent", recent.variables()}}); }
+  };
+  const temporary_directory directory;
+  for (const std::uint64_t count : {4U, 10U}) {
+    measured_model model;
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
+    session.run_all(data::counter({.count = count}));
+    session.close();
+    if (count == 10) {
+      CHECK(model.spread.count() == 10);
+      CHECK(model.spread.value() == Approx(8.25));  // of 0 to 9
+      CHECK(model.recent.value() == 8);
+    }
+  }
 }
