@@ -219,11 +219,13 @@ private:
 
   template<std::size_t... I>
   void write(std::int64_t step, const auto& values, std::index_sequence<I...>) {
-    if (!(detail::is_present(values.template get<I>()) || ...)) { return; }  // the next run is due
+    // Each value is read once, because a fetch may compute it.
+    const std::tuple<decltype(values.template get<I>())...> all(values.template get<I>()...);
+    if (!(detail::is_present(std::get<I>(all)) || ...)) { return; }  // the next run is due
     work_->note_start(step);
     timer_.update_last_triggered_step(step);
-    if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), values.template get<I>(), step), ...); }
-    for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), values.template get<I>(), step), ...); }
+    if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step), ...); }
+    for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), std::get<I>(all), step), ...); }
   }
   static void write_one(summary::writer& out, const auto& op, const auto& value, std::int64_t step) {
     if (detail::is_present(value)) { op.write(out, detail::present(value), step); }
