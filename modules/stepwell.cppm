@@ -19,6 +19,8 @@ module;
 #if __has_include(<range/v3/range/concepts.hpp>)
 #include "stepwell/coro/range_v3.hpp"
 #endif
+#include "stepwell/kernel/metrics.hpp"
+#include "stepwell/kernel/schedules.hpp"
 #include "stepwell/kernel/statistics.hpp"
 #include "stepwell/kernel/xtensor_fix.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
@@ -26,6 +28,7 @@ module;
 #include "stepwell/format/checkpoint/table.hpp"
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
+#include "stepwell/format/examples/example.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -36,7 +39,11 @@ module;
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/checkpoint/update_fence.hpp"
+#include "stepwell/data/counter.hpp"
+#include "stepwell/data/mapped_records.hpp"
+#include "stepwell/data/prefetch.hpp"
 #include "stepwell/data/queue.hpp"
+#include "stepwell/data/record_files.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/summary/metric_writer.hpp"
@@ -70,13 +77,16 @@ module;
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"
 #include "stepwell/hooks/ema_hook.hpp"
+#include "stepwell/hooks/factories.hpp"
 #include "stepwell/hooks/feed_fn_hook.hpp"
 #include "stepwell/hooks/final_ops_hook.hpp"
+#include "stepwell/hooks/function_hooks.hpp"
 #include "stepwell/hooks/global_step_waiter_hook.hpp"
 #include "stepwell/hooks/logging_tensor_hook.hpp"
 #include "stepwell/hooks/nan_hooks.hpp"
 #include "stepwell/hooks/profiler_hook.hpp"
 #include "stepwell/hooks/progress_hook.hpp"
+#include "stepwell/hooks/scheduled_hook.hpp"
 #include "stepwell/hooks/step_counter_hook.hpp"
 #include "stepwell/hooks/stop_hooks.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
@@ -195,6 +205,46 @@ using stepwell::generator;
 }  // namespace stepwell
 
 // kernel
+export namespace stepwell::metrics {
+using stepwell::metrics::accuracy;
+using stepwell::metrics::auc;
+using stepwell::metrics::confusion_matrix;
+using stepwell::metrics::exponential_mean;
+using stepwell::metrics::mean;
+using stepwell::metrics::mean_absolute_error;
+using stepwell::metrics::mean_squared_error;
+using stepwell::metrics::min_max;
+using stepwell::metrics::perplexity;
+using stepwell::metrics::precision_recall;
+using stepwell::metrics::r_squared;
+using stepwell::metrics::streaming_metric;
+using stepwell::metrics::sum;
+using stepwell::metrics::top_k_accuracy;
+using stepwell::metrics::variance;
+using stepwell::metrics::windowed_mean;
+}  // namespace stepwell::metrics
+
+// kernel
+export namespace stepwell::schedules {
+using stepwell::schedules::constant;
+using stepwell::schedules::cosine_decay;
+using stepwell::schedules::cosine_decay_options;
+using stepwell::schedules::cosine_restarts;
+using stepwell::schedules::cosine_restarts_options;
+using stepwell::schedules::exponential_decay;
+using stepwell::schedules::exponential_decay_options;
+using stepwell::schedules::one_cycle;
+using stepwell::schedules::one_cycle_options;
+using stepwell::schedules::piecewise_constant;
+using stepwell::schedules::polynomial_decay;
+using stepwell::schedules::polynomial_decay_options;
+using stepwell::schedules::reduce_on_plateau;
+using stepwell::schedules::reduce_on_plateau_options;
+using stepwell::schedules::schedule;
+using stepwell::schedules::warm_up;
+}  // namespace stepwell::schedules
+
+// kernel
 export namespace stepwell::kernel {
 using stepwell::kernel::all_finite;
 using stepwell::kernel::any_nan;
@@ -214,6 +264,7 @@ using stepwell::format::append_record;
 using stepwell::format::audio_value;
 using stepwell::format::bundle_entry;
 using stepwell::format::bundle_header;
+using stepwell::format::byte_strings;
 using stepwell::format::checkpoint_state;
 using stepwell::format::data_class;
 using stepwell::format::data_name;
@@ -221,6 +272,7 @@ using stepwell::format::decode_bundle_entry;
 using stepwell::format::decode_bundle_header;
 using stepwell::format::decode_checkpoint_state;
 using stepwell::format::decode_event;
+using stepwell::format::decode_example;
 using stepwell::format::decode_summary;
 using stepwell::format::default_record_limit;
 using stepwell::format::encode;
@@ -228,7 +280,10 @@ using stepwell::format::encode_event;
 using stepwell::format::encode_summary;
 using stepwell::format::event;
 using stepwell::format::event_file_version;
+using stepwell::format::example;
+using stepwell::format::feature;
 using stepwell::format::file_version;
+using stepwell::format::floats;
 using stepwell::format::graph_def;
 using stepwell::format::histogram_value;
 using stepwell::format::hparam_map;
@@ -236,6 +291,7 @@ using stepwell::format::hparam_value;
 using stepwell::format::hparams_status;
 using stepwell::format::image_value;
 using stepwell::format::index_name;
+using stepwell::format::integers;
 using stepwell::format::is_slice_key;
 using stepwell::format::log_message;
 using stepwell::format::meta_graph_def;
@@ -330,18 +386,33 @@ using stepwell::when_busy;
 
 // data
 export namespace stepwell::data {
+using stepwell::data::ahead_source;
 using stepwell::data::batch_of;
 using stepwell::data::batch_source;
+using stepwell::data::batches_in_order;
 using stepwell::data::bounded_queue;
+using stepwell::data::counter;
+using stepwell::data::counter_options;
+using stepwell::data::counter_source;
 using stepwell::data::dataset;
 using stepwell::data::dataset_batch;
+using stepwell::data::epoch_position;
+using stepwell::data::epoch_source;
 using stepwell::data::example_count;
 using stepwell::data::example_indices;
 using stepwell::data::fifo_queue;
 using stepwell::data::fifo_queue_options;
+using stepwell::data::fingerprint_of;
 using stepwell::data::make_batch;
+using stepwell::data::mapped_records;
+using stepwell::data::mapped_records_options;
 using stepwell::data::name_of;
+using stepwell::data::parallel_map;
+using stepwell::data::parse_example;
+using stepwell::data::prefetch;
 using stepwell::data::range_source;
+using stepwell::data::record_files;
+using stepwell::data::record_files_options;
 using stepwell::data::seekable_source;
 using stepwell::data::shuffle_options;
 using stepwell::data::shuffle_queue;
@@ -495,7 +566,9 @@ using stepwell::backoff_of;
 using stepwell::check_retry_policy;
 using stepwell::erasable_session;
 using stepwell::is_recoverable;
+using stepwell::loop_result;
 using stepwell::monitored_session;
+using stepwell::other_data_policy;
 using stepwell::retry_policy;
 using stepwell::session_release;
 using stepwell::session_settings;
@@ -523,6 +596,8 @@ using stepwell::uses_update_fence;
 
 // hooks
 export namespace stepwell {
+using stepwell::at_end;
+using stepwell::at_end_hook;
 using stepwell::checkpoint_saver_hook;
 using stepwell::checkpoint_saver_listener;
 using stepwell::checkpoint_saver_options;
@@ -532,10 +607,15 @@ using stepwell::early_stopping_options;
 using stepwell::ema_hook;
 using stepwell::ema_names;
 using stepwell::ema_options;
+using stepwell::every;
+using stepwell::every_epoch;
+using stepwell::every_epoch_hook;
+using stepwell::every_n_steps;
 using stepwell::feed_fn_hook;
 using stepwell::final_ops_hook;
 using stepwell::global_step_waiter_hook;
 using stepwell::global_step_waiter_options;
+using stepwell::log_every;
 using stepwell::logged_value;
 using stepwell::logging_tensor_hook;
 using stepwell::logging_tensor_options;
@@ -543,6 +623,7 @@ using stepwell::multi_step_stop_at_step_hook;
 using stepwell::multi_step_stop_at_step_options;
 using stepwell::nan_tensor_hook;
 using stepwell::nan_tensor_options;
+using stepwell::periodic_hook;
 using stepwell::profiler_hook;
 using stepwell::profiler_options;
 using stepwell::progress_hook;
@@ -550,15 +631,26 @@ using stepwell::progress_line;
 using stepwell::progress_options;
 using stepwell::progress_printer;
 using stepwell::progress_state;
+using stepwell::reduce_on_plateau_hook;
+using stepwell::reduce_on_plateau_hook_options;
 using stepwell::rollback_on_nan_hook;
 using stepwell::rollback_on_nan_options;
+using stepwell::save_every;
+using stepwell::saved_state;
+using stepwell::scheduled;
+using stepwell::scheduled_hook;
 using stepwell::skip_batch;
 using stepwell::step_counter_hook;
 using stepwell::step_counter_options;
 using stepwell::stop_after_n_evals_hook;
 using stepwell::stop_after_n_evals_options;
+using stepwell::stop_at_epoch;
+using stepwell::stop_at_epoch_hook;
+using stepwell::stop_at_epoch_options;
+using stepwell::stop_at_step;
 using stepwell::stop_at_step_hook;
 using stepwell::stop_at_step_options;
+using stepwell::summarize_every;
 using stepwell::summary_saver_hook;
 using stepwell::summary_saver_options;
 using stepwell::tag_map;

@@ -18,6 +18,8 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/coro/generator.hpp
   stepwell/coro/range_v3.hpp
   # layer 1: kernel
+  stepwell/kernel/metrics.hpp
+  stepwell/kernel/schedules.hpp
   stepwell/kernel/statistics.hpp
   stepwell/kernel/xtensor_fix.hpp
   # layer 2: format
@@ -26,6 +28,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/format/checkpoint/table.hpp
   stepwell/format/events/event.hpp
   stepwell/format/events/record.hpp
+  stepwell/format/examples/example.hpp
   # layer 2: io
   stepwell/io/atomic_file.hpp
   stepwell/io/file_system.hpp
@@ -39,7 +42,11 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/snapshot.hpp
   stepwell/checkpoint/update_fence.hpp
   # layer 3: data
+  stepwell/data/counter.hpp
+  stepwell/data/mapped_records.hpp
+  stepwell/data/prefetch.hpp
   stepwell/data/queue.hpp
+  stepwell/data/record_files.hpp
   stepwell/data/shuffled_batches.hpp
   stepwell/data/source.hpp
   # layer 3: summary
@@ -80,13 +87,16 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hooks/checkpoint_saver_hook.hpp
   stepwell/hooks/early_stopping_hook.hpp
   stepwell/hooks/ema_hook.hpp
+  stepwell/hooks/factories.hpp
   stepwell/hooks/feed_fn_hook.hpp
   stepwell/hooks/final_ops_hook.hpp
+  stepwell/hooks/function_hooks.hpp
   stepwell/hooks/global_step_waiter_hook.hpp
   stepwell/hooks/logging_tensor_hook.hpp
   stepwell/hooks/nan_hooks.hpp
   stepwell/hooks/profiler_hook.hpp
   stepwell/hooks/progress_hook.hpp
+  stepwell/hooks/scheduled_hook.hpp
   stepwell/hooks/step_counter_hook.hpp
   stepwell/hooks/stop_hooks.hpp
   stepwell/hooks/summary_saver_hook.hpp
@@ -117,6 +127,8 @@ set(STEPWELL_DETAIL_HEADERS
   # layer 2: io
   stepwell/io/detail/byte_queue.hpp
   stepwell/io/detail/signal_watch.hpp
+  # layer 3: data
+  stepwell/data/detail/read_ahead.hpp
   # layer 5: hook
   stepwell/hook/detail/deferred_requests.hpp
   stepwell/hook/detail/hook_set.hpp
@@ -140,6 +152,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/source_cursor.hpp
   stepwell/session/detail/source_registrations.hpp
   # layer 8: hooks
+  stepwell/hooks/detail/optional_value.hpp
   stepwell/hooks/detail/value_text.hpp
   # layer 9: training
   stepwell/training/detail/evaluation_work.hpp
@@ -170,6 +183,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/events/detail/png.hpp
   stepwell/format/events/detail/summary_values.hpp
   # layer 2: io
+  stepwell/io/detail/mapped_file.hpp
   stepwell/io/detail/posix_file.hpp
   stepwell/io/detail/read_file.hpp
   stepwell/io/detail/signal_receiver.hpp

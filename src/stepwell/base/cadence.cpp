@@ -10,7 +10,7 @@ namespace {
 
 template<class Number>
 void throw_if_negative(std::string_view option, Number value) {
-  if (value < 0) { throw invalid_argument_error(fmt::format("{} is {}; it cannot be negative, give 0 or more", option, value)); }
+  if (!(value >= 0)) { throw invalid_argument_error(fmt::format("{} is {}; it cannot be negative, give 0 or more", option, value)); }
 }
 
 std::int64_t saturated_sum(std::int64_t step, std::int64_t period) noexcept {

@@ -15,6 +15,7 @@ namespace stepwell {
 namespace {
 
 constexpr std::string_view suffix = "/position";
+constexpr std::string_view fingerprint_suffix = "/fingerprint";
 
 const std::string& named(const std::string& name) {
   static const std::string otherwise = "default";
@@ -44,18 +45,37 @@ void check_version(const checkpoint_reader& source) {
   }
 }
 
-std::map<std::string, std::int64_t> positions_in(const checkpoint_reader& source) {
-  std::map<std::string, std::int64_t> found;
+/// Returns the entry `name` if it is one string; otherwise an empty one.
+std::string text_in(const checkpoint_reader& source, const std::string& name) {
+  const auto* entry = source.find(name);
+  if (entry == nullptr || entry->dtype != dtype::string || !entry->shape.empty()) { return {}; }
+  const auto read = source.read(name);
+  return std::string(read.strings().front());
+}
+
+struct saved_position {
+  std::int64_t position;
+  std::string fingerprint;
+};
+
+std::map<std::string, saved_position> positions_in(const checkpoint_reader& source) {
+  std::map<std::string, saved_position> found;
   for (const auto& entry : source.entries()) {
     const auto name = detail::source_positions::source_name(entry.name);
     if (!name) { continue; }
-    if (const auto position = number_in(source, entry)) { found[*name] = *position; }
+    if (const auto position = number_in(source, entry)) {
+      found[*name] = {*position, text_in(source, source_positions::fingerprint_variable(*name))};
+    }
   }
   return found;
 }
 
 void log_unclaimed(const checkpoint_reader& source, std::vector<std::string> unused) {
-  std::erase_if(unused, [](const std::string& name) { return detail::source_positions::source_name(name) || name == version_name; });
+  const auto is_ours = [](const std::string& name) {
+    return detail::source_positions::source_name(name) || name == version_name ||
+           (name.starts_with(source_state_prefix) && name.ends_with(fingerprint_suffix));
+  };
+  std::erase_if(unused, is_ours);
   if (unused.empty()) { return; }
   log_info(fmt::format("{} also holds tensors that this session does not use: {}", source.prefix(), fmt::join(unused, ", ")));
 }
@@ -102,7 +122,10 @@ std::optional<std::uint64_t> source_positions::restored(const std::string& name)
 }
 
 void source_positions::mark_positioned(const std::string& name) noexcept {
-  if (const auto known = entries_.find(named(name)); known != entries_.end()) { known->second.is_due = false; }
+  const auto known = entries_.find(named(name));
+  if (known == entries_.end()) { return; }
+  known->second.is_due = false;
+  known->second.restored_fingerprint.clear();
 }
 
 variable_list source_positions::variables() {
@@ -110,14 +133,33 @@ variable_list source_positions::variables() {
   for (auto& [name, known] : entries_) {
     if (known.live && !known.is_due) { known.position = static_cast<std::int64_t>(known.live()); }
     all.emplace_back(variable_name(name), known.position);
+    if (!known.fingerprint.empty()) { all.emplace_back(fingerprint_variable(name), known.fingerprint); }
   }
   return all;
 }
 
-void source_positions::restore(const std::string& name, std::int64_t position) {
+void source_positions::restore(const std::string& name, std::int64_t position, std::string fingerprint) {
   auto& known = entries_[named(name)];
   known.position = position;
   known.is_due = true;
+  if (!known.live) { known.fingerprint = fingerprint; }
+  known.restored_fingerprint = std::move(fingerprint);
+}
+
+void source_positions::set_fingerprint(const std::string& name, std::string fingerprint) {
+  entries_[named(name)].fingerprint = std::move(fingerprint);
+}
+
+std::string source_positions::restored_fingerprint(const std::string& name) const {
+  const auto* known = find(name);
+  return known != nullptr && known->is_due ? known->restored_fingerprint : std::string();
+}
+
+std::string source_positions::waiting_with(const std::string& fingerprint) const {
+  for (const auto& [name, known] : entries_) {
+    if (known.is_due && !known.live && known.restored_fingerprint == fingerprint) { return name; }
+  }
+  return {};
 }
 
 void source_positions::go_back(std::int64_t step) noexcept {
@@ -143,6 +185,10 @@ bool source_positions::is_skipped(const std::string& name, std::uint64_t positio
 
 std::string source_positions::variable_name(const std::string& name) {
   return std::string(source_state_prefix).append(named(name)).append(suffix);
+}
+
+std::string source_positions::fingerprint_variable(const std::string& name) {
+  return std::string(source_state_prefix).append(named(name)).append(fingerprint_suffix);
 }
 
 std::optional<std::string> source_positions::source_name(std::string_view variable) {
@@ -207,7 +253,7 @@ void session_creation::restore_one(const variable_list& model, const checkpoint_
     const auto* what = name.starts_with(reserved_prefix) ? "the hook" : "it";
     log_warning(fmt::format("{} has no tensor \"{}\"; {} keeps its initial state", found.prefix(), name, what));
   }
-  for (const auto& [name, position] : positions) { positions_.restore(name, position); }
+  for (const auto& [name, saved] : positions) { positions_.restore(name, saved.position, saved.fingerprint); }
   log_unclaimed(found, report.unused);
   control_.set_restored_from(found.prefix());
 }

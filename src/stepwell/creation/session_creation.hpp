@@ -68,17 +68,25 @@ public:
   /// Marks the restored position as applied. Do not call it if the seek failed, so that the seek can be repeated.
   void mark_positioned(const std::string& name) noexcept;
 
-  /// Returns the variables `stepwell/source/NAME/position` of all sources, with the current positions.
+  /// Returns the variables `stepwell/source/NAME/position` and `fingerprint` of all sources, with the current values.
   /// @lifetime The references are valid until the next call to any function.
   [[nodiscard]] variable_list variables();
 
-  /// Stores a position found in a checkpoint, to be applied to its source.
-  void restore(const std::string& name, std::int64_t position);
+  /// Stores a position found in a checkpoint, to be applied to its source, and the fingerprint of the data to which it belongs.
+  void restore(const std::string& name, std::int64_t position, std::string fingerprint = {});
   /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. If the checkpoint
   /// lacks the position of a source that was first attached at `step` or later, the source is rewound to its position when it was attached.
   void go_back(std::int64_t step) noexcept;
   /// Returns the number of calls of `go_back`. A loop must move its source if this number has changed.
   [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
+
+  /// Sets the fingerprint of the data that a source reads. It is saved with the position, unless it is empty.
+  void set_fingerprint(const std::string& name, std::string fingerprint);
+  /// Returns the fingerprint that was restored with the position of `name`. Empty if there is none.
+  [[nodiscard]] std::string restored_fingerprint(const std::string& name) const;
+  /// Returns the name of a source that is not in use, and whose restored position is not applied yet and has this fingerprint. Empty if
+  /// there is none.
+  [[nodiscard]] std::string waiting_with(const std::string& fingerprint) const;
 
   /// Marks the batch at `position` of the source to be skipped when it is reached again.
   void skip(const std::string& name, std::uint64_t position);
@@ -89,6 +97,8 @@ public:
   /// the names of other variables.
   [[nodiscard]] static std::string variable_name(const std::string& name);
   [[nodiscard]] static std::optional<std::string> source_name(std::string_view variable);
+  /// The same for the variable that holds the fingerprint.
+  [[nodiscard]] static std::string fingerprint_variable(const std::string& name);
 
 private:
   struct origin {
@@ -101,6 +111,8 @@ private:
     std::optional<origin> first;  // position and step at the time of the first `attach`
     std::function<std::uint64_t()> live;
     std::set<std::uint64_t> skipped;
+    std::string fingerprint;           // of the data in use, or else of the restored position
+    std::string restored_fingerprint;  // as long as `is_due`
   };
   [[nodiscard]] const entry* find(const std::string& name) const noexcept;
 

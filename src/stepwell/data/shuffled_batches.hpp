@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An endless, shuffled, seekable source over a dataset of examples with random access.
+// A shuffled, seekable source over a dataset of examples with random access: endless, or for a number of epochs.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -11,10 +11,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,6 +34,12 @@ concept has_batch = requires(const Dataset& examples, example_indices indices) {
 template<class Dataset>
 concept plain_list = std::ranges::random_access_range<const Dataset> && std::ranges::sized_range<const Dataset> &&
                      std::copyable<std::ranges::range_value_t<const Dataset>>;
+
+/// Returns the position at the end of `epochs` epochs of `size` examples; the largest number if there is no end.
+[[nodiscard]] constexpr std::uint64_t end_after(std::optional<std::uint64_t> epochs, std::uint64_t size) noexcept {
+  std::uint64_t end = 0;
+  return epochs && !__builtin_mul_overflow(*epochs, size, &end) ? end : std::numeric_limits<std::uint64_t>::max();
+}
 
 }  // namespace detail
 
@@ -75,13 +83,19 @@ struct shuffle_options {
   std::uint64_t seed = 0;
   bool drop_remainder = false;  ///< Whether to skip an incomplete batch at the end of an epoch.
   std::string name = {};        ///< Name of the position in a checkpoint.
+  /// Number of epochs after which the data ends, counted from the beginning of the data and not of a resumed run. Empty: endless.
+  std::optional<std::uint64_t> epochs = std::nullopt;
+  bool shuffle = true;  ///< False: the order of the dataset in each epoch.
 };
 
-/// An endless source of batches. Each epoch contains all examples in a different order, which is a pure function of seed and epoch.
-/// A batch never contains examples of two epochs, so the last batch of an epoch may be smaller.
+/// A source of batches. Each epoch contains all examples in a different order, which is a pure function of seed and epoch. A batch never
+/// contains examples of two epochs, so the last batch of an epoch may be smaller.
+///
+/// In the body of a loop, the source stands at the batch of the next step: `if (batches.is_at_epoch_start()) { ... }` runs the block after
+/// each complete epoch. A hook sees the batch of its own run: `context.epoch()`.
 ///
 /// The position is the number of examples consumed, including skipped ones. So it stays valid if the batch size changes. It is
-/// valid only for the same seed and the same size of the dataset; with others it selects other examples.
+/// valid only for the same seed and the same size of the dataset; with others it selects other examples. The fingerprint contains both.
 template<class Dataset>  // an lvalue reference, or the type of the dataset that is owned
 class shuffled_source {
 public:
@@ -90,16 +104,20 @@ public:
   shuffled_source(Dataset&& examples, shuffle_options options)
       : examples_(std::forward<Dataset>(examples)), options_(std::move(options)), size_(data::example_count(examples_)) {
     check();
+    end_ = detail::end_after(options_.epochs, size_);
   }
 
-  /// Returns the current batch.
+  /// Returns the current batch, or null after the last epoch.
   /// @cost The first call for a batch gathers it. In addition, a few hundred instructions for each example.
   [[nodiscard]] const batch* peek() {
+    if (position_ >= end_) { return nullptr; }
     if (!is_present_) { gather(); }
     is_present_ = true;
     return &*batch_;
   }
-  void advance() noexcept { seek(position_ + batch_length()); }
+  void advance() noexcept {
+    if (position_ < end_) { seek(position_ + batch_length()); }
+  }
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   /// Sets the position. With `drop_remainder`, moves on to the next epoch if no complete batch is left in this one.
@@ -110,9 +128,28 @@ public:
     if (options_.drop_remainder && batch_length() < options_.batch_size) { position_ = (epoch() + 1) * size_; }
   }
 
-  /// Returns the epoch of the current batch, counted from 0.
+  /// Returns the epoch of the current batch, counted from 0. It is also the number of complete epochs before this batch.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return position_ / size_; }
+  /// Returns true if the current batch is the last one of its epoch. A hook calls it during a run.
+  [[nodiscard]] bool is_last_of_epoch() const noexcept {
+    if (position_ >= end_) { return false; }
+    const auto rest = size_ - position_ % size_ - batch_length();
+    return rest == 0 || (options_.drop_remainder && rest < options_.batch_size);
+  }
+  /// Returns true if the current batch is the first one of an epoch, or if the data has ended. The body of a loop calls it after a step.
+  [[nodiscard]] bool is_at_epoch_start() const noexcept { return position_ % size_ == 0; }
+  /// Returns the number of batches in each epoch.
+  [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept {
+    return size_ / options_.batch_size + (!options_.drop_remainder && size_ % options_.batch_size != 0 ? 1 : 0);
+  }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
+  /// Returns for example "1000 examples, seed 3", followed by the fingerprint of a dataset that has one. The batch size and the number of
+  /// epochs may change.
+  [[nodiscard]] std::string fingerprint() const {
+    auto text = std::to_string(size_) + " examples, " + (options_.shuffle ? "seed " + std::to_string(options_.seed) : "in order");
+    if constexpr (requires { std::string_view(examples_.fingerprint()); }) { text.append(", ").append(examples_.fingerprint()); }
+    return text;
+  }
 
 private:
   void check() const {
@@ -131,7 +168,9 @@ private:
     const random_permutation order(size_, options_.seed, epoch());
     const auto first = position_ % size_;
     indices_.resize(static_cast<std::size_t>(batch_length()));
-    for (std::uint64_t i = 0; i < indices_.size(); ++i) { indices_[static_cast<std::size_t>(i)] = order(first + i); }
+    for (std::uint64_t i = 0; i < indices_.size(); ++i) {
+      indices_[static_cast<std::size_t>(i)] = options_.shuffle ? order(first + i) : first + i;
+    }
     const auto& examples = std::as_const(examples_);
     if constexpr (requires(batch& into) { examples.gather(example_indices(), into); }) {
       if (batch_) { return examples.gather(indices_, *batch_); }
@@ -142,6 +181,7 @@ private:
   Dataset examples_;
   shuffle_options options_;
   std::uint64_t size_;
+  std::uint64_t end_ = 0;  // position after the last epoch
   std::uint64_t position_ = 0;
   std::vector<std::uint64_t> indices_;
   std::optional<batch> batch_;
@@ -154,6 +194,14 @@ private:
 template<class Dataset>
   requires dataset<Dataset>
 [[nodiscard]] shuffled_source<Dataset> shuffled_batches(Dataset&& examples, shuffle_options options) {
+  return shuffled_source<Dataset>(std::forward<Dataset>(examples), std::move(options));
+}
+
+/// Like `shuffled_batches`, but in the order of the dataset: for evaluations, and for data that is in a random order already.
+template<class Dataset>
+  requires dataset<Dataset>
+[[nodiscard]] shuffled_source<Dataset> batches_in_order(Dataset&& examples, shuffle_options options) {
+  options.shuffle = false;
   return shuffled_source<Dataset>(std::forward<Dataset>(examples), std::move(options));
 }
 

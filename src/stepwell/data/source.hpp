@@ -59,6 +59,33 @@ template<batch_source Source>
   return {};
 }
 
+/// The place of a batch in the passes over the data.
+struct epoch_position {
+  std::uint64_t epoch = 0;  ///< Number of the pass over the data, counted from 0.
+  bool is_last = false;     ///< True for the last batch of this pass.
+  friend bool operator==(const epoch_position&, const epoch_position&) = default;
+};
+
+/// A source that passes over its data several times. `epoch()` returns the number of the pass to which the current batch belongs, counted
+/// from 0. `is_last_of_epoch()` returns true if the current batch is the last one of its pass. It returns false at the end of the data, and
+/// may do so before the first `peek` at the batch. Both must be cheap, and neither makes a batch.
+template<class Source>
+concept epoch_source = batch_source<Source> && requires(const std::remove_reference_t<Source>& source) {
+  { source.epoch() } -> std::same_as<std::uint64_t>;
+  { source.is_last_of_epoch() } -> std::same_as<bool>;
+};
+
+/// Returns a description of the data that a position of `source` selects: `source.fingerprint()`, for example "1000 examples, seed 3". Empty for a source without one. A session saves it with the position, and compares it when it resumes.
+template<batch_source Source>
+[[nodiscard]] std::string fingerprint_of(const Source& source) {
+  if constexpr (requires {
+                  { source.fingerprint() } -> std::convertible_to<std::string_view>;
+                }) {
+    return std::string(std::string_view(source.fingerprint()));
+  }
+  return {};
+}
+
 /// A source whose batches are the elements of a range, in one pass. Not seekable: a resumed run starts from the beginning of the
 /// range. The range is not accessed before the first `peek`, and never beyond the current element.
 /// @cost One allocation, so that a source can be moved while it is in use.
@@ -158,7 +185,18 @@ public:
     source_.seek(position);
   }
 
+  [[nodiscard]] std::uint64_t epoch() const
+    requires epoch_source<Source>
+  {
+    return source_.epoch();
+  }
+  [[nodiscard]] bool is_last_of_epoch() const
+    requires epoch_source<Source>
+  {
+    return taken_ < count_ && source_.is_last_of_epoch();
+  }
   [[nodiscard]] std::string name() const { return data::name_of<under>(source_); }
+  [[nodiscard]] std::string fingerprint() const { return data::fingerprint_of<under>(source_); }
 
 private:
   Source source_;
@@ -216,7 +254,18 @@ public:
     made_.reset();
   }
 
+  [[nodiscard]] std::uint64_t epoch() const
+    requires epoch_source<Source>
+  {
+    return source_.epoch();
+  }
+  [[nodiscard]] bool is_last_of_epoch() const
+    requires epoch_source<Source>
+  {
+    return source_.is_last_of_epoch();
+  }
   [[nodiscard]] std::string name() const { return data::name_of<under>(source_); }
+  [[nodiscard]] std::string fingerprint() const { return data::fingerprint_of<under>(source_); }
 
 private:
   Source source_;

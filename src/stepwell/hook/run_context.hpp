@@ -21,6 +21,10 @@ public:
   /// Returns the prefix of the checkpoint from which this session was restored. Empty if no checkpoint was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return control_->restored_from(); }
 
+  /// Returns the epoch of the batch of this run, and whether the batch is the last one of its epoch. Empty in a run outside of a loop, and
+  /// for a source without epochs (see `data::epoch_source`).
+  [[nodiscard]] std::optional<data::epoch_position> epoch() const { return control_->epoch(); }
+
   /// Requests the loop to end after this step.
   void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const;
   void request_stop(std::string why) const;

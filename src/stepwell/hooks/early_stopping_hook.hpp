@@ -7,8 +7,8 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -80,16 +80,6 @@ private:
   std::int64_t waited_ = 0;
 };
 
-template<class Value>
-[[nodiscard]] std::optional<double> as_score(const Value& value) {
-  if constexpr (requires { *value, value.has_value(); }) {
-    return value.has_value() ? std::optional(static_cast<double>(*value)) : std::nullopt;
-  } else {
-    static_assert(std::convertible_to<Value, double>, "stepwell: early_stopping_hook watches a number, or an optional one");
-    return static_cast<double>(value);
-  }
-}
-
 }  // namespace detail
 
 /// Watches a number, usually measured on data that is not used for training. Requests a stop if the number has not improved for `patience`
@@ -117,7 +107,7 @@ public:
 
   void after_run(auto& context, const auto& values) {
     if (!is_due_) { return; }
-    if (const auto value = detail::as_score(values.value())) { take(context, *value, context.global_step()); }
+    if (const auto value = detail::as_number(values.value())) { take(context, *value, context.global_step()); }
   }
 
 private:

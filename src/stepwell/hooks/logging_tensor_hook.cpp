@@ -17,6 +17,9 @@ std::optional<cadence> logging_cadence(const logging_tensor_options& options) {
     throw invalid_argument_error(
         "logging_tensor_hook: either only at_end and/or exactly one of every_n_iter and every_n_secs must be provided");
   }
+  if (every_n_secs && !(every_n_secs->count() >= 0)) {
+    throw invalid_argument_error(fmt::format("logging_tensor_hook: invalid every_n_secs={}; it cannot be negative", every_n_secs->count()));
+  }
   if (every_n_secs) { return cadence{.every_secs = every_n_secs->duration()}; }
   if (*every_n_iter <= 0) {
     throw invalid_argument_error(fmt::format("logging_tensor_hook: invalid every_n_iter={}; it must be above zero", *every_n_iter));
@@ -49,14 +52,17 @@ logging_lines::logging_lines(std::vector<std::string> tags, bool is_map, logging
   throw invalid_argument_error(fmt::format("logging_tensor_hook: two values have the tag \"{}\"; give them different tags", tags_[*twice]));
 }
 
-void logging_lines::write(std::span<const kept_value> values, const std::optional<elapsed_since_trigger>& elapsed) const {
+void logging_lines::write(std::span<const kept_value> values, bool (kept_value::*is_shown)() const noexcept,
+                          const std::optional<elapsed_since_trigger>& elapsed) const {
+  auto order = order_;
+  std::erase_if(order, [&](std::size_t position) { return !(values[position].*is_shown)(); });
   if (options_.formatter) {
     std::map<std::string, logged_value> by_tag;
-    for (const auto position : order_) { by_tag[tags_[position]] = values[position].logged(); }
+    for (const auto position : order) { by_tag[tags_[position]] = values[position].logged(); }
     return log_info(options_.formatter(by_tag));
   }
   std::string line;
-  for (const auto position : order_) {
+  for (const auto position : order) {
     line.append(line.empty() ? "" : ", ").append(tags_[position]).append(" = ").append(values[position].logged().text);
   }
   if (elapsed) { line.append(fmt::format(" ({:.3f} sec)", elapsed->seconds.count())); }

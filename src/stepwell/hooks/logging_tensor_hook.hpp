@@ -8,8 +8,10 @@
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -59,8 +61,16 @@ namespace detail {
 /// @cost Storing a number allocates nothing; storing a tensor allocates its shape only.
 class kept_value {
 public:
+  /// Stores a value. An empty optional leaves the previous value; see `is_new`.
+  template<class Value>
+    requires is_optional<Value>
+  void keep(const Value& value) {
+    is_new_ = value.has_value();
+    if (value) { keep(*value); }
+  }
   template<class Value>
   void keep(const Value& value) {
+    is_new_ = has_value_ = true;
     if constexpr (std::is_arithmetic_v<Value>) { number_ = static_cast<double>(value); }
     if constexpr (variable_like<const Value>) {
       keep_elements(stepwell::view_of(value));
@@ -71,6 +81,10 @@ public:
   }
 
   [[nodiscard]] logged_value logged() const;
+  /// Returns true if the last `keep` stored a value.
+  [[nodiscard]] bool is_new() const noexcept { return is_new_; }
+  /// Returns true if a value was stored.
+  [[nodiscard]] bool has_value() const noexcept { return has_value_; }
 
 private:
   void keep_elements(tensor_view tensor);
@@ -81,11 +95,13 @@ private:
   std::optional<double> number_;
   tensor_view shown_;  // type and shape, without bytes
   std::array<std::byte, shown_elements * largest_element> bytes_{};
+  bool is_new_ = false;
+  bool has_value_ = false;
 };
 
 /// Returns the cadence of the lines. Empty if a line is logged at the end only.
-/// @errors `invalid_argument_error` if both periods are given, if neither a period nor `at_end` is given, or if `every_n_iter` is not above
-///         zero.
+/// @errors `invalid_argument_error` if both periods are given, if neither a period nor `at_end` is given, if `every_n_iter` is not above zero,
+///         or if `every_n_secs` is negative.
 /// @see contract HOOK-LOG-1
 [[nodiscard]] std::optional<cadence> logging_cadence(const logging_tensor_options& options);
 
@@ -97,9 +113,10 @@ public:
 
   [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
 
-  /// Logs "a = 1, b = 2 (0.123 sec)", or the line that the formatter returns.
+  /// Logs "a = 1, b = 2 (0.123 sec)", or the line that the formatter returns, of the values for which `is_shown` returns true.
   /// @pre There is one value for each tag.
-  void write(std::span<const kept_value> values, const std::optional<elapsed_since_trigger>& elapsed) const;
+  void write(std::span<const kept_value> values, bool (kept_value::*is_shown)() const noexcept,
+             const std::optional<elapsed_since_trigger>& elapsed) const;
 
 private:
   std::vector<std::string> tags_;
@@ -121,7 +138,8 @@ using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projec
 }  // namespace detail
 
 /// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: after the first run, and then once in each period. The time in parentheses
-/// is the time since the previous line. A fetch without a tag is named by its position, such as "value_0".
+/// is the time since the previous line. A fetch without a tag is named by its position, such as "value_0". An empty `std::optional` is left out. If all
+/// values are empty, the line is logged in the next run that has a value. The line at the end has the last value of each fetch.
 /// @cost Values are fetched only in the runs that log. With `at_end`, every run fetches the values and stores the part that a log line
 ///       shows.
 template<class... Projections>
@@ -156,13 +174,14 @@ public:
   void after_run(auto& /*context*/, const auto& values) {
     if (values.has_value()) {
       keep(values, std::index_sequence_for<Projections...>{});
-      if (is_due_) { write_line(); }
+      if (is_due_ && std::ranges::any_of(*kept_, &detail::kept_value::is_new)) { write_line(&detail::kept_value::is_new); }
     }
     ++runs_;
   }
 
   void end(auto& /*session*/) {
-    if (lines_.at_end() && kept_) { write_line(); }
+    const bool has_any = kept_ && std::ranges::any_of(*kept_, &detail::kept_value::has_value);
+    if (lines_.at_end() && has_any) { write_line(&detail::kept_value::has_value); }
   }
 
 private:
@@ -179,7 +198,9 @@ private:
     if (!kept_) { kept_.emplace(); }
     ((*kept_)[I].keep(values.template get<I>()), ...);
   }
-  void write_line() { lines_.write(*kept_, timer_.update_last_triggered_step(runs_)); }
+  void write_line(bool (detail::kept_value::*is_shown)() const noexcept) {
+    lines_.write(*kept_, is_shown, timer_.update_last_triggered_step(runs_));
+  }
 
   std::optional<cadence> period_;
   detail::logging_lines lines_;

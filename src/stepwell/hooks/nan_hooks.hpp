@@ -11,6 +11,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/kernel/statistics.hpp"
 
@@ -61,6 +62,7 @@ template<class Value>
 }  // namespace detail
 
 /// Checks one value after every run: a number or a tensor of any shape. A NaN, an infinity or a tensor that contains one is a bad value.
+/// An empty `std::optional` is not checked.
 /// After a bad value, the state is saved neither at this boundary nor at the close.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
@@ -79,7 +81,9 @@ public:
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
-    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { give_up(context, values.value()); }
+    const auto& value = values.value();
+    if (!detail::is_present(value)) { return; }
+    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] { give_up(context, detail::present(value)); }
   }
 
 private:
@@ -113,7 +117,7 @@ struct rollback_on_nan_options {
   bool nan_only = false;  ///< Accept infinite values.
 };
 
-/// Checks a value like `nan_tensor_hook`. For a bad value it requests a rollback: the session restores the newest checkpoint, as in a
+/// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. For a bad value it requests a rollback: the session restores the newest checkpoint, as in a
 /// recovery, including the backoff. The same state and the same batch would give the same bad value again. Therefore the hook needs an
 /// answer, which is `skip_batch{}` or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] {
 /// model.rate *= 0.5f; })`.
@@ -140,7 +144,11 @@ public:
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
-    if (detail::is_bad(values.value(), options_.nan_only)) [[unlikely]] { return roll_back(context, stepwell::value_text(values.value())); }
+    const auto& value = values.value();
+    if (!detail::is_present(value)) { return; }
+    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
+      return roll_back(context, stepwell::value_text(detail::present(value)));
+    }
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 

@@ -7,6 +7,7 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -66,7 +67,7 @@ private:
 };
 
 /// Displays a bar with step, rate, one watched value and remaining time: `progress_hook{{.last_step = 1000}, &result::loss}`. The value may
-/// be omitted. It is fetched only in the runs that display it.
+/// be omitted. It is fetched only in the runs that display it. If it is an empty `std::optional`, the previous value is displayed.
 /// @cost One relaxed load for each run.
 template<class... Watched>
 class progress_hook {
@@ -83,7 +84,8 @@ public:
   void after_run(auto& context, const auto& values) {
     if (!values.has_value()) { return; }
     if constexpr (sizeof...(Watched) == 1) {
-      printer_.show(context.global_step(), static_cast<double>(values.value()));
+      if (const auto value = detail::as_number(values.value())) { value_ = value; }
+      printer_.show(context.global_step(), value_);
     } else {
       printer_.show(context.global_step(), std::nullopt);
     }
@@ -93,6 +95,7 @@ public:
 private:
   progress_printer printer_;
   fetch_pack<Watched...> watched_;
+  std::optional<double> value_;  // the last one
 };
 
 }  // namespace stepwell

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that end the loop: at a step, after a time limit, or after a number of evaluation steps.
+// Hooks that end the loop: at a step, after an epoch, after a time limit, or after a number of evaluation steps.
 // @see contract HOOK-STOP, HOOK-MULTI, D-6
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/variable.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hook/session_signals.hpp"
 
@@ -16,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace stepwell {
 
@@ -68,6 +70,10 @@ private:
   std::int64_t last_step_ = std::numeric_limits<std::int64_t>::max();
 };
 
+/// Returns a hook that stops at the global step `last_step`: `stop_at_step(1000)`.
+/// @errors Those of `stop_at_step_hook`.
+[[nodiscard]] inline stop_at_step_hook stop_at_step(std::int64_t last_step) { return stop_at_step_hook({.last_step = last_step}); }
+
 /// Options of `multi_step_stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
 struct multi_step_stop_at_step_options {
   std::optional<std::int64_t> num_steps = std::nullopt;
@@ -114,6 +120,55 @@ private:
   std::int64_t most_;
   std::shared_ptr<std::int64_t> next_;
 };
+
+/// Options of `stop_at_epoch_hook`. `last_epoch` is required.
+struct stop_at_epoch_options {
+  std::optional<std::int64_t> last_epoch = std::nullopt;  ///< Number of complete epochs, since the beginning of the data.
+  std::string name = "stop_at_epoch";                     ///< Name of the hook's state in checkpoints.
+};
+
+/// Requests a stop after the last batch of epoch number `last_epoch`, counted from 1, of a source with epochs (`data::epoch_source`). The
+/// number of complete epochs is saved: a session that is restored at or beyond the last epoch does no step.
+/// A source with `.epochs` ends the loop at the same place; the hook is for sources that are endless or shared.
+/// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
+class stop_at_epoch_hook {
+public:
+  /// @errors `invalid_argument_error` if `last_epoch` is missing or negative, or the name is empty.
+  explicit stop_at_epoch_hook(stop_at_epoch_options options) : options_(std::move(options)) {
+    if (!options_.last_epoch) { throw invalid_argument_error("stop_at_epoch_hook: last_epoch must be specified"); }
+    detail::refuse_negative("last_epoch", options_.last_epoch);
+    if (options_.name.empty()) { throw invalid_argument_error("stop_at_epoch_hook: the name is empty; its state is saved under it"); }
+  }
+
+  void begin() noexcept { epochs_done_ = 0; }
+  void after_create_session(auto& session, auto& /*threads*/) { stop_if_reached(session); }
+  void after_run(auto& context, const auto&) {
+    const auto at = context.epoch();
+    if (!at || !at->is_last) { return; }
+    epochs_done_ = static_cast<std::int64_t>(at->epoch) + 1;
+    stop_if_reached(context);
+  }
+
+  /// Returns the number of complete epochs, including those of earlier runs of the program.
+  [[nodiscard]] std::int64_t epochs_done() const noexcept { return epochs_done_; }
+  [[nodiscard]] variable_list variables() { return stepwell::variables({{"epochs_done", epochs_done_}}); }
+  [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
+
+private:
+  void stop_if_reached(auto& session) const {
+    if (epochs_done_ < *options_.last_epoch) { return; }
+    session.request_stop({stop_cause::last_step, "epoch " + std::to_string(*options_.last_epoch) + " is done"});
+  }
+
+  stop_at_epoch_options options_;
+  std::int64_t epochs_done_ = 0;
+};
+
+/// Returns a hook that stops after `last_epoch` complete epochs: `stop_at_epoch(10)`.
+/// @errors Those of `stop_at_epoch_hook`.
+[[nodiscard]] inline stop_at_epoch_hook stop_at_epoch(std::int64_t last_epoch) {
+  return stop_at_epoch_hook(stop_at_epoch_options{.last_epoch = last_epoch});
+}
 
 /// Requests a stop, with `stop_cause::deadline`, when the time `limit` has passed since the session was created:
 /// `time_limit_hook{std::chrono::hours(2)}`. The time is that of the session's clock. The current step is completed first. A recovery does

@@ -10,6 +10,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
@@ -177,7 +178,8 @@ private:
 }  // namespace detail
 
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
-/// fetched only in the runs that write. A step only adds them to the queue of the writer, and does not write to the disk.
+/// fetched only in the runs that write. A step only adds them to the queue of the writer, and does not write to the disk. An empty
+/// `std::optional` is left out. If all values are empty, the next run that has a value writes.
 /// @cost An idle run: one comparison, and in seconds mode one relaxed load.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
@@ -220,13 +222,21 @@ private:
 
   template<std::size_t... I>
   void write(std::int64_t step, const auto& values, std::index_sequence<I...>) {
+    // Each value is read once, because a fetch may compute it.
+    const std::tuple<decltype(values.template get<I>())...> all(values.template get<I>()...);
+    if (!(detail::is_present(std::get<I>(all)) || ...)) { return; }  // the next run is due
     work_->note_start(step);
     timer_.update_last_triggered_step(step);
-    if (auto* const out = work_->writer()) { (std::get<I>(ops_).write(*out, values.template get<I>(), step), ...); }
-    for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), values.template get<I>(), step), ...); }
+    if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step), ...); }
+    for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), std::get<I>(all), step), ...); }
+  }
+  static void write_one(summary::writer& out, const auto& op, const auto& value, std::int64_t step) {
+    if (detail::is_present(value)) { op.write(out, detail::present(value), step); }
   }
   static void write_metric(summary::metric_writer& out, const auto& op, const auto& value, std::int64_t step) {
-    if constexpr (requires { op.write(out, value, step); }) { op.write(out, value, step); }
+    if constexpr (requires { op.write(out, detail::present(value), step); }) {
+      if (detail::is_present(value)) { op.write(out, detail::present(value), step); }
+    }
   }
 
   std::shared_ptr<detail::summary_work> work_;

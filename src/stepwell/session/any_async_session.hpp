@@ -49,6 +49,7 @@ public:
 
   awaitable<void> async_start() { return session_->start(); }
   awaitable<std::optional<step_type>> async_next(Source& source) { return session_->next(source); }
+  awaitable<loop_result<Result>> async_run_all(Source& source) { return session_->run_all(source); }
   awaitable<Result> async_run(batch_type batch) { return session_->run(batch); }
   awaitable<std::int64_t> async_checkpoint_now() { return session_->checkpoint_now(); }
   awaitable<void> async_close() { return session_->close(); }
@@ -70,6 +71,7 @@ private:
     virtual ~erased() = default;
     virtual awaitable<void> start() = 0;
     virtual awaitable<std::optional<step_type>> next(Source& source) = 0;
+    virtual awaitable<loop_result<Result>> run_all(Source& source) = 0;
     virtual awaitable<Result> run(batch_type batch) = 0;
     virtual awaitable<std::int64_t> checkpoint_now() = 0;
     virtual awaitable<void> close() = 0;
@@ -89,6 +91,7 @@ private:
 
     awaitable<void> start() override { return session->async_start(); }
     awaitable<std::optional<step_type>> next(Source& source) override { return session->async_next(source); }
+    awaitable<loop_result<Result>> run_all(Source& source) override { return session->async_run_all(source); }
     awaitable<Result> run(batch_type batch) override { return session->async_run(batch); }
     awaitable<std::int64_t> checkpoint_now() override { return session->async_checkpoint_now(); }
     awaitable<void> close() override { return session->async_close(); }

@@ -85,6 +85,8 @@ public:
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
+  /// Does all steps over `source`. Returns the last step, the number of steps, and the reason for the end.
+  loop_result<Result> run_all(Source& source) { return session_->run_all(source); }
   /// Does one step with `batch`. Does not advance a source.
   Result run(batch_type batch) { return session_->run(batch); }
   /// Like `run(batch)`, for a temporary batch. This overload exists only if steps receive batches by non-const reference.
@@ -110,6 +112,7 @@ private:
     [[nodiscard]] virtual std::int64_t global_step() const = 0;
     [[nodiscard]] virtual session_metrics metrics() const = 0;
     [[nodiscard]] virtual generator<const step_type&> steps(Source& source) = 0;
+    virtual loop_result<Result> run_all(Source& source) = 0;
     virtual Result run(batch_type batch) = 0;
     virtual void close() = 0;
     [[nodiscard]] virtual bool is_closed() const = 0;
@@ -127,6 +130,7 @@ private:
     std::int64_t global_step() const override { return session->global_step(); }
     session_metrics metrics() const override { return session->metrics(); }
     generator<const step_type&> steps(Source& source) override { return session->steps(source); }
+    loop_result<Result> run_all(Source& source) override { return session->run_all(source); }
     Result run(batch_type batch) override { return session->run(batch); }
     void close() override { session->close(); }
     bool is_closed() const override { return session->is_closed(); }

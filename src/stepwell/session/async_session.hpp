@@ -206,6 +206,22 @@ public:
     return next(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
   }
 
+  /// Does all steps over `source`, as a loop over `async_next(source)` without a body does. Returns a `loop_result`: the last step, the
+  /// number of steps, and the reason for the end.
+  /// @errors As `async_next`.
+  /// @cancel Ends the loop with `operation_aborted` before its next step, or in the step as for `async_next`. The steps so far stay done.
+  /// @lifetime As for `async_next`.
+  template<data::batch_source Source, class Token = token_type>
+  auto async_run_all(Source& source, Token&& token = Token()) {
+    return all_of(async_->holder_of(source), std::forward<Token>(token));
+  }
+  /// Like `async_run_all(source)`, for a model that needs no data. A hook or another thread has to stop the session.
+  template<class Token = token_type>
+    requires(!data::batch_source<Token>)
+  auto async_run_all(Token&& token = Token()) {
+    return all_of(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
+  }
+
   /// Unregisters a source before its end. Its current position is kept for later saves. Passing the source to `async_steps` also
   /// unregisters it.
   template<data::batch_source Source>
@@ -373,6 +389,12 @@ private:
     return coro::initiate<std::optional<step_type>>(
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
         [self = async_.get(), to = &holder] { return detail::next_of<step_type>(self, to); });
+  }
+  template<class Holder, class Token>
+  auto all_of(Holder& holder, Token&& token) {
+    return coro::initiate<loop_result<result_type>>(
+        std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
+        [self = async_.get(), to = &holder] { return detail::run_all_of<step_type, result_type>(self, to); });
   }
   template<class Choice, class Token, class... Args>
   auto run(Token&& token, std::tuple<Args...> given) {

@@ -173,6 +173,25 @@ public:
   /// Returns the steps of a model that needs no data.
   [[nodiscard]] generator<const step_type&> steps() & { return detail::steps_over<step_type, no_data>(*core_, no_data()); }
 
+  /// Does all steps over `source`, as a loop over `steps(source)` without a body does. Returns the last step, the number of steps, and the
+  /// reason for the end: `const auto [last, steps, why] = session.run_all(batches);`.
+  /// @errors As in a loop over `steps`.
+  /// @cost None for each step: the results before the last one are not copied.
+  template<class Source>
+  loop_result<result_type> run_all(Source&& source) {
+    if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
+      return detail::run_over<step_type, result_type>(*core_, source);
+    } else {
+      auto wrapped = data::source(std::forward<Source>(source));
+      return detail::run_over<step_type, result_type>(*core_, wrapped);
+    }
+  }
+  /// Does all steps of a model that needs no data. A hook or another thread has to stop the session.
+  loop_result<result_type> run_all() {
+    no_data nothing;
+    return detail::run_over<step_type, result_type>(*core_, nothing);
+  }
+
   template<class... Source>
   void steps(Source&&...) && {
     static_assert(sizeof...(Source) > 1000, "stepwell: steps() on a temporary session; name the session, it must outlive its steps");

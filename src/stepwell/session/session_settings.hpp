@@ -51,6 +51,13 @@ enum class unseekable_policy {
   skip,  ///< Continue from the current position and log a warning. The batches in between are not repeated.
 };
 
+/// The reaction to a source whose data is not that of the checkpoint: its fingerprint has changed, so the saved position selects other
+/// examples.
+enum class other_data_policy {
+  warn,  ///< Log a warning, and continue at the saved position.
+  fail,  ///< Throw `failed_precondition_error`.
+};
+
 class queue_runner;
 
 /// Settings of a monitored session. Each member has a default.
@@ -73,6 +80,7 @@ struct session_settings {
   /// is a checkpoint.
   bool restores_what_it_saves = false;
   unseekable_policy on_unseekable = unseekable_policy::fail;
+  other_data_policy on_other_data = other_data_policy::warn;
   /// Queue runners. Their threads are started with the session and after each recovery, and stopped and joined at the close.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// A stop token of the application. A stop requested there also stops the session.

@@ -30,6 +30,14 @@ struct step_result {
   std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< After a recovery that lost steps: the last lost step.
 };
 
+/// The result of `run_all`.
+template<class Result>
+struct loop_result {
+  std::optional<step_result<Result>> last = std::nullopt;  ///< The last step. Empty if there was none.
+  std::int64_t steps = 0;                                  ///< Number of steps of this loop. A repeated step counts once.
+  stop_reason why = {};                                    ///< The reason why the loop ended, also available as `stop_reason()`.
+};
+
 /// A monitored, singular or type-erased session.
 ///
 /// * `should_stop()` may be called at any time and on any thread. It returns true after `close`.

@@ -109,6 +109,8 @@ struct training_options {
   bool keep_initial_state = true;
   /// Policy for a source that cannot seek back after a recovery has restored an earlier state.
   unseekable_policy on_unseekable = unseekable_policy::fail;
+  /// Policy for a source whose dataset or seed differs from those of the checkpoint.
+  other_data_policy on_other_data = other_data_policy::warn;
   /// Queue runners that are started, stopped and joined with the session.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// Maximum time for which `close` waits for threads and I/O, including the last checkpoint. If the time is exceeded, `close` throws
@@ -252,6 +254,7 @@ public:
     made.retry = options_.retry;
     made.keep_initial_state = options_.keep_initial_state;
     made.on_unseekable = options_.on_unseekable;
+    made.on_other_data = options_.on_other_data;
     made.stop_token = options_.stop_token;
     if (const auto grace = options_.preemption_grace.enabled()) { made.preemption_grace = detail::as_duration(*grace); }
     made.check_update_fence = options_.check_update_fence;

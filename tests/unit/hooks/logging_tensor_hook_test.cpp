@@ -62,7 +62,8 @@ TEST_CASE("HOOK-LOG-1 exactly one period, and a sane one, or only at the end", "
   CHECK_THROWS_AS((sw::logging_tensor_hook{{}, loss}), sw::invalid_argument_error);
   CHECK_NOTHROW(sw::logging_tensor_hook{{.at_end = true}, loss});
   CHECK_NOTHROW(sw::logging_tensor_hook{{.every_n_iter = 1, .at_end = true}, loss});
-  CHECK_NOTHROW(sw::logging_tensor_hook{{.every_n_secs = -1}, loss});
+  CHECK_NOTHROW(sw::logging_tensor_hook{{.every_n_secs = 0}, loss});
+  CHECK_THROWS_WITH((sw::logging_tensor_hook{{.every_n_secs = -1}, loss}), ContainsSubstring("invalid every_n_secs=-1"));  // D-31
 }
 
 TEST_CASE("HOOK-LOG-2 a list is logged in its order, a map in that of its tags", "[hooks][logging]") {

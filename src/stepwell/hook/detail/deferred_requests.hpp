@@ -8,6 +8,7 @@
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/data/source.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/session_signals.hpp"
 
@@ -118,6 +119,18 @@ public:
   /// Returns `until` or `end_of_process()`: the earlier of the two.
   [[nodiscard]] deadline within_process(const deadline& until) const;
 
+  /// Reads the epoch of the batch at which a source stands.
+  struct epoch_reader {
+    const void* source = nullptr;
+    data::epoch_position (*read)(const void* source) = nullptr;
+  };
+  /// Sets the reader for the run in progress.
+  void set_epoch_reader(const epoch_reader& reader) noexcept { epoch_ = reader; }
+  /// Returns the epoch of the batch of the run in progress. Empty if there is no run, or if its batch has no epoch.
+  [[nodiscard]] std::optional<data::epoch_position> epoch() const {
+    return epoch_.source != nullptr ? std::optional(epoch_.read(epoch_.source)) : std::nullopt;
+  }
+
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
   void set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
   /// Begins a creation of the session: hooks register their works again. Until `end_creation`, the previous works are still drained and
@@ -178,6 +191,27 @@ private:
   std::optional<std::string> restored_from_;
   std::shared_ptr<trace_recorder> trace_;
   std::uint64_t trace_begin_ = 0;
+  epoch_reader epoch_;
+};
+
+/// Shows the epoch of the batch at which `source` stands, during a run.
+/// @lifetime `control` and `source` must outlive it.
+class epoch_scope {
+public:
+  template<data::epoch_source Source>
+  epoch_scope(deferred_requests& control, const Source& source) noexcept : control_(control) {
+    constexpr auto read = [](const void* given) {
+      const auto& from = *static_cast<const Source*>(given);
+      return data::epoch_position{from.epoch(), from.is_last_of_epoch()};
+    };
+    control_.set_epoch_reader({&source, read});
+  }
+  epoch_scope(const epoch_scope&) = delete;
+  epoch_scope& operator=(const epoch_scope&) = delete;
+  ~epoch_scope() { control_.set_epoch_reader({}); }
+
+private:
+  deferred_requests& control_;
 };
 
 }  // namespace stepwell

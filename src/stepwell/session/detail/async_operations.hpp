@@ -9,6 +9,7 @@
 #include "stepwell/session/detail/async_driver.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_step.hpp"
+#include "stepwell/session/training_session.hpp"
 
 #include <cstdint>
 #include <exception>
@@ -112,6 +113,21 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
   auto go_on = [&] { return detail::next_awaited<Step>(self->shared_from_this(), *holder, std::move(step), outcome); };
   auto rest = detail::defer_cancellation<std::optional<Step>>(go_on);
   co_return co_await std::move(rest);
+}
+
+/// Does all steps over the source of `holder`.
+/// @lifetime `self` and `holder` must outlive it.
+template<class Step, class Result, class Async, class Holder>
+asio::awaitable<loop_result<Result>> run_all_of(Async* self, Holder* holder) {
+  loop_result<Result> all;
+  for (;;) {
+    auto step = co_await detail::next_of<Step>(self, holder);
+    if (!step) { break; }
+    all.last = std::move(step);
+    ++all.steps;
+  }
+  all.why = self->core().why();
+  co_return all;
 }
 
 /// Completes a run with the session protocol, and repeats it after a recovery. `outcome` is the result of the fast path.

@@ -114,6 +114,7 @@ asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Curs
   auto look = [&] { batch = detail::batch_of_step(core, cursor); };
   co_await self.run_on(self.place_of_steps(), look);
   if (batch == nullptr) { co_return step_outcome::out_of_data; }
+  [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());
   auto run = [&] {
     if constexpr (is_of_no_data<decltype(batch)>) {
       return detail::run_step_awaited(self, place.attempt, caller);

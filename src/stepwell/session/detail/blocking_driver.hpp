@@ -9,6 +9,7 @@
 #include "stepwell/session/detail/run_step.hpp"
 #include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
+#include "stepwell/session/training_session.hpp"
 
 #include <exception>
 #include <optional>
@@ -83,19 +84,35 @@ private:
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
 
+/// Does the next step of a loop, including its boundary. Returns false if the loop is over.
+template<class Core, class Loop>
+[[gnu::always_inline]] inline bool take_next(Core& core, Loop& loop) {
+  loop.outcome = step_outcome::not_taken;
+  if (!core.should_stop() && !core.is_recovery_due()) [[likely]] { loop.outcome = loop.take_inlined(); }
+  if (loop.outcome != step_outcome::done || core.boundary_due()) [[unlikely]] { detail::drive(core, core.protocol().step(loop)); }
+  if (loop.outcome != step_outcome::done) [[unlikely]] { return false; }
+  if (loop.place.attempt != 1) [[unlikely]] { loop.place = {}; }
+  return true;
+}
+
+/// Does all steps of a loop over a source. Returns the last one without a copy.
+template<class Step, class Result, class Source, class Core>
+loop_result<Result> run_over(Core& core, Source& source) {
+  loop_attempt<Step, Core, loop_source<Core, Source>> loop(core, core, source);
+  loop.attach();
+  loop_result<Result> all;
+  while (detail::take_next(core, loop)) { ++all.steps; }
+  all.last = std::move(loop.step);
+  all.why = core.why();
+  return all;
+}
+
 /// Returns the steps of a loop over a source, as a range.
 template<class Step, class Source, class Core>
 generator<const Step&> steps_over(Core& core, Source source) {
   loop_attempt<Step, Core, loop_source<Core, std::remove_reference_t<Source>>> loop(core, core, source);
   loop.attach();
-  for (;;) {
-    loop.outcome = step_outcome::not_taken;
-    if (!core.should_stop() && !core.is_recovery_due()) [[likely]] { loop.outcome = loop.take_inlined(); }
-    if (loop.outcome != step_outcome::done || core.boundary_due()) [[unlikely]] { detail::drive(core, core.protocol().step(loop)); }
-    if (loop.outcome != step_outcome::done) [[unlikely]] { break; }
-    if (loop.place.attempt != 1) [[unlikely]] { loop.place = {}; }
-    co_yield *loop.step;
-  }
+  while (detail::take_next(core, loop)) { co_yield *loop.step; }
 }
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -188,6 +188,7 @@ template<class Step, class Core, class Cursor>
 [[gnu::always_inline]] inline step_outcome take_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step) {
   const auto* batch = detail::batch_of_step(core, cursor);
   if (batch == nullptr) { return step_outcome::out_of_data; }
+  [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());
   auto outcome = [&]() __attribute__((always_inline)) {
     if constexpr (is_of_no_data<decltype(batch)>) {
       return detail::run_step(core, place.attempt, caller_request<all_hooks>{});
@@ -210,7 +211,8 @@ public:
   /// Registers the source, before the first step or again after its end. @errors Those of `source_cursor`.
   void attach() {
     if (cursor_) { return; }
-    detail::guarded(core_, step_stage::source, [this] { cursor_.emplace(core_.positions(), source_, core_.raw().global_step()); });
+    detail::guarded(core_, step_stage::source,
+                    [this] { cursor_.emplace(core_.positions(), source_, core_.raw().global_step(), core_.settings().on_other_data); });
     core_.note_end_of_source(false);
   }
   void detach() noexcept { cursor_.reset(); }

@@ -21,6 +21,29 @@ void warn_of_unseekable(detail::source_positions& positions, const std::string& 
   }
 }
 
+void check_fingerprint(source_positions& positions, const std::string& name, std::string fingerprint, other_data_policy policy) {
+  const auto restored = positions.restored(name);
+  const auto saved = positions.restored_fingerprint(name);
+  const auto former = restored || fingerprint.empty() ? std::string() : positions.waiting_with(fingerprint);
+  std::string differs;
+  if (!former.empty()) {
+    differs = fmt::format(
+        "the checkpoint has no position of the source \"{}\", but one of \"{}\" with the same data ({}), so \"{}\" begins at its start; give "
+        "it the name that it had",
+        name, former, fingerprint, name);
+  } else if (restored && !saved.empty() && !fingerprint.empty() && saved != fingerprint) {
+    differs = fmt::format(
+        "the source \"{}\" has other data ({}) than the one of the checkpoint ({}), so its position {} selects other examples; give the same "
+        "dataset and seed, or begin in another directory",
+        name, fingerprint, saved, *restored);
+  }
+  if (!differs.empty()) {
+    if (policy == other_data_policy::fail) { throw failed_precondition_error(differs); }
+    log_warning(differs);
+  }
+  if (!fingerprint.empty() || !saved.empty()) { positions.set_fingerprint(name, std::move(fingerprint)); }
+}
+
 void refuse_rewind(unseekable_policy policy, const missed_rewind& missed) {
   const auto what = fmt::format("the state went from step {} to {}, but the source \"{}\" {}", missed.from, missed.to, missed.source,
                                 missed.can_seek ? "has no position for that step" : "cannot seek");

@@ -5,6 +5,7 @@
 
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/data/source.hpp"
+#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/session/session_settings.hpp"
 
 #include <cstdint>
@@ -17,6 +18,11 @@ namespace detail {
 
 /// Warns if the source `name`, which is not seekable, cannot continue where an earlier run or the restored checkpoint ended.
 void warn_of_unseekable(detail::source_positions& positions, const std::string& name, std::int64_t global_step);
+
+/// Compares the fingerprint of the source `name` with that of the restored position, if there are both, and registers it. Also detects a
+/// source that had another name in the checkpoint.
+/// @errors `failed_precondition_error` if they differ and `policy` is `fail`. Otherwise a warning is logged.
+void check_fingerprint(source_positions& positions, const std::string& name, std::string fingerprint, other_data_policy policy);
 
 /// A restore to an earlier state that the source cannot follow.
 struct missed_rewind {
@@ -38,10 +44,11 @@ class source_cursor {
 public:
   /// Registers the source, after seeking it to its restored position if there is one. A source that is not seekable stays where it is; see
   /// `warn_of_unseekable`.
-  /// @errors Exceptions of `seek`; `invalid_argument_error` if a source of the same name is in use.
-  source_cursor(detail::source_positions& positions, Source& source, std::int64_t global_step)
+  /// @errors Exceptions of `seek`; `invalid_argument_error` if a source of the same name is in use; those of `check_fingerprint`.
+  source_cursor(detail::source_positions& positions, Source& source, std::int64_t global_step, other_data_policy on_other_data)
       : positions_(positions), source_(source), name_(data::name_of(source)), stands_at_(global_step), rewinds_(positions.rewind_count()) {
     if constexpr (data::seekable_source<Source>) {
+      detail::check_fingerprint(positions_, name_, data::fingerprint_of(source), on_other_data);
       if (const auto restored = positions_.restored(name_)) { source.seek(*restored); }
       positions_.attach(name_, [&source] { return std::as_const(source).position(); }, global_step);
       is_attached_ = true;
@@ -66,6 +73,15 @@ public:
   void advance(std::int64_t global_step) {
     source_.advance();
     stands_at_ = global_step;
+  }
+
+  /// Makes the epoch of the current batch visible to hooks, as long as the result exists. Generates no code for a source without epochs.
+  [[nodiscard, gnu::always_inline]] auto show_epoch([[maybe_unused]] deferred_requests& control) const noexcept {
+    if constexpr (data::epoch_source<Source>) {
+      return epoch_scope(control, source_);
+    } else {
+      return 0;
+    }
   }
 
   /// Returns true if the state was restored since the source was last moved, by this loop, a nested loop, or a single run.
@@ -125,12 +141,15 @@ struct no_data {
 template<>
 class source_cursor<no_data> {
 public:
-  source_cursor(detail::source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/) noexcept : source_(source) {}
+  source_cursor(detail::source_positions& /*positions*/, no_data& source, std::int64_t /*global_step*/,
+                other_data_policy /*policy*/) noexcept
+      : source_(source) {}
   source_cursor(const source_cursor&) = delete;
   source_cursor& operator=(const source_cursor&) = delete;
 
   [[nodiscard]] const no_data::batch* peek() const noexcept { return source_.peek(); }
   void advance(std::int64_t /*global_step*/) noexcept {}
+  [[nodiscard]] static constexpr int show_epoch(const deferred_requests& /*control*/) noexcept { return 0; }
   [[nodiscard]] static constexpr bool is_ahead() noexcept { return false; }
   void rewind(std::int64_t /*to*/, unseekable_policy /*policy*/) noexcept {}
   /// Returns false: there is no batch to skip.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A seekable source of consecutive numbers, for models that make or find their data themselves.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace stepwell::data {
+
+/// Options of `counter`.
+struct counter_options {
+  std::uint64_t first = 0;                            ///< The first number.
+  std::optional<std::uint64_t> count = std::nullopt;  ///< How many numbers there are. Empty: endless.
+  std::string name = {};                              ///< Name of the position in a checkpoint.
+};
+
+/// A source of the numbers `first`, `first` + 1, and so on. The position is how many numbers were consumed.
+class counter_source {
+public:
+  using batch = std::uint64_t;
+
+  explicit counter_source(counter_options options)
+      : first_(options.first), count_(options.count.value_or(std::numeric_limits<std::uint64_t>::max())), number_(options.first),
+        name_(std::move(options.name)) {}
+
+  /// Returns the current number, or null after the last one.
+  [[nodiscard]] const batch* peek() const noexcept { return position() < count_ ? &number_ : nullptr; }
+  void advance() noexcept {
+    if (position() < count_) { ++number_; }
+  }
+
+  [[nodiscard]] std::uint64_t position() const noexcept { return number_ - first_; }
+  /// Sets the position. @cost O(1).
+  void seek(std::uint64_t position) noexcept { number_ = first_ + position; }
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Returns for example "numbers from 0". The count may change.
+  [[nodiscard]] std::string fingerprint() const { return "numbers from " + std::to_string(first_); }
+
+private:
+  std::uint64_t first_;
+  std::uint64_t count_;
+  std::uint64_t number_;
+  std::string name_;
+};
+
+/// Returns a source of consecutive numbers: `counter({.count = 1000})` gives 0 to 999, `counter()` is endless. A simulation can take the
+/// number as the stream of its random numbers, `random_stream(seed, number)`, and is then the same function of the step after a resume.
+[[nodiscard]] inline counter_source counter(counter_options options = {}) { return counter_source(std::move(options)); }
+
+}  // namespace stepwell::data

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dataset over memory-mapped files of fixed-size records.
+#pragma once
+
+#include "stepwell/data/shuffled_batches.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stepwell::data {
+
+/// Options of `mapped_records`. `paths` and `record_size` are required.
+struct mapped_records_options {
+  std::vector<std::string> paths = {};
+  std::size_t record_size = 0;  ///< Size of each record in bytes, above zero.
+  std::size_t header_size = 0;  ///< Size of the part at the beginning of each file that holds no record.
+};
+
+/// The records of one or more files, without a copy: the system reads the pages that are used, and can drop them again. It is a `dataset`:
+/// `shuffled_batches(mapped_records({.paths = {"train.bin"}, .record_size = 785}), {.batch_size = 32})` is a seekable source of batches of
+/// records in random order, and `batches_in_order` one in the order of the files. A batch is a list of spans.
+/// @lifetime Copies share the mapping. A record is valid as long as one of them exists. The files must not become shorter: the system ends
+///           a process that reads a part of a mapping which the file no longer has (SIGBUS).
+/// @threads  Any number of threads may read.
+class mapped_records {
+public:
+  using record = std::span<const std::byte>;
+
+  /// Maps the files.
+  /// @errors `invalid_argument_error` if there is no path, if `record_size` is 0, or if a path is not a regular file; `data_loss_error` if a
+  ///   file is shorter than its header or ends inside a record; any error of the system.
+  explicit mapped_records(mapped_records_options options);
+
+  /// Returns the number of records in all files.
+  [[nodiscard]] std::uint64_t size() const noexcept { return ends_->back(); }
+  /// Returns record number `index`. @pre `index < size()`. @cost A binary search over the files.
+  [[nodiscard]] record operator[](std::uint64_t index) const;
+
+  [[nodiscard]] std::vector<record> batch(example_indices indices) const;
+  void gather(example_indices indices, std::vector<record>& into) const;
+
+  /// Returns for example "train.bin, 60000 records of 785 bytes".
+  [[nodiscard]] const std::string& fingerprint() const noexcept { return *fingerprint_; }
+
+private:
+  struct mapping;
+
+  std::size_t record_size_;
+  std::shared_ptr<const std::vector<mapping>> files_;
+  std::shared_ptr<const std::vector<std::uint64_t>> ends_;  // by file: number of records in it and the files before it
+  std::shared_ptr<const std::string> fingerprint_;
+};
+
+}  // namespace stepwell::data

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sources that make their batches ahead, on threads: `prefetch` reads another source, `parallel_map` also applies a function to its batches.
+#pragma once
+
+#include "stepwell/data/detail/read_ahead.hpp"
+#include "stepwell/data/source.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stepwell::data {
+namespace detail {
+
+/// The answers of a source about the batch at which it stands, so that they can be given later, when the source is further.
+struct source_place {
+  std::uint64_t position = 0;
+  epoch_position epoch = {};
+  bool is_epoch_start = false;
+};
+
+template<class Source>
+concept knows_epoch_start = requires(const Source& source) {
+  { source.is_at_epoch_start() } -> std::same_as<bool>;
+};
+
+template<class Source>
+[[nodiscard]] source_place place_of(const Source& source) {
+  source_place place;
+  if constexpr (seekable_source<Source>) { place.position = source.position(); }
+  if constexpr (epoch_source<Source>) { place.epoch = {source.epoch(), source.is_last_of_epoch()}; }
+  if constexpr (knows_epoch_start<Source>) { place.is_epoch_start = source.is_at_epoch_start(); }
+  return place;
+}
+
+template<class Value>
+void store(std::optional<Value>& to, const Value& value) {
+  if constexpr (std::is_copy_assignable_v<Value>) {
+    if (to) {
+      *to = value;  // uses the memory of the previous batch
+      return;
+    }
+  }
+  to.emplace(value);
+}
+
+/// The consumer's side of a source whose batches are made by threads. `Work` implements `read_ahead_work`. The threads run from the first
+/// `peek` until a seek or a failure; the next `peek` starts them again.
+/// @pre `Work` calls `halt` in its destructor.
+template<class Source, class Value>
+class read_ahead : public read_ahead_work {
+protected:
+  using under = std::remove_reference_t<Source>;
+  static constexpr bool can_seek = seekable_source<Source>;
+
+  struct slot_type {
+    std::optional<Value> value;
+    std::exception_ptr failure;
+    epoch_position epoch;
+    source_place after;  // of the source, when this batch was consumed
+    bool is_end = false;
+  };
+
+public:
+  read_ahead(Source&& source, const prefetch_options& options)
+      : source_(std::forward<Source>(source)), options_(options), slots_(options.depth + 1) {}
+
+  [[nodiscard]] const Value* peek() {
+    if (current_ != nullptr) { return &*current_->value; }
+    if (!threads_.is_running()) { start(); }
+    auto& slot = slots_[threads_.wait_front()];
+    if (slot.failure) [[unlikely]] { fail(slot.failure); }
+    if (slot.is_end) { return nullptr; }
+    current_ = &slot;
+    place_.epoch = slot.epoch;  // a source may know more about a batch after its `peek`
+    return &*slot.value;
+  }
+  void advance() {
+    if (!threads_.is_running()) { return source_.advance(); }
+    if (peek() == nullptr) { return; }
+    place_ = std::exchange(current_, nullptr)->after;
+    threads_.pop();
+  }
+  [[nodiscard]] source_place place() const { return threads_.is_running() ? place_ : detail::place_of(source_); }
+  void seek(std::uint64_t position) {
+    halt();
+    source_.seek(position);
+  }
+  [[nodiscard]] const under& source() const noexcept { return source_; }
+
+protected:
+  /// Prepares the members of `Work` for item number 0, at which the source stands.
+  virtual void prepare() = 0;
+  /// Returns true if the source stands at the batch that failed, without a seek.
+  [[nodiscard]] virtual bool stands_at_failure() const noexcept = 0;
+
+  /// Stops the threads and drops all batches.
+  void halt() noexcept {
+    threads_.stop();
+    current_ = nullptr;
+  }
+  /// Like `halt`, and moves a source that the caller owns back to the first batch that was not consumed.
+  void leave() noexcept {
+    const bool was_running = threads_.is_running();
+    halt();
+    if constexpr (can_seek && std::is_lvalue_reference_v<Source>) {
+      try {
+        if (was_running) { source_.seek(place_.position); }
+      } catch (...) {}  // the caller's next seek or peek fails, too
+    }
+  }
+
+  /// Calls `make`, which returns false if there is no further batch. Its exception becomes the failure of `slot`.
+  template<class Make>
+  static bool fill(slot_type& slot, Make&& make) noexcept {
+    slot.failure = nullptr;
+    slot.is_end = false;
+    try {
+      return make();
+    } catch (...) { slot.failure = std::current_exception(); }
+    return false;
+  }
+
+  Source source_;
+  prefetch_options options_;
+  std::vector<slot_type> slots_;
+
+private:
+  void start() {
+    place_ = detail::place_of(source_);
+    prepare();
+    threads_.start(*this, options_);
+  }
+  [[noreturn, gnu::cold]] void fail(std::exception_ptr failure) {
+    if constexpr (can_seek) {
+      halt();
+      source_.seek(place_.position);
+    } else if (stands_at_failure()) {
+      halt();
+    }
+    std::rethrow_exception(failure);
+  }
+
+  source_place place_;            // of the current batch, while the threads run
+  slot_type* current_ = nullptr;  // the slot of the current batch, once it was waited for
+  read_ahead_threads threads_;
+};
+
+/// Reads a source: the first thread uses the source itself, each other thread a copy of it, in which it passes over the batches of the others.
+template<class Source>
+class prefetch_work final : public read_ahead<Source, batch_of<Source>> {
+  using base = read_ahead<Source, batch_of<Source>>;
+  using under = typename base::under;
+  static constexpr bool can_copy = base::can_seek && std::copy_constructible<under>;
+  static_assert(std::copy_constructible<batch_of<Source>>, "stepwell: data::prefetch needs batches that can be copied");
+
+public:
+  prefetch_work(Source&& source, const prefetch_options& options) : base(std::forward<Source>(source), options) {
+    if (!can_copy && options.threads > 1) { throw_not_copyable(options.threads); }
+  }
+  ~prefetch_work() override { this->leave(); }
+
+  bool begin(std::size_t /*worker*/, std::uint64_t /*number*/, std::size_t /*slot*/) noexcept override { return true; }
+  bool complete(std::size_t worker, std::uint64_t number, std::size_t slot_number) noexcept override {
+    auto& slot = this->slots_[slot_number];
+    return base::fill(slot, [&] {
+      auto& from = reader(worker);
+      auto& at = numbers_[worker];
+      for (; at < number; ++at) { from.advance(); }
+      const auto* const batch = from.peek();
+      slot.is_end = batch == nullptr;
+      if (slot.is_end) { return false; }
+      slot.epoch = detail::place_of(from).epoch;
+      detail::store(slot.value, *batch);
+      from.advance();
+      ++at;
+      slot.after = detail::place_of(from);
+      return true;
+    });
+  }
+
+private:
+  void prepare() override {
+    numbers_.assign(this->options_.threads, 0);
+    if constexpr (can_copy) {
+      copies_.clear();
+      copies_.reserve(this->options_.threads - 1);
+      while (copies_.size() + 1 < this->options_.threads) { copies_.emplace_back(std::as_const(this->source_)); }
+    }
+  }
+  [[nodiscard]] bool stands_at_failure() const noexcept override { return true; }
+  [[nodiscard]] under& reader(std::size_t worker) noexcept {
+    if constexpr (can_copy) {
+      if (worker > 0) { return copies_[worker - 1]; }
+    }
+    return this->source_;
+  }
+
+  std::vector<std::uint64_t> numbers_;  // by thread: number of the batch at which its source stands
+  std::vector<std::conditional_t<can_copy, under, char>> copies_;
+};
+
+template<class Function, class Batch>
+struct map_result : std::invoke_result<Function&, const Batch&> {};
+template<class Function, class Batch>
+  requires std::invocable<Function&, const Batch&, std::uint64_t>
+struct map_result<Function, Batch> : std::invoke_result<Function&, const Batch&, std::uint64_t> {};
+template<class Function, class Batch>
+using mapped = std::remove_cvref_t<typename map_result<Function, Batch>::type>;
+
+/// Reads a source in order, one thread at a time, and applies a function to copies of its batches in parallel.
+template<class Source, class Function>
+class parallel_map_work final : public read_ahead<Source, mapped<Function, batch_of<Source>>> {
+  using base = read_ahead<Source, mapped<Function, batch_of<Source>>>;
+  static_assert(std::copy_constructible<batch_of<Source>>, "stepwell: data::parallel_map needs a source whose batches can be copied");
+
+public:
+  parallel_map_work(Source&& source, Function function, const prefetch_options& options)
+      : base(std::forward<Source>(source), options), function_(std::move(function)), originals_(options.depth + 1) {}
+  ~parallel_map_work() override { this->leave(); }
+
+  bool begin(std::size_t /*worker*/, std::uint64_t /*number*/, std::size_t slot_number) noexcept override {
+    auto& slot = this->slots_[slot_number];
+    return base::fill(slot, [&] {
+      auto& original = originals_[slot_number];
+      original.position = detail::place_of(this->source_).position;
+      const auto* const batch = this->source_.peek();
+      slot.is_end = batch == nullptr;
+      if (slot.is_end) { return false; }
+      slot.epoch = detail::place_of(this->source_).epoch;
+      detail::store(original.batch, *batch);
+      this->source_.advance();
+      slot.after = detail::place_of(this->source_);
+      return true;
+    });
+  }
+  bool complete(std::size_t /*worker*/, std::uint64_t /*number*/, std::size_t slot_number) noexcept override {
+    auto& slot = this->slots_[slot_number];
+    const auto& original = originals_[slot_number];
+    return base::fill(slot, [&] {
+      slot.value.emplace(apply(*original.batch, original.position));
+      return true;
+    });
+  }
+
+private:
+  struct original_type {
+    std::optional<batch_of<Source>> batch;
+    std::uint64_t position = 0;
+  };
+
+  void prepare() override {}
+  [[nodiscard]] bool stands_at_failure() const noexcept override { return false; }
+  decltype(auto) apply(const batch_of<Source>& batch, [[maybe_unused]] std::uint64_t position) {
+    if constexpr (std::invocable<Function&, const batch_of<Source>&, std::uint64_t>) {
+      return std::invoke(function_, batch, position);
+    } else {
+      return std::invoke(function_, batch);
+    }
+  }
+
+  Function function_;
+  std::vector<original_type> originals_;  // by slot
+};
+
+}  // namespace detail
+
+/// A source whose batches are made ahead by threads. They are those of the source below it, in the same order. It is seekable if that source
+/// is: `position()` is the position behind the last batch that was consumed, not the last one that was read, so a resumed run continues with
+/// the same batch. A seek stops the threads and drops the batches that were read ahead. An exception of the source or of the function is
+/// thrown by `peek` at the batch that failed, after all batches before it; the next `peek` tries that batch again, if the source is seekable.
+/// @lifetime Can be moved, also while the threads run. The destructor waits until the batches in work are complete. It moves a seekable
+///           source that was passed as an lvalue back to `position()`.
+/// @threads  One consumer. Only this object may use the source below it.
+/// @cost     One copy of each batch, and one lock for each `peek` and `advance`. Memory for `depth` + 1 batches. No thread before the first
+///           `peek`.
+template<class Source, class Work, class Value>
+class ahead_source {
+  using under = std::remove_reference_t<Source>;
+
+public:
+  using batch = Value;
+
+  explicit ahead_source(std::unique_ptr<Work> work) noexcept : work_(std::move(work)) {}
+
+  /// Returns the current batch, or null at the end of the data. Blocks until the batch is made.
+  [[nodiscard]] const batch* peek() { return work_->peek(); }
+  void advance() { work_->advance(); }
+
+  [[nodiscard]] std::uint64_t position() const
+    requires seekable_source<Source>
+  {
+    return work_->place().position;
+  }
+  /// Sets the position. @cost Waits for the batches in work, and joins the threads. The next `peek` starts them again.
+  void seek(std::uint64_t position)
+    requires seekable_source<Source>
+  {
+    work_->seek(position);
+  }
+
+  [[nodiscard]] std::uint64_t epoch() const
+    requires epoch_source<Source>
+  {
+    return work_->place().epoch.epoch;
+  }
+  [[nodiscard]] bool is_last_of_epoch() const
+    requires epoch_source<Source>
+  {
+    return work_->place().epoch.is_last;
+  }
+  [[nodiscard]] bool is_at_epoch_start() const
+    requires detail::knows_epoch_start<under>
+  {
+    return work_->place().is_epoch_start;
+  }
+  [[nodiscard]] std::string name() const { return data::name_of<under>(work_->source()); }
+  [[nodiscard]] std::string fingerprint() const { return data::fingerprint_of<under>(work_->source()); }
+
+private:
+  std::unique_ptr<Work> work_;
+};
+
+/// Returns a source that reads `source` ahead, on threads: `auto batches = prefetch(shuffled_batches(examples, {}), {.threads = 2, .depth = 8});`.
+/// An lvalue is referred to, an rvalue is moved into the result. With several threads, each one after the first has a copy of the source,
+/// passes over the batches of the other threads by `advance`, and makes its own by `peek`; so `advance` must be cheap, as it is for
+/// `shuffled_batches`. Pass a large dataset as an lvalue: then the copies share it.
+/// @errors `invalid_argument_error` if `threads` or `depth` is 0, or for several threads if the source cannot be copied or cannot seek.
+/// @see ahead_source
+template<batch_source Source>
+[[nodiscard]] auto prefetch(Source&& source, prefetch_options options = {}) {
+  using work = detail::prefetch_work<Source>;
+  detail::check_prefetch("prefetch", options);
+  return ahead_source<Source, work, batch_of<Source>>(std::make_unique<work>(std::forward<Source>(source), options));
+}
+
+/// Returns a source of `function(batch)`, or of `function(batch, position)` with the position of the batch in the source, which can be the
+/// index of a random number. The source is read by one thread at a time; the function is called on all threads at once.
+/// A resume restores the position only, so the function must depend on its arguments only.
+/// @threads The function must allow concurrent calls.
+/// @errors `invalid_argument_error` if `threads` or `depth` is 0.
+/// @see ahead_source
+template<batch_source Source, std::move_constructible Function>
+[[nodiscard]] auto parallel_map(Source&& source, Function function, prefetch_options options = {}) {
+  using work = detail::parallel_map_work<Source, Function>;
+  using value = detail::mapped<Function, batch_of<Source>>;
+  detail::check_prefetch("parallel_map", options);
+  return ahead_source<Source, work, value>(std::make_unique<work>(std::forward<Source>(source), std::move(function), options));
+}
+
+}  // namespace stepwell::data

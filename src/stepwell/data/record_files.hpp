@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A seekable source over TFRecord files, and the parser of the tf.Example messages in them.
+#pragma once
+
+#include "stepwell/format/events/record.hpp"
+#include "stepwell/format/examples/example.hpp"
+#include "stepwell/io/file_system.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stepwell::data {
+
+/// Options of `record_files`. `paths` is required.
+struct record_files_options {
+  std::vector<std::string> paths = {};                           ///< The files, in the order in which they are read.
+  std::optional<std::uint64_t> epochs = 1;                       ///< Number of passes over all files. Empty: endless.
+  std::string name = {};                                         ///< Name of the position in a checkpoint.
+  std::uint64_t max_record_size = format::default_record_limit;  ///< A longer record is an error, above zero.
+  std::size_t read_size = std::size_t{1} << 18;                  ///< Bytes read at once, above zero.
+  std::shared_ptr<io::file_system> files = nullptr;              ///< Null: the files of this machine.
+};
+
+/// A source of the records of TFRecord files, one by one. Both checksums of each record are compared. The position is the number of bytes
+/// before the current record, in all files and passes, so a seek costs one read.
+///
+/// The files must stay as they are: their sizes are read once, and the fingerprint has their total size.
+/// @errors `peek` throws `data_loss_error` that names file and offset, for a damaged record, and for a file that is not a TFRecord file or is
+///         compressed; any error of the system, after which it can be called again.
+/// @cost   Memory for the longest record and for `read_size` bytes. One file is open at a time.
+class record_files {
+public:
+  using batch = std::vector<std::byte>;
+
+  /// Reads the sizes of the files.
+  /// @errors `invalid_argument_error` that names the option; `not_found_error` for a missing file; any error of the system.
+  explicit record_files(record_files_options options);
+
+  /// Returns the data of the current record, or null at the end.
+  [[nodiscard]] const batch* peek();
+  /// Moves to the next record. @cost Reads the current record if `peek` has not done so.
+  void advance();
+
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  /// Sets the position, which must be the beginning of a record. The next `peek` reads there.
+  void seek(std::uint64_t position) noexcept;
+  /// Returns the position of the record at `offset` of the file number `file`, in the first pass.
+  /// @errors `out_of_range_error` if there is no such file or offset.
+  [[nodiscard]] std::uint64_t position_of(std::size_t file, std::uint64_t offset) const;
+
+  /// Returns the number of the pass over the files, counted from 0.
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return total() == 0 ? 0 : position_ / total(); }
+  /// Returns true if the current record is the last one of the last file. False before the first `peek` at this record.
+  [[nodiscard]] bool is_last_of_epoch() const noexcept { return is_present_ && next_ % total() == 0; }
+  /// Returns true if the current record is the first one of the first file, or at the end of the data.
+  [[nodiscard]] bool is_at_epoch_start() const noexcept { return total() == 0 || position_ % total() == 0; }
+  [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
+  /// Returns for example "train-0.tfrecord and 7 more, 123456 bytes".
+  [[nodiscard]] std::string fingerprint() const;
+
+private:
+  [[nodiscard]] std::uint64_t total() const noexcept { return ends_.back(); }
+  void open_at_position();
+  bool read_record();
+  bool read_more();
+  [[noreturn]] void fail(std::string why) const;
+
+  record_files_options options_;
+  std::vector<std::uint64_t> ends_;  // by file: number of bytes in it and the files before it
+  std::uint64_t end_;                // position after the last pass
+  std::uint64_t position_ = 0;
+  std::uint64_t next_ = 0;  // position of the next record, if `is_present_`
+  batch batch_;
+  bool is_present_ = false;  // `batch_` is the record at `position_`
+
+  // Reading: `decoder_` continues at `position_` if `is_present_` or `reads_on_`.
+  bool reads_on_ = false;
+  std::size_t file_number_ = 0;
+  std::unique_ptr<io::file> file_;
+  std::uint64_t read_to_ = 0;  // offset in the file of the next byte to read
+  format::record_decoder decoder_;
+  std::vector<std::byte> buffer_;
+};
+
+/// Returns the example in a record: `transform(record_files({.paths = paths}), parse_example)`, or on several threads
+/// `parallel_map(record_files({.paths = paths}), parse_example, {.threads = 4})`.
+/// @errors `data_loss_error` if the record is not a tf.Example, or would need more memory than 24 MiB plus twice its size.
+[[nodiscard]] format::example parse_example(std::span<const std::byte> record);
+
+}  // namespace stepwell::data

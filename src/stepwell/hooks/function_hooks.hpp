@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks made of functions: called every so many steps, seconds or epochs, or at the end.
+//
+//     every_n_steps(100, [&](std::int64_t step) { ... })
+//     every(30s, [&] { ... })
+//     every_epoch([&](std::uint64_t epoch) { ... })
+//     at_end([&](auto& session) { ... })
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/coro/detail/awaited.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+
+/// State of a function that is saved in checkpoints, under `stepwell/hook/NAME/`. `variables()` lists it at each save and restore:
+/// `saved_state{"averages", [&] { return sw::variables({{"sum", sum}, {"count", count}}); }}`.
+struct saved_state {
+  std::string name;
+  std::function<variable_list()> variables;
+};
+
+namespace detail {
+
+/// Throws unless `n` is above zero. @errors `invalid_argument_error` that names `function` and the number.
+void check_every_n_steps(const char* function, std::int64_t n);
+void check_every(seconds_value period);
+void check_saved_state(const saved_state& state);
+
+/// The state of a function without state.
+struct no_state {};
+inline void check_saved_state(const no_state& /*state*/) {}
+
+/// Calls `function` with the first of these lists of arguments that it takes: the context and `values`, `values` alone (without values, the
+/// global step), or none.
+template<class Function, class Context, class... Values>
+decltype(auto) call_hook_function(Function& function, Context& context, Values&&... values) {
+  if constexpr (std::invocable<Function&, Context&, Values...>) {
+    return std::invoke(function, context, std::forward<Values>(values)...);
+  } else if constexpr (sizeof...(Values) > 0 && std::invocable<Function&, Values...>) {
+    return std::invoke(function, std::forward<Values>(values)...);
+  } else if constexpr (sizeof...(Values) > 0 && std::invocable<Function&, Context&>) {
+    return std::invoke(function, context);
+  } else if constexpr (sizeof...(Values) == 0 && std::invocable<Function&, std::int64_t>) {
+    return std::invoke(function, std::int64_t{context.global_step()});
+  } else {
+    static_assert(std::invocable<Function&>,
+                  "stepwell: the function of this hook takes (context, values...), (values...), or nothing; without values: (context), "
+                  "(std::int64_t step), or nothing");
+    return std::invoke(function);
+  }
+}
+template<class Function, class Context, class... Values>
+using hook_function_result =
+    decltype(detail::call_hook_function(std::declval<Function&>(), std::declval<Context&>(), std::declval<Values>()...));
+
+/// Awaits `call()` if `is_due`.
+/// @lifetime `call` is stored. The objects to which it refers must outlive the awaitable.
+template<class Awaitable, class Call>
+Awaitable await_if(bool is_due, Call call) {
+  if (is_due) { co_await call(); }
+}
+
+/// The part of these hooks that does not depend on the point at which the function is called.
+template<class Function, class State>
+class function_hook {
+public:
+  [[nodiscard]] variable_list variables()
+    requires std::same_as<State, saved_state>
+  {
+    return state_.variables();
+  }
+  [[nodiscard]] const std::string& state_name() const noexcept
+    requires std::same_as<State, saved_state>
+  {
+    return state_.name;
+  }
+
+protected:
+  function_hook(Function function, State state) : function_(std::move(function)), state_(std::move(state)) { check_saved_state(state_); }
+
+  /// Calls the function if `is_due`. If it returns an awaitable, returns one that awaits it.
+  template<class Context, class... Values>
+  auto call_if(bool is_due, Context& context, Values&&... values) {
+    using result = hook_function_result<Function, Context, Values...>;
+    if constexpr (coro::awaited<result>) {
+      auto call = [this, &context, ... given = std::forward<Values>(values)]() mutable {
+        return detail::call_hook_function(function_, context, std::move(given)...);
+      };
+      return detail::await_if<result>(is_due, std::move(call));
+    } else {
+      if (is_due) { detail::call_hook_function(function_, context, std::forward<Values>(values)...); }
+    }
+  }
+
+  Function function_;
+  [[no_unique_address]] State state_;
+};
+
+}  // namespace detail
+
+/// The hook that `every_n_steps` and `every` return.
+template<class Function, class State, class... Projections>
+class periodic_hook : public detail::function_hook<Function, State> {
+  using base = detail::function_hook<Function, State>;
+
+public:
+  periodic_hook(std::int64_t n, Function function, fetch_pack<Projections...> wanted, State state)
+      : base(std::move(function), std::move(state)), n_(n), wanted_(std::move(wanted)) {
+    detail::check_every_n_steps("every_n_steps", n);
+  }
+  periodic_hook(seconds_value period, Function function, fetch_pack<Projections...> wanted, State state)
+      : base(std::move(function), std::move(state)), period_(period), wanted_(std::move(wanted)) {
+    detail::check_every(period);
+  }
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    const std::int64_t step = session.global_step();
+    last_ = n_ > 0 ? step / n_ : 0;
+    if (n_ > 0) { return; }
+    timer_ = second_or_step_timer({.every_secs = period_.duration()}, session.time());
+    timer_.update_last_triggered_step(step);  // the first call is due after one period
+  }
+
+  /// Returns whether a function that is awaited takes part in the next run.
+  [[nodiscard]] bool wants(auto& context) const noexcept { return is_due(context.global_step() + 1); }
+
+  auto before_run(auto& context) {
+    if constexpr (sizeof...(Projections) > 0) {
+      is_due_ = is_due(context.global_step() + 1);
+      return is_due_ ? std::optional(wanted_) : std::nullopt;
+    }
+  }
+
+  auto after_run(auto& context, const auto& values) {
+    const std::int64_t step = context.global_step();
+    if constexpr (sizeof...(Projections) > 0) {
+      return call_with(std::exchange(is_due_, false) && note(step), context, values, std::index_sequence_for<Projections...>());
+    } else {
+      return this->call_if(is_due(step) && note(step), context);
+    }
+  }
+
+private:
+  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return n_ > 0 ? step / n_ > last_ : timer_.should_trigger_for_step(step); }
+  bool note(std::int64_t step) {
+    if (n_ > 0) {
+      last_ = step / n_;
+    } else {
+      timer_.update_last_triggered_step(step);
+    }
+    return true;
+  }
+  template<std::size_t... I>
+  auto call_with(bool due, auto& context, const auto& values, std::index_sequence<I...>) {
+    using context_type = std::remove_reference_t<decltype(context)>;
+    using result = detail::hook_function_result<Function, context_type, decltype(values.template get<I>())...>;
+    if constexpr (coro::awaited<result>) {
+      // `values` has references to values only if they were fetched.
+      auto call = [this, &context, &values] { return detail::call_hook_function(this->function_, context, values.template get<I>()...); };
+      return detail::await_if<result>(due, std::move(call));
+    } else {
+      if (due) { detail::call_hook_function(this->function_, context, values.template get<I>()...); }
+    }
+  }
+
+  std::int64_t n_ = 0;  // 0: a period in seconds
+  seconds_value period_;
+  [[no_unique_address]] fetch_pack<Projections...> wanted_;
+  std::int64_t last_ = 0;  // number of the last period of steps
+  second_or_step_timer timer_;
+  bool is_due_ = false;
+};
+
+/// The hook that `every_epoch` returns.
+template<class Function, class State>
+class every_epoch_hook : public detail::function_hook<Function, State> {
+public:
+  every_epoch_hook(Function function, State state) : detail::function_hook<Function, State>(std::move(function), std::move(state)) {}
+
+  auto after_run(auto& context, const auto&) {
+    const auto at = context.epoch();
+    return this->call_if(at && at->is_last, context, at ? at->epoch : std::uint64_t{0});
+  }
+};
+
+/// The hook that `at_end` returns.
+template<class Function, class State>
+class at_end_hook : public detail::function_hook<Function, State> {
+public:
+  at_end_hook(Function function, State state) : detail::function_hook<Function, State>(std::move(function), std::move(state)) {}
+
+  auto end(auto& session) { return this->call_if(true, session); }
+};
+
+/// Returns a hook that calls `function` after the first run that reaches each multiple of `n` global steps, so a resumed run calls it at the
+/// same steps. The function takes the context, the global step, or nothing. With `fetch(...)` it takes the fetched values, alone or after
+/// the context: `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. They are fetched in those runs only.
+/// It may change the model; the change is part of the next checkpoint. In an asynchronous session it may return an awaitable.
+/// `saved_state` puts variables of the function into the checkpoints.
+/// @errors `invalid_argument_error` if `n` is below 1; exceptions of the function are failures of the run.
+/// @cost One division for each run.
+template<class Function, class State = detail::no_state>
+  requires(std::same_as<State, detail::no_state> || std::same_as<State, saved_state>)
+[[nodiscard]] periodic_hook<Function, State> every_n_steps(std::int64_t n, Function function, State state = {}) {
+  return periodic_hook<Function, State>(n, std::move(function), {}, std::move(state));
+}
+template<class Function, class... Projections, class State = detail::no_state>
+[[nodiscard]] periodic_hook<Function, State, Projections...> every_n_steps(std::int64_t n, Function function,
+                                                                           fetch_pack<Projections...> wanted, State state = {}) {
+  return periodic_hook<Function, State, Projections...>(n, std::move(function), std::move(wanted), std::move(state));
+}
+
+/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the last call, or after the session was
+/// created: `every(30s, [&] { ... })`. The time depends on the machine, so the function should not change the model.
+/// @errors `invalid_argument_error` unless `period` is above zero.
+/// @cost One relaxed load for each run. No clock is read.
+template<class Function, class State = detail::no_state>
+  requires(std::same_as<State, detail::no_state> || std::same_as<State, saved_state>)
+[[nodiscard]] periodic_hook<Function, State> every(seconds_value period, Function function, State state = {}) {
+  return periodic_hook<Function, State>(period, std::move(function), {}, std::move(state));
+}
+template<class Function, class... Projections, class State = detail::no_state>
+[[nodiscard]] periodic_hook<Function, State, Projections...> every(seconds_value period, Function function,
+                                                                   fetch_pack<Projections...> wanted, State state = {}) {
+  return periodic_hook<Function, State, Projections...>(period, std::move(function), std::move(wanted), std::move(state));
+}
+
+/// Returns a hook that calls `function` after the last batch of each epoch, in loops over a source with epochs (`data::epoch_source`, such
+/// as `data::shuffled_batches`). It takes the context and the number of the epoch, the number alone, the context alone, or nothing. Epochs
+/// are counted from 0. A resumed run calls it at the same batches. In an asynchronous session it may return an awaitable.
+/// @errors Exceptions of the function are failures of the run.
+/// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
+template<class Function, class State = detail::no_state>
+[[nodiscard]] every_epoch_hook<Function, State> every_epoch(Function function, State state = {}) {
+  return every_epoch_hook<Function, State>(std::move(function), std::move(state));
+}
+
+/// Returns a hook that calls `function` once, at a clean close, before the last checkpoint. It takes the session (`session_handle`), the
+/// global step, or nothing. In an asynchronous session it may return an awaitable.
+/// @errors Exceptions of the function are thrown by the close.
+template<class Function, class State = detail::no_state>
+[[nodiscard]] at_end_hook<Function, State> at_end(Function function, State state = {}) {
+  return at_end_hook<Function, State>(std::move(function), std::move(state));
+}
+
+}  // namespace stepwell

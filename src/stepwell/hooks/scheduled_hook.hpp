@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hooks that set a member of the model, usually the learning rate: to a function of the step, or lower when a metric does not improve.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/kernel/schedules.hpp"
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stepwell {
+namespace detail {
+
+/// Returns the model of a model session, or the subject of another raw session.
+template<class Raw>
+auto& model_in(Raw& raw) {
+  if constexpr (requires { raw.model(); }) {
+    return raw.model();
+  } else {
+    return stepwell::subject_in_raw(raw);
+  }
+}
+
+/// Sets the number that `target` names to `value`. While it does so, no other session steps the model.
+template<class Target, class Session>
+void set_target(const Target& target, Session& session, double value) {
+  if constexpr (std::invocable<const Target&, double>) {
+    std::invoke(target, value);
+  } else {
+    auto& raw = session.raw_session();
+    [[maybe_unused]] const auto alone = stepwell::alone_with(raw);
+    using reference = std::invoke_result_t<const Target&, decltype(detail::model_in(raw))>;
+    static_assert(std::is_lvalue_reference_v<reference> && std::is_arithmetic_v<std::remove_reference_t<reference>>,
+                  "stepwell: a rate is set in a number of the model: &model::rate, a callable that takes the model and returns a reference "
+                  "to a number, or a callable that takes the rate");
+    std::invoke(target, detail::model_in(raw)) = static_cast<std::remove_reference_t<reference>>(value);
+  }
+}
+
+}  // namespace detail
+
+/// The hook that `scheduled` returns.
+template<class Target, schedules::schedule Schedule>
+class scheduled_hook {
+public:
+  static constexpr auto phase = hook_phase::observe;  // other hooks read the rate of this run
+
+  scheduled_hook(Target target, Schedule schedule) : target_(std::move(target)), schedule_(std::move(schedule)) {}
+
+  void before_run(auto& context) { detail::set_target(target_, context, static_cast<double>(schedule_(context.global_step()))); }
+
+private:
+  Target target_;
+  Schedule schedule_;
+};
+
+/// Returns a hook that sets a rate before each run to `schedule(step)`, where `step` is the number of steps done before: the first run has the
+/// rate `schedule(0)`. The target is a member of the model, a callable that takes the model and returns a reference, or a callable that takes
+/// the rate: `scheduled(&model::rate, schedules::cosine_decay({.initial = 0.1, .decay_steps = 1000}))`.
+/// The schedule is any function of the step; see schedules.hpp. A resumed run sets the same rates, so the rate need not be a variable.
+/// @cost One call of the schedule for each run.
+template<class Target, schedules::schedule Schedule>
+[[nodiscard]] scheduled_hook<Target, Schedule> scheduled(Target target, Schedule schedule) {
+  return scheduled_hook<Target, Schedule>(std::move(target), std::move(schedule));
+}
+
+/// Options of `reduce_on_plateau_hook`.
+struct reduce_on_plateau_hook_options {
+  schedules::reduce_on_plateau_options plateau = {};
+  /// The value is added after the first run that reaches each multiple of this number of global steps, above zero.
+  std::int64_t every_n_steps = 1;
+  std::string name = "reduce_on_plateau";  ///< Name of the hook's state in checkpoints.
+};
+
+namespace detail {
+/// @errors `invalid_argument_error` that names the member.
+void check_plateau_hook(const reduce_on_plateau_hook_options& options);
+/// Logs a reduction.
+void log_reduction(double from, double to, std::int64_t step);
+}  // namespace detail
+
+/// Watches a number and reduces a rate of the model when the number does not improve any more; see `schedules::reduce_on_plateau`:
+/// `reduce_on_plateau_hook{&model::rate, &result::validation_loss, {.plateau = {.factor = 0.5, .patience = 3}}}`. A `std::optional` number
+/// counts only in the runs in which it has a value. The state and the rate are saved: a resumed run continues with the reduced rate.
+/// @cost The number is fetched in the runs in which it is added.
+template<class Target, class Projection>
+class reduce_on_plateau_hook {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  /// @errors `invalid_argument_error` that names the invalid member.
+  explicit reduce_on_plateau_hook(Target target, Projection watched, reduce_on_plateau_hook_options options = {})
+      : target_(std::move(target)), watched_(stepwell::fetch(std::move(watched))), options_(std::move(options)),
+        plateau_(options_.plateau) {
+    static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
+    detail::check_plateau_hook(options_);
+  }
+
+  void begin() noexcept {
+    plateau_.reset();
+    rate_ = none_yet;
+  }
+  void after_create_session(auto& session, auto& /*threads*/) {
+    last_ = session.global_step() / options_.every_n_steps;
+    if (!std::isnan(rate_)) { detail::set_target(target_, session, rate_); }
+  }
+  auto before_run(auto& context) {
+    is_due_ = (context.global_step() + 1) / options_.every_n_steps > last_;
+    return is_due_ ? std::optional(watched_) : std::nullopt;
+  }
+  void after_run(auto& context, const auto& values) {
+    if (!is_due_) { return; }
+    last_ = context.global_step() / options_.every_n_steps;
+    if (const auto value = detail::as_number(values.value())) { add(context, *value); }
+  }
+
+  [[nodiscard]] const schedules::reduce_on_plateau& plateau() const noexcept { return plateau_; }
+  [[nodiscard]] variable_list variables() { return stepwell::variables({{"plateau", plateau_.variables()}, {"rate", rate_}}); }
+  [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
+
+private:
+  static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
+
+  void add(auto& context, double value) {
+    const auto before = static_cast<double>(std::invoke(target_, detail::model_in(context.raw_session())));
+    const double after = plateau_.update(value, before);
+    if (after == before) { return; }
+    rate_ = after;
+    detail::set_target(target_, context, after);
+    detail::log_reduction(before, after, context.global_step());
+  }
+
+  Target target_;
+  fetch_pack<Projection> watched_;
+  reduce_on_plateau_hook_options options_;
+  schedules::reduce_on_plateau plateau_;
+  double rate_ = none_yet;  // the last rate that this hook has set
+  std::int64_t last_ = 0;   // number of the last period of steps
+  bool is_due_ = false;
+};
+
+}  // namespace stepwell

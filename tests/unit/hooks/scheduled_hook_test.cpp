@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/hooks/scheduled_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace sw = stepwell;
+namespace schedules = stepwell::schedules;
+using namespace sw::test;
+
+namespace {
+
+/// A model that records the rate of each step. Its loss follows a script.
+struct rated_model {
+  struct result {
+    double loss;
+    std::optional<double> measured;
+  };
+  struct optimizer {
+    float rate = 7;
+  };
+
+  double rate = 1;
+  optimizer inner = {};
+  std::int64_t next = 0;
+  std::vector<double> script = std::vector<double>(100, 1.0);
+  std::vector<double> rates = {};
+
+  result step() {
+    rates.push_back(rate);
+    const double loss = script.at(static_cast<std::size_t>(next++));
+    return {loss, next % 2 == 0 ? std::optional(loss) : std::nullopt};
+  }
+  sw::variable_list variables() { return sw::variables({{"next", next}}); }
+};
+
+double halves(std::int64_t step) { return 1.0 / static_cast<double>(1 + step); }
+
+void run_steps(auto& session, int count) {
+  for (int i = 0; i < count; ++i) { session.run(); }
+}
+
+}  // namespace
+
+TEST_CASE("scheduled sets a member to the schedule's value at the number of steps done", "[hooks][scheduled]") {
+  rated_model model;
+  sw::monitored_session session(model, sw::scheduled(&rated_model::rate, schedules::piecewise_constant({1}, {0.5, 0.25})));
+  run_steps(session, 4);
+  CHECK(model.rates == std::vector<double>{0.5, 0.5, 0.25, 0.25});
+}
+
+TEST_CASE("the target of scheduled may be a part of a member or a setter, and the schedule any function", "[hooks][scheduled]") {
+  rated_model model;
+  std::vector<double> set;
+  sw::monitored_session session(model, sw::scheduled([](rated_model& of) -> float& { return of.inner.rate; }, halves),
+                                sw::scheduled([&](double rate) { set.push_back(rate); }, [](std::int64_t step) { return 10 * step; }));
+  run_steps(session, 2);
+  CHECK(model.inner.rate == 0.5F);
+  CHECK(set == std::vector<double>{0, 10});
+}
+
+TEST_CASE("a resumed run has the rates of one that was not stopped", "[hooks][scheduled]") {
+  const temporary_directory directory;
+  const auto schedule = [] { return schedules::warm_up(3, schedules::cosine_decay({.initial = 1, .decay_steps = 10})); };
+  std::vector<double> rates;
+  for (const std::int64_t last : {4, 9}) {
+    rated_model model;
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()},
+                                                  sw::scheduled(&rated_model::rate, schedule()), sw::stop_at_step(last));
+    session.run_all();
+    session.close();
+    rates.insert(rates.end(), model.rates.begin(), model.rates.end());
+  }
+  std::vector<double> expected;
+  for (std::int64_t step = 0; step < 9; ++step) { expected.push_back(schedule()(step)); }
+  CHECK(rates == expected);
+}
+
+TEST_CASE("reduce_on_plateau_hook reduces the rate of the next run, and logs it", "[hooks][scheduled]") {
+  const log_capture log;
+  rated_model model;
+  sw::monitored_session session(
+      model, sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::loss, {.plateau = {.factor = 0.5, .patience = 2}}});
+  run_steps(session, 6);
+  CHECK(model.rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25});
+  CHECK(log.contains(sw::log_level::info, "step 3: the rate is reduced from 1 to 0.5"));
+}
+
+TEST_CASE("reduce_on_plateau_hook counts optional values, and those of due steps only", "[hooks][scheduled]") {
+  const log_capture log;
+  rated_model optional_values;
+  sw::monitored_session one(
+      optional_values,
+      sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::measured, {.plateau = {.factor = 0.5, .patience = 1}}});
+  run_steps(one, 5);
+  CHECK(optional_values.rates == std::vector<double>{1, 1, 1, 1, 0.5});
+  rated_model every_third;
+  sw::monitored_session two(
+      every_third, sw::reduce_on_plateau_hook{
+                       &rated_model::rate, &rated_model::result::loss, {.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 3}});
+  run_steps(two, 7);
+  CHECK(every_third.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5});
+}
+
+TEST_CASE("a run that is resumed continues with the reduced rate", "[hooks][scheduled]") {
+  const log_capture log;
+  const temporary_directory directory;
+  std::vector<double> rates;
+  for (const std::int64_t last : {4, 6}) {
+    rated_model model;
+    auto session = sw::monitored_training_session(
+        model, {.checkpoint_dir = directory.path()},
+        sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::loss, {.plateau = {.factor = 0.5, .patience = 2}}},
+        sw::stop_at_step(last));
+    session.run_all();
+    session.close();
+    rates.insert(rates.end(), model.rates.begin(), model.rates.end());
+  }
+  CHECK(rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25});
+}
+
+TEST_CASE("options of reduce_on_plateau_hook that make no sense are refused by name", "[hooks][scheduled]") {
+  const auto make = [](sw::reduce_on_plateau_hook_options options) {
+    return sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::loss, options};
+  };
+  CHECK_THROWS_WITH(make({.every_n_steps = 0}), ContainsSubstring("every_n_steps=0"));
+  CHECK_THROWS_WITH(make({.name = ""}), ContainsSubstring("name is empty"));
+  CHECK_THROWS_WITH(make({.plateau = {.factor = 2}}), ContainsSubstring("factor is 2"));
+}

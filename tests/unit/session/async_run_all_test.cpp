@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loops without a body and hooks made of functions, in asynchronous sessions.
+#include "support/async_rig.hpp"
+#include "support/catch.hpp"
+
+#include <stepwell/data/prefetch.hpp>
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/session/any_async_session.hpp>
+
+#include <boost/asio/post.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using namespace sw::test;
+
+namespace {
+
+struct batch_model {
+  std::int64_t batches = 0;
+  std::int64_t step(const std::vector<int>&) { return ++batches; }
+  sw::variable_list variables() { return sw::variables({{"batches", batches}}); }
+};
+
+auto batches_of_ten(std::optional<std::uint64_t> epochs = std::nullopt) {
+  return sw::data::shuffled_batches(std::vector<int>(10, 1), {.batch_size = 4, .epochs = epochs});
+}
+
+template<class Session, class Source>
+asio::awaitable<sw::loop_result<std::int64_t>> whole_loop(Session& session, Source& source) {
+  co_await session.async_start();
+  auto loop = co_await session.async_run_all(source);
+  co_await session.async_close();
+  co_return loop;
+}
+
+template<class Awaitable>
+auto result_of(Awaitable work) {
+  asio::io_context io;
+  auto result = asio::co_spawn(io, std::move(work), asio::use_future);
+  io.run();
+  return result.get();
+}
+
+/// Appends the step to `steps`, after it has suspended once.
+asio::awaitable<void> append_later(std::vector<std::int64_t>& steps, std::int64_t step) {
+  co_await asio::post(asio::use_awaitable);
+  steps.push_back(step);
+}
+
+}  // namespace
+
+TEST_CASE("async_run_all does what run_all does", "[session][async][run_all]") {
+  batch_model model;
+  sw::async_monitored_session session(sw::session_settings(), model);
+  auto batches = batches_of_ten(3);
+  const auto loop = result_of(whole_loop(session, batches));
+  CHECK(loop.steps == 9);
+  CHECK(loop.last->value == 9);
+  CHECK(loop.why.cause == sw::stop_cause::end_of_data);
+}
+
+TEST_CASE("async_run_all repeats failed steps like a loop, and a type-erased session has it too", "[session][async][run_all]") {
+  async_rig rig;
+  rig.model.before = failing_batches{{3}};
+  sw::any_async_session<adding_model::result, ending_source> session(rig.async(2));
+  ending_source source;
+  auto life = [&]() -> asio::awaitable<std::int64_t> {
+    co_await session.async_start();
+    const auto loop = co_await session.async_run_all(source);
+    co_await session.async_close();
+    co_return loop.last->global_step;
+  };
+  CHECK(rig.await(life()) == 5);
+  CHECK(same(rig.model, model_after(5)));
+}
+
+TEST_CASE("hooks made of functions are called in asynchronous sessions at the same steps", "[session][async][function_hooks]") {
+  batch_model model;
+  std::vector<std::int64_t> steps;
+  const auto note = [&](std::int64_t sign) { return [&steps, sign](auto& context) { steps.push_back(sign * context.global_step()); }; };
+  sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, note(1)), sw::every_epoch(note(-1)),
+                                      sw::at_end(note(100)), sw::stop_at_epoch(2));
+  auto batches = sw::data::prefetch(batches_of_ten(), {.threads = 2});
+  CHECK(result_of(whole_loop(session, batches)).why.text == "epoch 2 is done");
+  CHECK(steps == std::vector<std::int64_t>{2, -3, 4, 6, -6, 600});
+}
+
+TEST_CASE("the functions of hooks may be awaited", "[session][async][function_hooks]") {
+  batch_model model;
+  std::vector<std::int64_t> steps;
+  const auto later = [&](std::int64_t sign) {
+    return [&steps, sign](auto& context) { return append_later(steps, sign * context.global_step()); };
+  };
+  const auto with_value = [&steps](std::int64_t batches) { return append_later(steps, 1000 + batches); };
+  sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, later(1)), sw::every_epoch(later(-1)),
+                                      sw::every_n_steps(4, with_value, sw::fetch(&batch_model::batches)), sw::at_end(later(100)));
+  auto batches = batches_of_ten(2);
+  CHECK(result_of(whole_loop(session, batches)).steps == 6);
+  CHECK(steps == std::vector<std::int64_t>{2, -3, 4, 1004, 6, -6, 600});
+}
