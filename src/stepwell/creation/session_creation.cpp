@@ -64,7 +64,7 @@ std::map<std::string, saved_position> positions_in(const checkpoint_reader& sour
     const auto name = detail::source_positions::source_name(entry.name);
     if (!name) { continue; }
     if (const auto position = number_in(source, entry)) {
-      found[*name] = {*position, text_in(source, source_positions::fingerprint_variable(*name))};
+      found[*name] = {*position, text_in(source, detail::source_positions::fingerprint_variable(*name))};
     }
   }
   return found;
