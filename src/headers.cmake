@@ -167,7 +167,10 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/io/detail/read_file.hpp
   # layer 3: checkpoint
   stepwell/checkpoint/detail/checkpoint_directory.hpp
+  stepwell/checkpoint/detail/index_builder.hpp
+  stepwell/checkpoint/detail/name_index.hpp
   stepwell/checkpoint/detail/stored_checkpoint.hpp
+  stepwell/checkpoint/detail/tensor_reads.hpp
   stepwell/checkpoint/detail/unsynced_file_system.hpp
   # layer 3: summary
   stepwell/summary/detail/output.hpp

@@ -91,7 +91,8 @@ public:
     if (!buffer) { return leave_out(state); }
     tell_before_save(state.global_step);
     if (state.copy) { state.copy->drop(); }
-    if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step), state)) { return false; }
+    auto* const helpers = saver_->options().pool.get();
+    if (!hand_over(snapshot::capture(std::move(*buffer), state.variables, state.global_step, helpers), state)) { return false; }
     announced_step_.reset();
     is_postponed_ = false;
     if (budget_) { budget_->accept(); }

@@ -580,9 +580,9 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
   checkpoint_writer writer(path_of(name), files_, shards);
   for (const auto& entry : taken.entries()) {
     if (entry.dtype == dtype::string) {
-      writer.add_strings(entry.name, entry.shape, entry.strings);
+      writer.add_strings(std::string(entry.name), entry.shape, entry.strings);
     } else {
-      writer.add(entry.name, {entry.dtype, entry.shape, entry.bytes});
+      writer.add(std::string(entry.name), {entry.dtype, entry.shape, entry.bytes});
     }
   }
   const std::int64_t number = ++last_save_number_;
