@@ -24,7 +24,7 @@ constexpr std::size_t block_size = std::size_t{4} << 20;        // bytes of one 
 constexpr std::size_t most_collected = std::size_t{256} << 10;  // bytes of small tensors that are written together
 constexpr std::int32_t max_shards = 99'999;                     // five digits in the file name
 
-void check(const std::string& name, const tensor_view& view) {
+void check(std::string_view name, const tensor_view& view) {
   const auto size = static_cast<std::size_t>(element_count(view.shape)) * size_of(view.dtype);
   if (size_of(view.dtype) == 0 || size != view.bytes.size()) {
     throw invalid_argument_error(
@@ -32,7 +32,7 @@ void check(const std::string& name, const tensor_view& view) {
   }
 }
 
-void check_name(const std::string& name, const std::string& prefix) {
+void check_name(std::string_view name, const std::string& prefix) {
   if (name.empty() || format::is_slice_key(name)) {
     throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix);
   }
@@ -124,14 +124,14 @@ void checkpoint_writer::check_key(std::string_view key) const {
   if (index_->contains(key)) { throw invalid_argument_error("two tensors of the checkpoint have the same name", prefix_); }
 }
 
-void checkpoint_writer::add(const std::string& name, const tensor_view& view) {
+void checkpoint_writer::add(std::string_view name, const tensor_view& view) {
   check(name, view);
   check_name(name, prefix_);
   check_key(name);
   index_->add(name, write(name, view.bytes, view.dtype, view.shape));
 }
 
-void checkpoint_writer::add_strings(const std::string& name, const tensor_shape& shape, std::span<const std::string> elements) {
+void checkpoint_writer::add_strings(std::string_view name, const tensor_shape& shape, std::span<const std::string> elements) {
   if (static_cast<std::size_t>(element_count(shape)) != elements.size()) {
     throw invalid_argument_error(fmt::format("tensor \"{}\" of {} has {} strings", name, to_string(shape), elements.size()));
   }
@@ -143,12 +143,12 @@ void checkpoint_writer::add_strings(const std::string& name, const tensor_shape&
   index_->add(name, entry);
 }
 
-void checkpoint_writer::add_slice(const std::string& name, const tensor_shape& whole, const format::tensor_slice& slice,
+void checkpoint_writer::add_slice(std::string_view name, const tensor_shape& whole, const format::tensor_slice& slice,
                                   const tensor_view& part) {
   check(name, part);
   if (part.shape == whole) { return add(name, part); }
   check_name(name, prefix_);
-  auto* const entry = index_->partitioned(name);
+  auto* const entry = index_->partitioned(std::string(name));
   const bool fits = entry != nullptr && (entry->slices.empty() || (entry->dtype == part.dtype && entry->shape == whole));
   if (!fits) {
     throw invalid_argument_error(

@@ -38,11 +38,11 @@ public:
 
   /// Appends a tensor to the smallest shard. The bytes of a large tensor are written directly from `view`. Small tensors are collected and
   /// written together, so a failure of the file system may be thrown by a later call.
-  void add(const std::string& name, const tensor_view& view);
+  void add(std::string_view name, const tensor_view& view);
   /// Appends a tensor of strings, like `add`.
-  void add_strings(const std::string& name, const tensor_shape& shape, std::span<const std::string> elements);
+  void add_strings(std::string_view name, const tensor_shape& shape, std::span<const std::string> elements);
   /// Appends one slice of a partitioned tensor of shape `whole`. Each slice must be added exactly once.
-  void add_slice(const std::string& name, const tensor_shape& whole, const format::tensor_slice& slice, const tensor_view& part);
+  void add_slice(std::string_view name, const tensor_shape& whole, const format::tensor_slice& slice, const tensor_view& part);
 
   /// Returns the number of bytes added so far, including padding.
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;

@@ -580,14 +580,14 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
   checkpoint_writer writer(path_of(name), files_, shards);
   for (const auto& entry : taken.entries()) {
     if (entry.dtype == dtype::string) {
-      writer.add_strings(std::string(entry.name), entry.shape, entry.strings);
+      writer.add_strings(entry.name, entry.shape, entry.strings);
     } else {
-      writer.add(std::string(entry.name), {entry.dtype, entry.shape, entry.bytes});
+      writer.add(entry.name, {entry.dtype, entry.shape, entry.bytes});
     }
   }
   const std::int64_t number = ++last_save_number_;
-  writer.add(std::string(own_version_name), {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
-  writer.add(std::string(save_number_name), {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
+  writer.add(own_version_name, {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
+  writer.add(save_number_name, {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
   writer.commit(before_commit);
   remove_data_files(*files_, path_, names, name, shards);
 }
