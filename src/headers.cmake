@@ -189,8 +189,11 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/io/detail/signal_receiver.hpp
   # layer 3: checkpoint
   stepwell/checkpoint/detail/checkpoint_directory.hpp
+  stepwell/checkpoint/detail/index_builder.hpp
+  stepwell/checkpoint/detail/name_index.hpp
   stepwell/checkpoint/detail/pending_copy.hpp
   stepwell/checkpoint/detail/stored_checkpoint.hpp
+  stepwell/checkpoint/detail/tensor_reads.hpp
   stepwell/checkpoint/detail/unsynced_file_system.hpp
   # layer 3: summary
   stepwell/summary/detail/output.hpp

@@ -234,10 +234,10 @@ void add_tensor(zip_archive& zip, const checkpoint_reader& reader, const checkpo
     report.left_out.emplace_back(entry.name, *planned.refusal);
     return;
   }
-  zip.begin(entry.name + ".npy", planned.header.size() + planned.size);
+  zip.begin(std::string(entry.name) + ".npy", planned.header.size() + planned.size);
   zip.append(std::as_bytes(std::span(planned.header)));
   visit_array(reader, entry, planned, [&](std::span<const std::byte> bytes) { zip.append(bytes); });
-  report.written.push_back(entry.name);
+  report.written.emplace_back(entry.name);
   report.bytes += planned.size;
 }
 

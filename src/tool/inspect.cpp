@@ -171,9 +171,9 @@ exit_code inspect_as_json(const checkpoint_reader& reader, bool with_stats, cons
   document.add("shards", reader.shards());
   document.add("bytes", total_bytes(reader));
   document.add_list("tensors", reader.entries(), [&](const checkpoint_entry& entry) {
-    json tensor{{"name", entry.name},
+    json tensor{{"name", std::string(entry.name)},
                 {"dtype", dtype_text(entry.dtype)},
-                {"shape", entry.shape},
+                {"shape", tensor_shape(entry.shape)},
                 {"bytes", entry.size_bytes},
                 {"partitioned", entry.is_partitioned}};
     if (!entry.is_partitioned) { tensor["crc32c"] = checksum_text(entry); }

@@ -112,7 +112,9 @@ std::string described(const checkpoint_entry& entry) { return dtype_text(entry.d
 
 std::optional<difference> compare(const checkpoint_reader& a, const checkpoint_reader& b, const checkpoint_entry& left,
                                   const checkpoint_entry& right, double tolerance) {
-  const auto differs = [&](std::string what) { return difference{left.name, std::move(what), described(left), described(right)}; };
+  const auto differs = [&](std::string what) {
+    return difference{std::string(left.name), std::move(what), described(left), described(right)};
+  };
   if (left.dtype != right.dtype) { return differs("dtype"); }
   if (left.shape != right.shape) { return differs("shape"); }
   try {
@@ -122,8 +124,8 @@ std::optional<difference> compare(const checkpoint_reader& a, const checkpoint_r
     made.values = values;
     return made;
   } catch (const data_loss_error& damage) {
-    return difference{left.name, "damaged", printable(damage.what()), ""};
-  } catch (const unimplemented_error& unread) { return difference{left.name, "not read", printable(unread.what()), ""}; }
+    return difference{std::string(left.name), "damaged", printable(damage.what()), ""};
+  } catch (const unimplemented_error& unread) { return difference{std::string(left.name), "not read", printable(unread.what()), ""}; }
 }
 
 /// Returns all differences. Ignores the notes of savers, which describe the history of saves, and not the state.
@@ -133,14 +135,14 @@ std::vector<difference> differences_of(const checkpoint_reader& a, const checkpo
     if (detail::is_saver_note(left.name)) { continue; }
     const auto* right = b.find(left.name);
     if (right == nullptr) {
-      found.push_back({left.name, "only in a", described(left), "-"});
+      found.push_back({std::string(left.name), "only in a", described(left), "-"});
     } else if (auto one = compare(a, b, left, *right, tolerance)) {
       found.push_back(std::move(*one));
     }
   }
   for (const auto& right : b.entries()) {
     if (!a.contains(right.name) && !detail::is_saver_note(right.name)) {
-      found.push_back({right.name, "only in b", "-", described(right)});
+      found.push_back({std::string(right.name), "only in b", "-", described(right)});
     }
   }
   std::ranges::sort(found, {}, &difference::name);

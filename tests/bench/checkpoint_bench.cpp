@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost of a checkpoint: a save compared with a plain write and fsync of the same bytes, and the stall of the step
-// (the capture of a snapshot) compared with one memcpy. Both are measured in alternating pairs in one run; `ratio` is
-// the ratio of the medians.
+// The cost of a checkpoint: a save compared with a plain write and fsync of the same bytes, the stall of the step (the
+// capture of a snapshot) compared with one memcpy, and a restore compared with a plain read of the same file. All are
+// measured in alternating pairs in one run; `ratio` is the ratio of the medians. And the time and the memory of a
+// checkpoint of many small variables.
 #include "bench/paired.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -14,15 +15,24 @@
 #include <benchmark/benchmark.h>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -171,6 +181,190 @@ BENCHMARK(stall_with_fence_against_memcpy)
     ->Iterations(31)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
+
+// Measures the same with the helpers of the process: idle threads copy, too.
+void stall_with_helpers_against_memcpy(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
+  model trained(bytes);
+  const auto list = trained.list();
+  sw::snapshot_pool pool(sw::snapshot_size(list), 2);
+  const auto helpers = sw::io::pool::shared();
+  std::vector<float> touched(trained.flat);
+  const auto capture = [&] {
+    return seconds_of([&] { benchmark::DoNotOptimize(sw::snapshot::capture(pool.acquire(), trained.list(), 1, helpers.get())); });
+  };
+  const auto copy = [&] {
+    return seconds_of([&] {
+      std::memcpy(touched.data(), trained.flat.data(), bytes);
+      benchmark::DoNotOptimize(touched.data());
+      benchmark::ClobberMemory();
+    });
+  };
+  capture();
+  copy();
+  const auto times = run_pairs(state, "memcpy", capture, copy);
+  state.counters["ratio"] = times.ours / times.theirs;
+}
+BENCHMARK(stall_with_helpers_against_memcpy)
+    ->ArgName("MiB")
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(256)
+    ->Iterations(31)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+/// The only data file of a checkpoint.
+std::string data_file(const std::string& prefix) { return prefix + ".data-00000-of-00001"; }
+
+/// Reads a whole file into memory in pieces of 4 MiB. Returns the time in seconds.
+double read_plainly(const std::string& path, std::span<std::byte> into, int flags) {
+  const int file = ::open(path.c_str(), O_RDONLY | flags);
+  if (file < 0) { std::abort(); }
+  constexpr std::size_t piece = std::size_t{4} << 20;
+  const double seconds = seconds_of([&] {
+    for (std::size_t done = 0; done < into.size();) {
+      const auto count = ::read(file, into.data() + done, std::min(piece, into.size() - done));
+      if (count <= 0) { break; }
+      done += static_cast<std::size_t>(count);
+    }
+  });
+  ::close(file);
+  return seconds;
+}
+
+/// Removes a file from the cache of the system.
+void drop_from_cache(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY);
+  if (file < 0 || ::fsync(file) != 0 || ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) != 0) { std::abort(); }
+  ::close(file);
+}
+
+/// Memory of whole pages, for reads that bypass the cache.
+struct page_memory {
+  explicit page_memory(std::size_t size)
+      : bytes(static_cast<std::byte*>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096)), &std::free), size(size) {
+    std::memset(bytes.get(), 1, size);
+  }
+  std::unique_ptr<std::byte[], void (*)(void*)> bytes;
+  std::size_t size;
+};
+
+// Measures the restore of a checkpoint, one pass with checksums into the variables of a model, against a plain read of its
+// data file into memory of the same size: with the file in the cache of the system, or with the file dropped from it
+// (and the plain read past the cache, like dd with iflag=direct and bs=4M).
+void restore_against_read(benchmark::State& state) {
+  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
+  const bool is_cold = state.range(1) != 0;
+  const temporary_directory directory;
+  model trained(bytes);
+  const auto list = trained.list();
+  std::string prefix;
+  {
+    sw::saver saver(directory.path());
+    sw::snapshot_pool pool(sw::snapshot_size(list), 1);
+    prefix = saver.save_and_wait(sw::snapshot::capture(pool.acquire(), list, 1)).prefix;
+  }
+  page_memory memory(bytes);
+  const auto restore = [&] {
+    if (is_cold) { drop_from_cache(data_file(prefix)); }
+    return seconds_of([&] {
+      const sw::checkpoint_reader reader(prefix);
+      benchmark::DoNotOptimize(sw::restore(list, reader, {.verify_first = false}));
+    });
+  };
+  const auto read = [&] {
+    if (is_cold) { drop_from_cache(data_file(prefix)); }
+    return read_plainly(data_file(prefix), {memory.bytes.get(), memory.size}, is_cold ? O_DIRECT : 0);
+  };
+  restore();
+  read();
+  const auto times = run_pairs(state, is_cold ? "direct_read" : "read", restore, read);
+  state.counters["ratio"] = times.theirs / times.ours;  // ratio of the rates
+}
+BENCHMARK(restore_against_read)
+    ->ArgNames({"MiB", "cold"})
+    ->ArgsProduct({{16, 256, 1024}, {0, 1}})
+    ->Iterations(9)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+/// Returns a value of /proc/self/status in bytes.
+std::size_t status_bytes(std::string_view key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) { return std::stoul(line.substr(key.size() + 1)) << 10; }
+  }
+  return 0;
+}
+
+/// Returns the most memory that an action needed at once, besides the memory at its start.
+std::size_t peak_of(const std::function<void()>& action) {
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << 5;  // sets the peak to the present value
+  const auto before = status_bytes("VmRSS:");
+  action();
+  const auto peak = status_bytes("VmHWM:");
+  return peak > before ? peak - before : 0;
+}
+
+/// A model of many variables of 16 bytes.
+struct many_variables {
+  std::vector<std::array<float, 4>> values;
+
+  explicit many_variables(std::size_t count) : values(count) {
+    for (std::size_t i = 0; i < count; ++i) { values[i].fill(static_cast<float>(i)); }
+  }
+  [[nodiscard]] sw::variable_list list() {
+    sw::variable_list made;
+    made.reserve(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      made.emplace_back("part_" + std::to_string(i % 1000) + "/weights_" + std::to_string(i), values[i]);
+    }
+    return made;
+  }
+};
+
+// Measures a save until durable and a restore of many small variables, and the memory that they take for each variable.
+// The list of the variables is not included; `list_bytes` reports it. `with_verify` also checks all tensors before.
+void many_small_variables(benchmark::State& state) {
+  const auto count = static_cast<std::size_t>(state.range(0));
+  const temporary_directory directory;
+  many_variables trained(count);
+  const auto each = [count](std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(count); };
+  sw::variable_list list;
+  state.counters["list_bytes"] = each(peak_of([&] { list = trained.list(); }));
+  std::vector<double> capturing, saving, restoring, verifying;
+  std::size_t save_peak = 0;
+  std::size_t restore_peak = 0;
+  std::int64_t step = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    std::string prefix;
+    const auto save = [&] {
+      auto pool = sw::snapshot_pool::on_demand(1, sw::system_clock());
+      sw::saver saver(directory.path(), {.max_to_keep = 1});
+      std::optional<sw::snapshot> taken;
+      capturing.push_back(seconds_of([&] { taken = sw::snapshot::capture(pool.acquire(), list, ++step); }));
+      saving.push_back(seconds_of([&] { prefix = saver.save_and_wait(std::move(*taken)).prefix; }));
+    };
+    save_peak = std::max(save_peak, peak_of(save));
+    const auto restore = [&] {
+      restoring.push_back(seconds_of([&] {
+        const sw::checkpoint_reader reader(prefix);
+        benchmark::DoNotOptimize(sw::restore(list, reader, {.verify_first = false}));
+      }));
+    };
+    restore_peak = std::max(restore_peak, peak_of(restore));
+    verifying.push_back(seconds_of([&] { sw::checkpoint_reader(prefix).verify(); }));
+  }
+  state.counters["capture_s"] = median(capturing);
+  state.counters["save_s"] = median(saving);
+  state.counters["restore_s"] = median(restoring);
+  state.counters["open_and_verify_s"] = median(verifying);
+  state.counters["save_bytes"] = each(save_peak);
+  state.counters["restore_bytes"] = each(restore_peak);
+}
+BENCHMARK(many_small_variables)->Arg(1'000'000)->Iterations(5)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 // Measures verification and restore with all files in the page cache.
 void restore_newest(benchmark::State& state) {

@@ -249,6 +249,7 @@ private:
       if (auto bad = state_->meet(operation::read, path())) { return bad->reason; }
       return base_->read_at(offset, into);
     }
+    void start_reading(std::uint64_t offset, std::uint64_t size) noexcept override { base_->start_reading(offset, size); }
     std::uint64_t skip_hole(std::uint64_t offset) noexcept override { return base_->skip_hole(offset); }
     result<void> sync() override {
       if (failed_sync_) { return *failed_sync_; }

@@ -9,7 +9,9 @@
 
 namespace stepwell {
 
-std::string to_string(const tensor_shape& shape) {
+std::string to_string(const tensor_shape& shape) { return to_string(shape_view(shape)); }
+
+std::string to_string(shape_view shape) {
   std::string text = "[";
   for (const auto size : shape) { text.append(text.size() > 1 ? "," : "").append(std::to_string(size)); }
   return text.append("]");

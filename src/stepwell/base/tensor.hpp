@@ -4,6 +4,7 @@
 // adapters for tensor types of other libraries.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <complex>
 #include <concepts>
@@ -160,8 +161,29 @@ using tensor_shape = std::vector<std::int64_t>;
   return count;
 }
 
+/// A shape that another object owns.
+/// @lifetime The owner of the sizes must outlive the view.
+class shape_view : public std::span<const std::int64_t> {
+public:
+  using std::span<const std::int64_t>::span;
+  explicit(false) shape_view(const tensor_shape& shape) noexcept : std::span<const std::int64_t>(shape) {}
+
+  /// Returns a copy that owns its sizes.
+  explicit(false) operator tensor_shape() const { return {begin(), end()}; }
+  friend bool operator==(shape_view a, shape_view b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+};
+
+/// Returns the number of elements of a tensor with this shape, like the overload above.
+template<std::same_as<shape_view> Shape>
+[[nodiscard]] std::int64_t element_count(Shape shape) noexcept {
+  std::int64_t count = 1;
+  for (const auto size : shape) { count *= size; }
+  return count;
+}
+
 /// Returns the shape as text: "[2,3]", or "[]" for a scalar.
 [[nodiscard]] std::string to_string(const tensor_shape& shape);
+[[nodiscard]] std::string to_string(shape_view shape);
 
 /// A non-owning view of row-major elements of a fixed-size dtype.
 /// @lifetime The bytes must outlive the view.

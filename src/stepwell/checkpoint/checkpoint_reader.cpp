@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/checkpoint/detail/tensor_reads.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
@@ -26,12 +27,12 @@
 namespace stepwell {
 namespace {
 
-/// Location of the bytes of a tensor or of one of its slices.
-struct stored_place {
+using detail::stored_place;
+
+/// Location of the first byte of an entry.
+struct entry_offset {
   std::int64_t offset = 0;
-  std::int64_t size = 0;
   std::int32_t shard = 0;
-  std::uint32_t crc32c = 0;  ///< Masked.
 };
 
 /// One slice of a partitioned tensor.
@@ -40,11 +41,46 @@ struct stored_slice {
   stored_place where;
 };
 
+/// Shapes in large blocks. Equal shapes in a row are stored once.
+class shape_store {
+public:
+  /// Returns true if `shape` is the last one.
+  [[nodiscard]] bool ends_with(shape_view shape) const noexcept { return shape == last_; }
+  [[nodiscard]] shape_view add(const tensor_shape& shape) {
+    if (ends_with(shape)) { return last_; }
+    const auto into = shape.size() > most_shared ? allocate(shape.size()) : take(shape.size());
+    std::ranges::copy(shape, into.begin());
+    last_ = into;
+    return last_;
+  }
+
+private:
+  [[nodiscard]] std::span<std::int64_t> allocate(std::size_t size) {
+    blocks_.push_back(std::make_unique<std::int64_t[]>(size));
+    return {blocks_.back().get(), size};
+  }
+  [[nodiscard]] std::span<std::int64_t> take(std::size_t size) {
+    if (room_.size() < size) { room_ = allocate(block_numbers); }
+    const auto taken = room_.first(size);
+    room_ = room_.subspan(size);
+    return taken;
+  }
+
+  static constexpr std::size_t most_shared = 128;  // longer shapes have their own block, so that little of the others is wasted
+  static constexpr std::size_t block_numbers = 4096;
+  std::vector<std::unique_ptr<std::int64_t[]>> blocks_;
+  std::span<std::int64_t> room_;  // the rest of the last block
+  shape_view last_;
+};
+
 /// The content of an index.
+/// @cost 72 bytes for each entry, its name, and its shape unless the previous entry has the same.
 struct stored_index {
   format::bundle_header header;
+  std::vector<char> names;                                  ///< Of the entries, one behind another.
+  shape_store shapes;                                       ///< Of the entries.
   std::vector<checkpoint_entry> entries;                    ///< Sorted by name.
-  std::vector<stored_place> places;                         ///< Location of each entry; unused for a partitioned one.
+  std::vector<entry_offset> offsets;                        ///< Location of each entry; unused for a partitioned one.
   std::map<std::size_t, std::vector<stored_slice>> slices;  ///< Slices of each partitioned entry, by its position in `entries`.
 };
 
@@ -152,15 +188,19 @@ public:
   /// contain long keys. The total length of the keys is limited like the memory, because comparing keys takes time proportional to
   /// their full length.
   void count(std::string_view key) {
-    tensors_ += !key.empty() && !format::is_slice_key(key);
+    if (!key.empty() && !format::is_slice_key(key)) {
+      ++tensors_;
+      name_bytes_ += key.size();
+    }
     key_bytes_ += key.size();
     if (key_bytes_ > memory_) { charge(key_bytes_); }
   }
 
   void reserve() {
-    charge(tensors_ * (sizeof(checkpoint_entry) + sizeof(stored_place)));
+    charge(tensors_ * (sizeof(checkpoint_entry) + sizeof(entry_offset)) + name_bytes_);
+    made_.names.reserve(name_bytes_);
     made_.entries.reserve(tensors_);
-    made_.places.reserve(tensors_);
+    made_.offsets.reserve(tensors_);
   }
 
   void add(std::string_view key, std::string_view value) {
@@ -171,7 +211,7 @@ public:
     if (format::is_slice_key(key)) {
       parts_.emplace(std::string(key), std::move(where));
     } else {
-      add_tensor(std::string(key), std::move(where));
+      add_tensor(key, std::move(where));
     }
   }
 
@@ -191,8 +231,10 @@ private:
 
   static std::uint64_t cost_of(std::string_view key, const format::bundle_entry& where) {
     constexpr std::uint64_t of_allocation = 16;
-    std::uint64_t cost = key.size() + 8 * where.shape.size() + 2 * of_allocation;
-    if (format::is_slice_key(key)) { cost += sizeof(format::bundle_entry) + sizeof(std::string) + 3 * of_allocation; }
+    std::uint64_t cost = 0;
+    if (format::is_slice_key(key)) {
+      cost += key.size() + 8 * where.shape.size() + sizeof(format::bundle_entry) + sizeof(std::string) + 5 * of_allocation;
+    }
     for (const auto& slice : where.slices) {
       cost += sizeof(stored_slice) + sizeof(slice) + 2 * (sizeof(format::slice_extent) * slice.size() + of_allocation);
     }
@@ -207,10 +249,22 @@ private:
     has_header_ = true;
   }
 
-  void add_tensor(std::string name, format::bundle_entry where) {
+  std::string_view intern(std::string_view name) {
+    auto& names = made_.names;
+    if (name.size() > names.capacity() - names.size()) { damaged("its entries changed while they were read"); }
+    const auto at = names.insert(names.end(), name.begin(), name.end());
+    return {std::to_address(at), name.size()};
+  }
+
+  shape_view intern(const tensor_shape& shape) {
+    if (!made_.shapes.ends_with(shape)) { charge(sizeof(std::int64_t) * shape.size()); }
+    return made_.shapes.add(shape);
+  }
+
+  void add_tensor(std::string_view name, format::bundle_entry where) {
     const bool is_partitioned = !where.slices.empty();
-    made_.places.push_back(is_partitioned ? stored_place{} : place_of(where));
-    checkpoint_entry entry{.name = std::move(name), .dtype = where.dtype, .shape = std::move(where.shape)};
+    made_.offsets.push_back(is_partitioned ? entry_offset{} : entry_offset{where.offset, where.shard_id});
+    checkpoint_entry entry{.name = intern(name), .dtype = where.dtype, .shape = intern(where.shape)};
     entry.is_object_graph = entry.name == object_graph_name;
     entry.is_partitioned = is_partitioned;
     entry.size_bytes = is_partitioned ? 0 : static_cast<std::uint64_t>(where.size);
@@ -225,7 +279,8 @@ private:
     if (slices.size() > max_parts) {
       fail(errc::unimplemented, fmt::format("tensor \"{}\" is stored in more than 8192 slices", entry.name), place_);
     }
-    const bool is_covered = covers_once(slices, entry.shape, comparisons_);
+    const tensor_shape shape = entry.shape;
+    const bool is_covered = covers_once(slices, shape, comparisons_);
     if (comparisons_ == 0) { fail(errc::unimplemented, "its tensors have too many slices to compare", place_); }
     if (!is_covered) { refuse("its slices do not cover it exactly once"); }
     auto& gathered = made_.slices[position];
@@ -234,7 +289,7 @@ private:
       const auto found = parts_.find(format::slice_key(entry.name, slice));
       if (found == parts_.end()) { refuse("one of its slices is missing"); }
       const auto& part = found->second;  // the size of a part that is itself partitioned is unchecked
-      if (part.dtype != entry.dtype || part.shape != part_shape(slice, entry.shape) || !part.slices.empty()) {
+      if (part.dtype != entry.dtype || part.shape != part_shape(slice, shape) || !part.slices.empty()) {
         refuse("one of its slices has the wrong type or shape");
       }
       entry.size_bytes += static_cast<std::uint64_t>(part.size);
@@ -246,6 +301,7 @@ private:
   std::uint64_t memory_;  // bytes that may still be allocated
   std::uint64_t comparisons_ = max_comparisons;
   std::size_t tensors_ = 0;
+  std::uint64_t name_bytes_ = 0;
   std::uint64_t key_bytes_ = 0;
   bool has_header_ = false;
   stored_index made_;
@@ -267,14 +323,22 @@ std::vector<data_file> open_data_files(io::file_system& files, const std::string
   return opened;
 }
 
+/// Returns the location of an entry that is not partitioned.
+stored_place place_of(const stored_index& index, std::size_t number) noexcept {
+  const auto& entry = index.entries[number];
+  const auto& at = index.offsets[number];
+  return {at.offset, static_cast<std::int64_t>(entry.size_bytes), at.shard, entry.crc32c};
+}
+
 /// Throws `data_loss_error` if an entry lies outside its data file or shares bytes with another entry. So each byte of a data file is
 /// read at most once. `place` is the path of the index, for the message.
 void check_places(const stored_index& index, const std::vector<data_file>& data, const std::string& place) {
   struct extent {
-    std::size_t shard, owner;
+    std::uint32_t shard, owner;
     std::uint64_t begin, end;
   };
   std::vector<extent> all;
+  all.reserve(index.entries.size());
   const auto add = [&](const stored_place& where, std::size_t owner) {
     const auto& name = index.entries[owner].name;
     const auto shard = static_cast<std::size_t>(where.shard);
@@ -287,15 +351,18 @@ void check_places(const stored_index& index, const std::vector<data_file>& data,
       fail(errc::data_loss, fmt::format("tensor \"{}\" lies outside its data file: it ends at byte {} of {}", name, end, data[shard].size),
            data[shard].file->path());
     }
-    if (where.size != 0) { all.push_back({shard, owner, static_cast<std::uint64_t>(where.offset), end}); }
+    if (where.size != 0) {
+      all.push_back({static_cast<std::uint32_t>(shard), static_cast<std::uint32_t>(owner), static_cast<std::uint64_t>(where.offset), end});
+    }
   };
   for (std::size_t i = 0; i < index.entries.size(); ++i) {
-    if (!index.entries[i].is_partitioned) { add(index.places[i], i); }
+    if (!index.entries[i].is_partitioned) { add(place_of(index, i), i); }
   }
   for (const auto& [position, slices] : index.slices) {
     for (const auto& slice : slices) { add(slice.where, position); }
   }
-  std::ranges::sort(all, {}, [](const extent& range) { return std::pair(range.shard, range.begin); });
+  const auto by_place = [](const extent& range) { return std::pair(range.shard, range.begin); };
+  if (!std::ranges::is_sorted(all, {}, by_place)) { std::ranges::sort(all, {}, by_place); }
   const auto overlap =
       std::ranges::adjacent_find(all, [](const extent& a, const extent& b) { return a.shard == b.shard && b.begin < a.end; });
   if (overlap == all.end()) { return; }
@@ -356,12 +423,6 @@ void copy_part(std::span<const std::byte> elements, std::uint64_t first, const f
 
 constexpr std::size_t block_size = std::size_t{1} << 20;  // bytes read at once; their checksum is computed while they are in the cache
 
-/// Reverses the bytes of each number. A complex value consists of two numbers.
-void swap_numbers(std::span<std::byte> bytes, dtype type) {
-  const auto width = size_of(type) / (type == dtype::complex64 || type == dtype::complex128 ? 2 : 1);
-  for (std::size_t at = 0; at + width <= bytes.size(); at += width) { std::ranges::reverse(bytes.subspan(at, width)); }
-}
-
 bool has_known_checksum(dtype type) noexcept { return type != dtype::variant && type != dtype::resource; }
 
 }  // namespace
@@ -394,7 +455,7 @@ struct checkpoint_reader::core {
 
   /// Returns the entry of this name, or null.
   [[nodiscard]] const checkpoint_entry* find(std::string_view name) const noexcept {
-    const auto found = std::ranges::lower_bound(index.entries, name, {}, [](const auto& e) -> std::string_view { return e.name; });
+    const auto found = std::ranges::lower_bound(index.entries, name, {}, &checkpoint_entry::name);
     return found != index.entries.end() && found->name == name ? &*found : nullptr;
   }
   [[nodiscard]] const checkpoint_entry& entry_named(std::string_view name) const {
@@ -405,7 +466,7 @@ struct checkpoint_reader::core {
 
   std::size_t position_of(const checkpoint_entry& entry) const { return static_cast<std::size_t>(&entry - index.entries.data()); }
   /// Returns the location of an entry that is not partitioned.
-  [[nodiscard]] const stored_place& place_of(const checkpoint_entry& entry) const { return index.places[position_of(entry)]; }
+  [[nodiscard]] stored_place place_of(const checkpoint_entry& entry) const { return stepwell::place_of(index, position_of(entry)); }
   const std::vector<stored_slice>& slices_of(const checkpoint_entry& entry) const { return index.slices.at(position_of(entry)); }
   /// Returns the locations of the bytes of an entry, slice by slice.
   [[nodiscard]] std::vector<stored_place> places_of(const checkpoint_entry& entry) const {
@@ -416,8 +477,7 @@ struct checkpoint_reader::core {
   }
 
   [[noreturn]] void refuse(const stored_place& where, std::string_view name, std::string_view what) const {
-    throw data_loss_error(fmt::format("tensor \"{}\": {} (bytes {} to {})", name, what, where.offset, where.offset + where.size),
-                          file_of(where).path());
+    detail::throw_damaged(where, file_of(where), name, what);
   }
   [[nodiscard]] io::file& file_of(const stored_place& where) const { return *data[static_cast<std::size_t>(where.shard)].file; }
 
@@ -428,13 +488,26 @@ struct checkpoint_reader::core {
   }
 
   void check_booleans(const checkpoint_entry& entry, const stored_place& where, std::span<const std::byte> bytes) const {
-    if (entry.dtype == dtype::boolean && std::ranges::any_of(bytes, [](std::byte value) { return value > std::byte{1}; })) {
-      refuse(where, entry.name, "a boolean is neither 0 nor 1");
-    }
+    detail::check_booleans(where, file_of(where), entry.name, entry.dtype, bytes);
   }
 
   void check_sum(const checkpoint_entry& entry, const stored_place& where, std::uint32_t crc) const {
-    if (kernel::crc32c_mask(crc) != where.crc32c) { refuse(where, entry.name, "its checksum does not match"); }
+    detail::check_sum(where, file_of(where), entry.name, crc);
+  }
+
+  [[nodiscard]] bool is_swapped() const noexcept { return index.header.is_big_endian == (std::endian::native == std::endian::little); }
+
+  /// Returns the open files for `read_tensors`.
+  [[nodiscard]] detail::tensor_files open_files() const {
+    detail::tensor_files opened{.shards = {}, .is_swapped = is_swapped()};
+    for (const auto& shard : data) { opened.shards.push_back(shard.file.get()); }
+    return opened;
+  }
+
+  /// Returns true if `read_tensors` can check this tensor, together with others.
+  [[nodiscard]] static bool is_small(const checkpoint_entry& entry) noexcept {
+    return !entry.is_partitioned && entry.dtype != dtype::string && has_known_checksum(entry.dtype) &&
+           entry.size_bytes < detail::separate_read;
   }
 
   /// Reads numbers block by block and yields each block, in the byte order of this machine. Booleans are checked before the block is
@@ -442,7 +515,6 @@ struct checkpoint_reader::core {
   /// block is read to its start.
   generator<std::span<const std::byte>> blocks(const checkpoint_entry& entry, const stored_place& where,
                                                std::span<std::byte> target) const {
-    const bool is_swapped = index.header.is_big_endian == (std::endian::native == std::endian::little);
     const auto size = static_cast<std::size_t>(where.size);
     std::uint32_t crc = 0;
     for (std::size_t at = 0; at < size; at += block_size) {
@@ -450,7 +522,7 @@ struct checkpoint_reader::core {
       read_block(where, entry.name, at, block);
       crc = kernel::crc32c(block, crc);
       check_booleans(entry, where, block);
-      if (is_swapped) { swap_numbers(block, entry.dtype); }
+      if (is_swapped()) { detail::swap_numbers(block, entry.dtype); }
       const std::span<const std::byte> read = block;
       co_yield read;
     }
@@ -495,7 +567,7 @@ struct checkpoint_reader::core {
   }
 
   [[nodiscard]] std::vector<std::string> read_strings(const checkpoint_entry& entry) const {
-    const auto& where = place_of(entry);
+    const auto where = place_of(entry);
     std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::int64_t>(block_size, where.size)));
     check_strings(entry, where, scratch);  // before memory is allocated for the strings
     std::string bytes(static_cast<std::size_t>(where.size), '\0');
@@ -515,15 +587,17 @@ struct checkpoint_reader::core {
 
   void read_tensor(const checkpoint_entry& entry, std::span<std::byte> target) const {
     if (!entry.is_partitioned) {
-      for ([[maybe_unused]] const auto block : blocks(entry, place_of(entry), target)) {}
+      const auto where = place_of(entry);
+      for ([[maybe_unused]] const auto block : blocks(entry, where, target)) {}
       return;
     }
     const auto width = size_of(entry.dtype);
     std::vector<std::byte> scratch(block_size);
+    const tensor_shape shape = entry.shape;
     for (const auto& [slice, where] : slices_of(entry)) {
       std::uint64_t first = 0;
       for (const auto block : blocks(entry, where, scratch)) {
-        copy_part(block, first, slice, entry.shape, width, target);
+        copy_part(block, first, slice, shape, width, target);
         first += block.size() / width;
       }
     }
@@ -545,6 +619,13 @@ struct checkpoint_reader::core {
                                             static_cast<std::int32_t>(entry.dtype), entry.is_partitioned ? " in slices" : ""),
                                 prefix);
     }
+  }
+
+  void check_target(const checkpoint_entry& entry, std::span<const std::byte> target) const {
+    check_numeric(entry);
+    if (target.size() == entry.size_bytes) { return; }
+    throw invalid_argument_error(fmt::format("tensor \"{}\" has {} bytes, the target {}", entry.name, entry.size_bytes, target.size()),
+                                 prefix);
   }
 
   void check_numeric(const checkpoint_entry& entry) const {
@@ -603,17 +684,39 @@ tensor checkpoint_reader::read(std::string_view name) const {
 
 void checkpoint_reader::read_into(std::string_view name, std::span<std::byte> target) const {
   const auto& entry = core_->entry_named(name);
-  core_->check_numeric(entry);
-  if (target.size() != entry.size_bytes) {
-    throw invalid_argument_error(fmt::format("tensor \"{}\" has {} bytes, the target {}", name, entry.size_bytes, target.size()),
-                                 core_->prefix);
-  }
+  core_->check_target(entry, target);
   core_->read_tensor(entry, target);
 }
 
+void checkpoint_reader::read_into(std::span<const read_target> targets, io::pool* helpers) const {
+  for (const auto& [entry, into] : targets) { core_->check_target(*entry, into); }
+  detail::with_memory("could not read it", prefix(), [&] {
+    std::vector<detail::tensor_read> reads;
+    reads.reserve(targets.size());
+    for (const auto& [entry, into] : targets) {
+      if (!entry->is_partitioned) { reads.push_back({entry, core_->place_of(*entry), into.data()}); }
+    }
+    const auto files = core_->open_files();
+    detail::read_tensors(std::move(reads), files, helpers);
+    for (const auto& [entry, into] : targets) {
+      if (entry->is_partitioned) { core_->read_tensor(*entry, into); }
+    }
+  });
+}
+
 void checkpoint_reader::verify() const {
-  auto scratch = detail::with_memory("could not check it", prefix(), [] { return std::vector<std::byte>(block_size); });
-  for (const auto& entry : core_->index.entries) { core_->check_tensor(entry, scratch); }
+  detail::with_memory("could not check it", prefix(), [this] {
+    std::vector<detail::tensor_read> small;
+    for (const auto& entry : core_->index.entries) {
+      if (core::is_small(entry)) { small.push_back({&entry, core_->place_of(entry), nullptr}); }
+    }
+    const auto files = core_->open_files();
+    detail::read_tensors(std::move(small), files, nullptr);
+    std::vector<std::byte> scratch(block_size);
+    for (const auto& entry : core_->index.entries) {
+      if (!core::is_small(entry)) { core_->check_tensor(entry, scratch); }
+    }
+  });
   core_->verified = true;
 }
 

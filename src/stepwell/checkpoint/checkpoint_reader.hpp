@@ -18,20 +18,28 @@ namespace stepwell {
 
 namespace io {
 class file_system;
-}
+class pool;
+}  // namespace io
 
 class error;
 class checkpoint_reader;
 
 /// Description of one tensor in the index of a checkpoint.
+/// @lifetime The name and the shape are valid as long as the reader.
 struct checkpoint_entry {
-  std::string name;
+  std::string_view name;
   stepwell::dtype dtype = dtype::invalid;
-  tensor_shape shape;
+  shape_view shape;
   std::uint64_t size_bytes = 0;  ///< Stored size of all slices together.
   bool is_partitioned = false;   ///< Stored in slices; `read` joins them.
   bool is_object_graph = false;  ///< TensorFlow's object graph, not a variable.
   std::uint32_t crc32c = 0;      ///< Stored value, masked. 0 if partitioned: each slice has its own checksum.
+};
+
+/// One tensor of a checkpoint to read, and the memory for it.
+struct read_target {
+  const checkpoint_entry* entry = nullptr;
+  std::span<std::byte> into;
 };
 
 /// The search that has opened a checkpoint without verifying it. If reading the checkpoint fails, the next older one is used.
@@ -47,8 +55,8 @@ public:
 
 /// One open checkpoint. The constructor reads and checks the index and keeps it in memory. Tensors are read on request.
 /// The reader is robust against damaged and malicious files: it compares each size with the size of the file before it allocates
-/// memory. Opening allocates at most 64 MiB plus 4 times the size of the index. Verifying allocates 1 MiB. Holes of sparse files
-/// are skipped, so they take no time.
+/// memory. Opening allocates at most 64 MiB plus 4 times the size of the index. Verifying allocates 1 MiB, and at most 80 bytes for
+/// each tensor. Holes of sparse files are skipped, so they take no time.
 /// @threads `const` functions may be called from several threads at the same time.
 class checkpoint_reader {
 public:
@@ -82,6 +90,13 @@ public:
   /// @errors Like `read`. `invalid_argument_error` if the size of `target` differs from the size of the tensor, or if the tensor
   ///         holds strings.
   void read_into(std::string_view name, std::span<std::byte> target) const;
+
+  /// Reads many tensors, each like `read_into`, in the order of their bytes. Small tensors are read together. Large ones are read directly
+  /// into their memory, and idle threads of `helpers` take part: one reads while another one computes a checksum. Null: no other thread.
+  /// @pre    Each entry is one of `entries()`.
+  /// @errors Like `read_into`. The memory of all targets is then unspecified.
+  /// @cost   1 MiB of memory for each thread, and a few bytes for each target. Each byte is read once.
+  void read_into(std::span<const read_target> targets, io::pool* helpers = nullptr) const;
 
   /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of whole
   /// elements and has 1 MiB; the last one of a tensor or slice may be smaller. A partitioned tensor is returned slice by slice. The

@@ -4,9 +4,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/checkpoint/detail/index_builder.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
-#include "stepwell/format/checkpoint/table.hpp"
+#include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
@@ -19,10 +20,11 @@
 namespace stepwell {
 namespace {
 
-constexpr std::size_t block_size = std::size_t{4} << 20;  // bytes of one write; a write ends at a multiple, so it covers whole pages
-constexpr std::int32_t max_shards = 99'999;               // five digits in the file name
+constexpr std::size_t block_size = std::size_t{4} << 20;        // bytes of one write; a write ends at a multiple, so it covers whole pages
+constexpr std::size_t most_collected = std::size_t{256} << 10;  // bytes of small tensors that are written together
+constexpr std::int32_t max_shards = 99'999;                     // five digits in the file name
 
-void check(const std::string& name, const tensor_view& view) {
+void check(std::string_view name, const tensor_view& view) {
   const auto size = static_cast<std::size_t>(element_count(view.shape)) * size_of(view.dtype);
   if (size_of(view.dtype) == 0 || size != view.bytes.size()) {
     throw invalid_argument_error(
@@ -30,33 +32,74 @@ void check(const std::string& name, const tensor_view& view) {
   }
 }
 
-/// Appends zeros to `file` up to the start of a tensor of `size` bytes.
-void align(io::atomic_file& file, std::size_t size) {
-  static constexpr std::array<std::byte, io::page_size> zeros{};
-  const auto gap = detail::tensor_start(file.size(), size, 1) - file.size();
-  if (gap != 0) { value_or_throw(file.append(std::span(zeros).first(gap))); }
+void check_name(std::string_view name, const std::string& prefix) {
+  if (name.empty() || format::is_slice_key(name)) {
+    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix);
+  }
 }
 
 }  // namespace
 
+/// One data file. Small tensors are collected, because each append to a file is a system call.
+struct checkpoint_writer::shard {
+  explicit shard(io::atomic_file made) : file(std::move(made)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return file.size() + collected.size(); }
+
+  /// Appends a piece of a tensor.
+  void append(std::span<const std::byte> bytes) {
+    if (bytes.size() < most_collected / 4) { return collect(bytes); }
+    flush();
+    value_or_throw(file.append(bytes));
+  }
+
+  /// Appends zeros up to the start of a tensor of `size` bytes.
+  void align(std::size_t size) {
+    static constexpr std::array<std::byte, io::page_size> zeros{};
+    collect(std::span(zeros).first(detail::tensor_start(this->size(), size, 1) - this->size()));
+  }
+
+  void flush() {
+    if (collected.empty()) { return; }
+    value_or_throw(file.append(collected));
+    collected.clear();
+  }
+
+  io::atomic_file file;
+  std::vector<std::byte> collected;  // the bytes behind those of the file
+
+private:
+  /// Flushes at multiples of the size, so that each write but the first covers whole pages.
+  void collect(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const auto room = most_collected - static_cast<std::size_t>(size() % most_collected);
+      const auto piece = bytes.first(std::min(room, bytes.size()));
+      collected.insert(collected.end(), piece.begin(), piece.end());
+      if (piece.size() == room) { flush(); }
+      bytes = bytes.subspan(piece.size());
+    }
+  }
+};
+
 checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files, std::int32_t shards)
-    : prefix_(std::move(prefix)), files_(files ? std::move(files) : io::posix_file_system()) {
+    : prefix_(std::move(prefix)), files_(files ? std::move(files) : io::posix_file_system()),
+      index_(std::make_unique<detail::index_builder>()) {
   if (shards < 1 || shards > max_shards) { throw invalid_argument_error("a checkpoint must have 1 to 99999 shards", prefix_); }
-  for (std::int32_t shard = 0; shard < shards; ++shard) {
-    data_.push_back(value_or_throw(io::atomic_file::create(*files_, format::data_name(prefix_, shard, shards))));
+  for (std::int32_t number = 0; number < shards; ++number) {
+    shards_.emplace_back(value_or_throw(io::atomic_file::create(*files_, format::data_name(prefix_, number, shards))));
   }
 }
 
-format::bundle_entry checkpoint_writer::write(const std::string& name, std::span<const std::byte> bytes, dtype type,
+checkpoint_writer::checkpoint_writer(checkpoint_writer&&) noexcept = default;
+checkpoint_writer::~checkpoint_writer() = default;
+
+format::bundle_entry checkpoint_writer::write(std::string_view name, std::span<const std::byte> bytes, dtype type,
                                               const tensor_shape& shape) {
-  if (name.empty() || format::is_slice_key(name)) {
-    throw invalid_argument_error("the name of a tensor must not be empty or begin with a zero byte", prefix_);
-  }
-  const auto least = std::ranges::min_element(data_, {}, &io::atomic_file::size);
-  align(*least, bytes.size());
+  const auto least = std::ranges::min_element(shards_, {}, &shard::size);
+  least->align(bytes.size());
   format::bundle_entry entry{.dtype = type,
                              .shape = shape,
-                             .shard_id = static_cast<std::int32_t>(least - data_.begin()),
+                             .shard_id = static_cast<std::int32_t>(least - shards_.begin()),
                              .offset = static_cast<std::int64_t>(least->size()),
                              .size = static_cast<std::int64_t>(bytes.size()),
                              .slices = {}};
@@ -70,74 +113,79 @@ format::bundle_entry checkpoint_writer::write(const std::string& name, std::span
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(block_size - least->size() % block_size, bytes.size()));
     traced("encode", block, [&] { crc = kernel::crc32c(block, crc); });
-    traced("write", block, [&] { value_or_throw(least->append(block)); });
+    traced("write", block, [&] { least->append(block); });
     bytes = bytes.subspan(block.size());
   }
   entry.crc32c = kernel::crc32c_mask(crc);
   return entry;
 }
 
-void checkpoint_writer::insert(std::string key, format::bundle_entry entry) {
-  if (!entries_.emplace(std::move(key), std::move(entry)).second) {
-    throw invalid_argument_error("two tensors of the checkpoint have the same name", prefix_);
-  }
+void checkpoint_writer::check_key(std::string_view key) const {
+  if (index_->contains(key)) { throw invalid_argument_error("two tensors of the checkpoint have the same name", prefix_); }
 }
 
-void checkpoint_writer::add(const std::string& name, const tensor_view& view) {
+void checkpoint_writer::add(std::string_view name, const tensor_view& view) {
   check(name, view);
-  insert(name, write(name, view.bytes, view.dtype, view.shape));
+  check_name(name, prefix_);
+  check_key(name);
+  index_->add(name, write(name, view.bytes, view.dtype, view.shape));
 }
 
-void checkpoint_writer::add_strings(const std::string& name, const tensor_shape& shape, std::span<const std::string> elements) {
+void checkpoint_writer::add_strings(std::string_view name, const tensor_shape& shape, std::span<const std::string> elements) {
   if (static_cast<std::size_t>(element_count(shape)) != elements.size()) {
     throw invalid_argument_error(fmt::format("tensor \"{}\" of {} has {} strings", name, to_string(shape), elements.size()));
   }
+  check_name(name, prefix_);
+  check_key(name);
   const auto encoded = format::encode_strings(elements);
   auto entry = write(name, std::as_bytes(std::span(encoded.bytes)), dtype::string, shape);
   entry.crc32c = encoded.crc32c;
-  insert(name, std::move(entry));
+  index_->add(name, entry);
 }
 
-void checkpoint_writer::add_slice(const std::string& name, const tensor_shape& whole, const format::tensor_slice& slice,
+void checkpoint_writer::add_slice(std::string_view name, const tensor_shape& whole, const format::tensor_slice& slice,
                                   const tensor_view& part) {
   check(name, part);
   if (part.shape == whole) { return add(name, part); }
-  const auto [at, is_new] = entries_.try_emplace(name);
-  auto& entry = at->second;
-  if (!is_new && (entry.slices.empty() || entry.dtype != part.dtype || entry.shape != whole)) {
+  check_name(name, prefix_);
+  auto* const entry = index_->partitioned(std::string(name));
+  const bool fits = entry != nullptr && (entry->slices.empty() || (entry->dtype == part.dtype && entry->shape == whole));
+  if (!fits) {
     throw invalid_argument_error(
         fmt::format("could not add a slice of \"{}\": its type or full shape differs, or the whole tensor was already added", name),
         prefix_);
   }
-  entry.dtype = part.dtype;
-  entry.shape = whole;
-  entry.slices.push_back(slice);
-  insert(format::slice_key(name, slice), write(name, part.bytes, part.dtype, part.shape));
+  const auto key = format::slice_key(name, slice);
+  check_key(key);
+  index_->add(key, write(name, part.bytes, part.dtype, part.shape));
+  entry->dtype = part.dtype;
+  entry->shape = whole;
+  entry->slices.push_back(slice);
 }
 
 std::uint64_t checkpoint_writer::size_bytes() const noexcept {
   std::uint64_t size = 0;
-  for (const auto& file : data_) { size += file.size(); }
+  for (const auto& shard : shards_) { size += shard.size(); }
   return size;
 }
 
 void checkpoint_writer::publish_data() {
   const trace_span span("sync data", "checkpoint");
-  for (auto& file : data_) { value_or_throw(file.finish()); }
-  for (auto& file : data_) { value_or_throw(file.rename_into_place()); }
+  for (auto& shard : shards_) {
+    shard.flush();
+    value_or_throw(shard.file.finish());
+  }
+  for (auto& shard : shards_) { value_or_throw(shard.file.rename_into_place()); }
   value_or_throw(files_->sync_directory(io::parent_directory(prefix_)));
 }
 
 void checkpoint_writer::publish_index() {
   const trace_span span("write index", "checkpoint");
-  format::table_writer table;
-  const format::bundle_header header{
-      .num_shards = static_cast<std::int32_t>(data_.size()), .is_big_endian = std::endian::native == std::endian::big, .bad_consumers = {}};
-  value_or_throw(table.add("", encode(header)));
-  for (const auto& [key, entry] : entries_) { value_or_throw(table.add(key, encode(entry))); }
-  const auto bytes = table.finish();
+  const format::bundle_header header{.num_shards = static_cast<std::int32_t>(shards_.size()),
+                                     .is_big_endian = std::endian::native == std::endian::big,
+                                     .bad_consumers = {}};
   auto file = value_or_throw(io::atomic_file::create(*files_, format::index_name(prefix_)));
-  value_or_throw(file.append(std::as_bytes(std::span(bytes))));
+  index_->write(header, [&](std::span<const std::byte> bytes) { value_or_throw(file.append(bytes)); });
   value_or_throw(file.finish());
   value_or_throw(file.rename_into_place());
 }
@@ -155,8 +203,8 @@ void checkpoint_writer::commit(const std::function<void()>& before_index) {
 }
 
 void checkpoint_writer::remove_data() noexcept {
-  for (const auto& file : data_) {
-    const auto removed = files_->remove(file.final_path());  // the writer removes files that are not yet renamed
+  for (const auto& shard : shards_) {
+    const auto removed = files_->remove(shard.file.final_path());  // the writer removes files that are not yet renamed
     if (!removed && removed.error().code != errc::not_found) { log_warning(removed.error().to_string()); }
   }
 }

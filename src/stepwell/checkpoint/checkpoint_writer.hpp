@@ -5,19 +5,22 @@
 
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
-#include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepwell {
+
+namespace detail {
+class index_builder;
+}
 
 /// A checkpoint under temporary file names. If the writer is destroyed before `commit` has succeeded, it removes its files.
 /// @errors  All functions throw the failures of the file system. They throw `invalid_argument_error` for a name that is empty,
@@ -29,13 +32,17 @@ public:
   /// @pre    No checkpoint to be kept has data files with this prefix and this number of shards: `commit` overwrites such files.
   /// @errors `invalid_argument_error` unless `shards` is between 1 and 99,999.
   explicit checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files = nullptr, std::int32_t shards = 1);
+  checkpoint_writer(checkpoint_writer&&) noexcept;
+  checkpoint_writer& operator=(checkpoint_writer&&) = delete;
+  ~checkpoint_writer();
 
-  /// Appends a tensor to the smallest shard. The bytes are written directly from `view`.
-  void add(const std::string& name, const tensor_view& view);
+  /// Appends a tensor to the smallest shard. The bytes of a large tensor are written directly from `view`. Small tensors are collected and
+  /// written together, so a failure of the file system may be thrown by a later call.
+  void add(std::string_view name, const tensor_view& view);
   /// Appends a tensor of strings, like `add`.
-  void add_strings(const std::string& name, const tensor_shape& shape, std::span<const std::string> elements);
+  void add_strings(std::string_view name, const tensor_shape& shape, std::span<const std::string> elements);
   /// Appends one slice of a partitioned tensor of shape `whole`. Each slice must be added exactly once.
-  void add_slice(const std::string& name, const tensor_shape& whole, const format::tensor_slice& slice, const tensor_view& part);
+  void add_slice(std::string_view name, const tensor_shape& whole, const format::tensor_slice& slice, const tensor_view& part);
 
   /// Returns the number of bytes added so far, including padding.
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;
@@ -47,17 +54,18 @@ public:
   void commit(const std::function<void()>& before_index = nullptr);
 
 private:
-  [[nodiscard]] format::bundle_entry write(const std::string& name, std::span<const std::byte> bytes, dtype type,
-                                           const tensor_shape& shape);
-  void insert(std::string key, format::bundle_entry entry);
+  struct shard;
+
+  [[nodiscard]] format::bundle_entry write(std::string_view name, std::span<const std::byte> bytes, dtype type, const tensor_shape& shape);
+  void check_key(std::string_view key) const;
   void publish_data();
   void publish_index();
   void remove_data() noexcept;
 
   std::string prefix_;
   std::shared_ptr<io::file_system> files_;
-  std::vector<io::atomic_file> data_;
-  std::map<std::string, format::bundle_entry> entries_;
+  std::vector<shard> shards_;
+  std::unique_ptr<detail::index_builder> index_;
 };
 
 }  // namespace stepwell

@@ -3,27 +3,38 @@
 
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/name_index.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/io/pool.hpp"
 
 #include <fmt/format.h>
-#include <set>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 namespace stepwell {
 namespace {
 
-std::string describe(dtype type, const tensor_shape& shape) { return fmt::format("{} {}", to_string(type), to_string(shape)); }
+std::string describe(dtype type, shape_view shape) { return fmt::format("{} {}", to_string(type), to_string(shape)); }
 
-void copy_value(const checkpoint_reader& source, std::string_view name, const variable_ref& variable) {
-  if (variable.holds_strings()) { return variable.copy_from(source.read(name).strings()); }
-  if (variable.is_addressable()) { return source.read_into(name, variable.writable_bytes()); }
+/// Returns threads that help to read, or null if the machine has one processor or the threads cannot be started.
+std::shared_ptr<io::pool> helpers() {
+  if (std::thread::hardware_concurrency() < 2) { return nullptr; }
+  try {
+    return io::pool::shared();
+  } catch (const resource_exhausted_error&) { return nullptr; }
+}
+
+void copy_value(const checkpoint_reader& source, const checkpoint_entry& entry, const variable_ref& variable) {
+  if (variable.holds_strings()) { return variable.copy_from(source.read(entry.name).strings()); }
   std::vector<std::byte> copy(variable.size_bytes());
-  source.read_into(name, copy);
+  source.read_into(entry.name, copy);
   variable.copy_from(copy);
 }
 
-void copy_value(const snapshot& source, std::string_view name, const variable_ref& variable) {
-  const auto& entry = *source.find(name);
+void copy_value(const snapshot_entry& entry, const variable_ref& variable) {
   if (variable.holds_strings()) {
     variable.copy_from(entry.strings);
   } else {
@@ -31,7 +42,31 @@ void copy_value(const snapshot& source, std::string_view name, const variable_re
   }
 }
 
-using matched_names = std::vector<std::pair<const variable_ref*, std::string_view>>;  // with the name in the source
+/// A variable and the entry of the source that has its value.
+template<class Entry>
+struct match {
+  const variable_ref* variable;
+  const Entry* entry;
+};
+template<class Entry>
+using matches = std::vector<match<Entry>>;
+
+/// Returns true if a checkpoint is read directly into the memory of the variable.
+bool is_read_in_place(const variable_ref& variable) noexcept { return variable.is_addressable() && !variable.holds_strings(); }
+
+/// Reads all variables, or only the optional ones, or only the others. Those in memory are read together.
+template<class Select>
+void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader& source, const Select& is_selected) {
+  std::vector<read_target> targets;
+  targets.reserve(found.size());
+  for (const auto& [variable, entry] : found) {
+    if (is_selected(*variable) && is_read_in_place(*variable)) { targets.push_back({entry, variable->writable_bytes()}); }
+  }
+  source.read_into(targets, helpers().get());
+  for (const auto& [variable, entry] : found) {
+    if (is_selected(*variable) && !is_read_in_place(*variable)) { copy_value(source, *entry, *variable); }
+  }
+}
 
 /// Calls `read`, and adds to its failure that variables were written.
 void write_variables(function_ref<void()> read) {
@@ -46,48 +81,85 @@ void write_variables(function_ref<void()> read) {
 
 /// Reads each tensor once. First checks unused tensors, and those of optional variables, whose values must survive if an older
 /// checkpoint that lacks them is restored instead.
-void read_once(const matched_names& matches, const checkpoint_reader& source) {
-  std::set<std::string_view> in_place;
-  for (const auto& [variable, name] : matches) {
-    if (!variable->is_optional()) { in_place.insert(name); }
+void read_once(const matches<checkpoint_entry>& found, const checkpoint_reader& source) {
+  const auto entries = source.entries();
+  std::vector<bool> is_in_place(entries.size());
+  for (const auto& [variable, entry] : found) {
+    if (!variable->is_optional()) { is_in_place[static_cast<std::size_t>(entry - entries.data())] = true; }
   }
-  for (const auto& entry : source.entries()) {
-    const bool has_checksum = entry.dtype != dtype::variant && entry.dtype != dtype::resource;
-    if (has_checksum && !in_place.contains(entry.name)) { source.verify(entry.name); }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool has_checksum = entries[i].dtype != dtype::variant && entries[i].dtype != dtype::resource;
+    if (has_checksum && !is_in_place[i]) { source.verify(entries[i].name); }
   }
   write_variables([&] {
-    for (const bool is_optional : {false, true}) {
-      for (const auto& [variable, name] : matches) {
-        if (variable->is_optional() == is_optional) { copy_value(source, name, *variable); }
-      }
-    }
+    read_values(found, source, [](const variable_ref& variable) { return !variable.is_optional(); });
+    read_values(found, source, [](const variable_ref& variable) { return variable.is_optional(); });
   });
 }
 
-/// Restores from a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
-template<class Source, class Write>
-restore_report restore_from(const variable_list& variables, const Source& source, const std::string& place, const restore_options& options,
-                            const Write& write) {
+/// Finds the entry of each variable in a source.
+template<class Entry>
+class matching {
+public:
+  matching(const variable_list& variables, std::span<const Entry> entries, const restore_options& options)
+      : variables_(variables), options_(options), entries_(variables.size()), is_used_(entries.size()) {
+    const auto name_of = [this](std::uint32_t i) { return name_in_source(variables_[i]); };
+    detail::name_index names(name_of, variables.size());          // names of the source may come from a file, so they are only looked up
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> others;  // variables with the name of an earlier one
+    for (std::uint32_t i = 0; i < variables.size(); ++i) {
+      if (const auto first = names.add(i)) { others.emplace_back(i, *first); }
+    }
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const auto found = names.find(entries[i].name);
+      if (!found) { continue; }
+      entries_[*found] = &entries[i];
+      is_used_[i] = true;
+    }
+    for (const auto& [other, first] : others) { entries_[other] = entries_[first]; }
+  }
+
+  /// Returns the entry of a variable, or null.
+  [[nodiscard]] const Entry* entry_of(std::size_t variable) const noexcept { return entries_[variable]; }
+  [[nodiscard]] bool is_used(std::size_t entry) const noexcept { return is_used_[entry]; }
+
+  [[nodiscard]] std::string_view name_in_source(const variable_ref& variable) const {
+    if (options_.names.empty()) { return variable.name(); }
+    const auto renamed = options_.names.find(variable.name());
+    return renamed == options_.names.end() ? std::string_view(variable.name()) : std::string_view(renamed->second);
+  }
+
+private:
+  const variable_list& variables_;
+  const restore_options& options_;
+  std::vector<const Entry*> entries_;  // of each variable
+  std::vector<bool> is_used_;
+};
+
+/// Restores from the entries of a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
+template<class Entry, class Write>
+restore_report restore_from(const variable_list& variables, std::span<const Entry> entries, const std::string& place,
+                            const restore_options& options, const Write& write) {
   restore_report report;
-  matched_names matches;
-  std::set<std::string_view> used;
+  const matching<Entry> matched(variables, entries, options);
+  matches<Entry> found;
+  found.reserve(variables.size());
+  report.restored.reserve(variables.size());
   std::string missing;
   std::string mismatches;
-  for (const auto& variable : variables) {
-    const auto renamed = options.names.find(variable.name());
-    const std::string_view name = renamed == options.names.end() ? variable.name() : renamed->second;
-    const auto* theirs = source.find(name);
-    used.insert(name);
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const auto& variable = variables[i];
+    const auto* theirs = matched.entry_of(i);
     if (theirs == nullptr) {
       report.missing.push_back(variable.name());
       if (variable.is_optional()) { continue; }
+      const auto name = matched.name_in_source(variable);
       missing += "\n  " + variable.name() + (name == variable.name() ? "" : fmt::format(" (\"{}\" in the checkpoint)", name));
-    } else if (theirs->dtype != variable.dtype() || theirs->shape != variable.shape()) {
+    } else if (theirs->dtype != variable.dtype() || theirs->shape != shape_view(variable.shape())) {
       mismatches += fmt::format("\n  {}: checkpoint has {}, model has {}", variable.name(), describe(theirs->dtype, theirs->shape),
                                 describe(variable.dtype(), variable.shape()));
     } else {
       report.restored.push_back(variable.name());
-      matches.emplace_back(&variable, name);
+      found.push_back({&variable, theirs});
     }
   }
   const bool is_missing = !missing.empty() && !options.allow_missing;
@@ -102,12 +174,12 @@ restore_report restore_from(const variable_list& variables, const Source& source
                                       what, missing),
                           place);
   }
-  write(matches);
-  for (const auto& entry : source.entries()) {
-    if constexpr (requires { entry.is_object_graph; }) {
-      if (entry.is_object_graph) { continue; }
+  write(found);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if constexpr (requires { entries[i].is_object_graph; }) {
+      if (entries[i].is_object_graph) { continue; }
     }
-    if (!used.contains(entry.name) && !detail::is_saver_note(entry.name)) { report.unused.push_back(entry.name); }
+    if (!matched.is_used(i) && !detail::is_saver_note(entries[i].name)) { report.unused.emplace_back(entries[i].name); }
   }
   return report;
 }
@@ -115,18 +187,16 @@ restore_report restore_from(const variable_list& variables, const Source& source
 }  // namespace
 
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options) {
-  return restore_from(variables, source, source.prefix(), options, [&](const matched_names& matches) {
-    if (!source.is_verified() && !options.verify_first) { return read_once(matches, source); }
+  return restore_from(variables, source.entries(), source.prefix(), options, [&](const matches<checkpoint_entry>& found) {
+    if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
     if (!source.is_verified()) { source.verify(); }
-    write_variables([&] {
-      for (const auto& [variable, name] : matches) { copy_value(source, name, *variable); }
-    });
+    write_variables([&] { read_values(found, source, [](const variable_ref&) { return true; }); });
   });
 }
 
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options) {
-  return restore_from(variables, source, "snapshot", options, [&](const matched_names& matches) {
-    for (const auto& [variable, name] : matches) { copy_value(source, name, *variable); }
+  return restore_from(variables, source.entries(), "snapshot", options, [&](const matches<snapshot_entry>& found) {
+    for (const auto& [variable, entry] : found) { copy_value(*entry, *variable); }
   });
 }
 

@@ -3,19 +3,23 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/checkpoint/detail/name_index.hpp"
 #include "stepwell/checkpoint/detail/pending_copy.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/update_fence.hpp"
+#include "stepwell/io/pool.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace stepwell {
@@ -25,18 +29,17 @@ constexpr std::size_t alignment = 64;
 
 bool has_layout_of(const std::vector<snapshot_entry>& entries, const variable_list& variables) noexcept {
   return std::ranges::equal(entries, variables, [](const snapshot_entry& entry, const variable_ref& variable) {
-    return entry.bytes.size() == variable.size_bytes() && entry.dtype == variable.dtype() && entry.shape == variable.shape() &&
+    return entry.bytes.size() == variable.size_bytes() && entry.dtype == variable.dtype() && entry.shape == shape_view(variable.shape()) &&
            entry.name == variable.name();
   });
 }
 
 void check_names(const variable_list& variables) {
-  std::vector<std::string_view> names;
-  for (const auto& variable : variables) { names.push_back(variable.name()); }
-  std::ranges::sort(names);
-  if (!names.empty() && names.front().empty()) { throw invalid_argument_error("a variable to save has no name"); }
-  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end()) {
-    throw invalid_argument_error(fmt::format("two variables to save have the name \"{}\"; rename one", *twice));
+  const auto name_of = [&variables](std::uint32_t i) -> std::string_view { return variables[i].name(); };
+  detail::name_index names(name_of, variables.size());
+  for (std::uint32_t i = 0; i < variables.size(); ++i) {
+    if (name_of(i).empty()) { throw invalid_argument_error("a variable to save has no name"); }
+    if (names.add(i)) { throw invalid_argument_error(fmt::format("two variables to save have the name \"{}\"; rename one", name_of(i))); }
   }
 }
 
@@ -44,6 +47,66 @@ void check_names(const variable_list& variables) {
 bool is_late(const variable_ref& variable) {
   constexpr std::size_t small = 4096;
   return !variable.is_early() && variable.is_addressable() && variable.size_bytes() > small;
+}
+
+/// Returns the least offset, not below `offset`, for a tensor of `size` bytes in a snapshot.
+std::size_t start_of(std::size_t offset, std::size_t size) noexcept {
+  return detail::tensor_start(offset, size, size < alignment ? std::bit_ceil(size) : alignment);
+}
+
+constexpr std::size_t least_shared = std::size_t{32} << 20;  // bytes from which other threads take part in a copy
+constexpr std::size_t part_size = std::size_t{4} << 20;      // bytes of one part of such a copy
+
+/// True if any thread can copy the elements of the variable by their address.
+bool is_plain_memory(const variable_ref& variable) noexcept { return variable.is_addressable() && !variable.holds_strings(); }
+
+std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // valid: it is memory of the buffer
+}
+
+/// A copy of variables in memory into the entries of a snapshot, by several threads. A part is a range of the snapshot's memory.
+class shared_copy {
+public:
+  /// @pre The entries are those of the variables, in the same order and in the order of their addresses.
+  shared_copy(const variable_list& variables, std::span<const snapshot_entry> entries) noexcept
+      : variables_(variables), entries_(entries), first_(entries.front().bytes.data()), end_(end_of(entries.back())),
+        parts_((static_cast<std::size_t>(end_ - first_) + part_size - 1) / part_size) {}
+
+  /// Copies parts until none is left.
+  void run() noexcept {
+    for (auto i = next_.fetch_add(1, std::memory_order_relaxed); i < parts_; i = next_.fetch_add(1, std::memory_order_relaxed)) {
+      const auto* const begin = first_ + i * part_size;
+      copy(begin, begin + std::min(part_size, static_cast<std::size_t>(end_ - begin)));
+    }
+  }
+
+private:
+  static const std::byte* end_of(const snapshot_entry& entry) noexcept { return entry.bytes.data() + entry.bytes.size(); }
+
+  void copy(const std::byte* begin, const std::byte* end) const noexcept {
+    auto at = std::ranges::upper_bound(entries_, begin, {}, end_of);  // the first entry that ends behind `begin`
+    for (; at != entries_.end() && at->bytes.data() < end; ++at) {
+      const auto& variable = variables_[static_cast<std::size_t>(at - entries_.begin())];
+      const auto* const from = std::max(begin, at->bytes.data());
+      const auto* const to = std::min(end, end_of(*at));
+      if (from >= to || !is_plain_memory(variable)) { continue; }
+      const auto offset = static_cast<std::size_t>(from - at->bytes.data());
+      const auto count = static_cast<std::size_t>(to - from);
+      std::memcpy(writable(at->bytes).data() + offset, variable.bytes().data() + offset, count);
+    }
+  }
+
+  const variable_list& variables_;
+  std::span<const snapshot_entry> entries_;
+  const std::byte* first_;
+  const std::byte* end_;
+  std::size_t parts_;
+  std::atomic<std::size_t> next_ = 0;
+};
+
+bool has_several_processors() noexcept {
+  static const bool has = std::thread::hardware_concurrency() > 1;
+  return has;
 }
 
 }  // namespace
@@ -87,6 +150,8 @@ struct snapshot_pool::memory {
     capacity = 0;
     bytes.reset();
     entries = {};
+    names = {};
+    sizes = {};
   }
 
   /// Prevents that other threads write to the memory.
@@ -104,21 +169,49 @@ struct snapshot_pool::memory {
     check_names(variables);
     entries.clear();
     reserve(snapshot_size(variables));
+    intern(variables);
+    entries.reserve(variables.size());
+    const char* name = names.data();
+    const std::int64_t* shape = sizes.data();
     std::size_t offset = 0;
     size_bytes = 0;
     for (const auto& variable : variables) {
       const auto size = variable.size_bytes();
-      offset = detail::tensor_start(offset, size, alignment);
-      auto& entry = entries.emplace_back(snapshot_entry{variable.name(), variable.dtype(), variable.shape(), {bytes.get() + offset, size}});
+      offset = start_of(offset, size);
+      const auto rank = variable.shape().size();
+      auto& entry = entries.emplace_back(
+          snapshot_entry{{name, variable.name().size()}, variable.dtype(), {shape, rank}, {bytes.get() + offset, size}});
       if (variable.holds_strings()) { entry.strings.resize(static_cast<std::size_t>(element_count(entry.shape))); }
+      name += variable.name().size();
+      shape += rank;
       offset += size;
       size_bytes += size;
+    }
+  }
+
+  /// Copies the names and the shapes, one behind another.
+  void intern(const variable_list& variables) {
+    std::size_t name_bytes = 0;
+    std::size_t ranks = 0;
+    for (const auto& variable : variables) {
+      name_bytes += variable.name().size();
+      ranks += variable.shape().size();
+    }
+    names = {};
+    names.reserve(name_bytes);
+    sizes = {};
+    sizes.reserve(ranks);
+    for (const auto& variable : variables) {
+      names.insert(names.end(), variable.name().begin(), variable.name().end());
+      sizes.insert(sizes.end(), variable.shape().begin(), variable.shape().end());
     }
   }
 
   std::unique_ptr<std::byte, deleter> bytes;
   std::size_t capacity = 0;
   std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
+  std::vector<char> names;              ///< Of the entries.
+  std::vector<std::int64_t> sizes;      ///< Of the dimensions of the entries.
   std::size_t size_bytes = 0;
   std::atomic<std::size_t>* held = nullptr;    ///< Counter of the pool; null outside a pool.
   std::shared_ptr<detail::pending_copy> copy;  ///< The part of the last capture that a fence has delayed; null if there was never one.
@@ -250,19 +343,20 @@ std::size_t snapshot_pool::held_bytes() const noexcept { return state_->held; }
 
 std::size_t snapshot_size(const variable_list& variables) {
   std::size_t bytes = 0;
-  for (const auto& variable : variables) { bytes = detail::tensor_start(bytes, variable.size_bytes(), alignment) + variable.size_bytes(); }
+  for (const auto& variable : variables) { bytes = start_of(bytes, variable.size_bytes()) + variable.size_bytes(); }
   return bytes;
 }
 
-snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step) {
-  return capture_until(std::move(buffer), variables, step, nullptr);
+snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step, io::pool* helpers) {
+  return capture_with(std::move(buffer), variables, step, helpers, nullptr);
 }
 snapshot snapshot::capture(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step, update_fence& fence) {
-  return capture_until(std::move(buffer), variables, step, &fence);
+  return capture_with(std::move(buffer), variables, step, nullptr, &fence);
 }
 
 /// Copies the variables. `fence`, if not null, delays the copy of those that are late.
-snapshot snapshot::capture_until(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step, update_fence* fence) {
+snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_list& variables, std::int64_t step, io::pool* helpers,
+                                update_fence* fence) {
   if (!buffer.memory_) { throw failed_precondition_error("a snapshot needs a buffer; this one was moved from"); }
   auto& memory = *buffer.memory_;
   auto trace = current_trace();
@@ -275,16 +369,20 @@ snapshot snapshot::capture_until(snapshot_pool::buffer buffer, const variable_li
   } else {
     memory.copy = nullptr;
   }
+  const bool is_shared = helpers != nullptr && memory.size_bytes >= least_shared && has_several_processors();
   for (std::size_t i = 0; i < variables.size(); ++i) {
     auto& entry = memory.entries[i];
-    const std::span to(const_cast<std::byte*>(entry.bytes.data()), entry.bytes.size());  // valid: it is memory of this buffer
     if (variables[i].holds_strings()) {
       variables[i].copy_to(entry.strings);
     } else if (fence && is_late(variables[i])) {
-      memory.copy->add(entry.name, variables[i].bytes(), to);
-    } else {
-      variables[i].copy_to(to);
+      memory.copy->add(entry.name, variables[i].bytes(), writable(entry.bytes));
+    } else if (!is_shared || !is_plain_memory(variables[i])) {
+      variables[i].copy_to(writable(entry.bytes));
     }
+  }
+  if (is_shared) {
+    shared_copy parts(variables, memory.entries);
+    helpers->share([&parts] { parts.run(); });
   }
   if (fence) { fence->add(memory.copy); }
   span.argument("step", step);
@@ -311,7 +409,7 @@ std::span<const snapshot_entry> snapshot::entries() const noexcept {
 
 const snapshot_entry* snapshot::find(std::string_view name) const noexcept {
   const auto all = entries();
-  const auto found = std::ranges::find(all, name, [](const auto& entry) -> std::string_view { return entry.name; });
+  const auto found = std::ranges::find(all, name, &snapshot_entry::name);
   return found == all.end() ? nullptr : &*found;
 }
 

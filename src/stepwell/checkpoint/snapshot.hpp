@@ -24,6 +24,10 @@ namespace stepwell {
 class trace_recorder;
 class update_fence;
 
+namespace io {
+class pool;
+}
+
 /// A pool of large buffers for snapshots. The constructor allocates them and touches their pages, so that taking a snapshot costs
 /// one copy and no page fault. `on_demand` makes a pool that has memory only while it is used.
 /// @lifetime A buffer or a snapshot keeps the part of the pool alive that it needs.
@@ -91,11 +95,13 @@ private:
 [[nodiscard]] std::size_t snapshot_size(const variable_list& variables);
 
 /// One variable in a snapshot.
+/// @lifetime The views are valid as long as the snapshot.
 struct snapshot_entry {
-  std::string name;
+  std::string_view name;
   stepwell::dtype dtype = dtype::invalid;
-  tensor_shape shape;
-  std::span<const std::byte> bytes;       ///< Memory inside the snapshot; aligned to 64 bytes, or to a page from 1 MiB on.
+  shape_view shape;
+  std::span<const std::byte> bytes;       ///< Memory inside the snapshot; aligned to 64 bytes, or to a page from 1 MiB on. Less than
+                                          ///< 64 bytes are aligned to the power of two that is at least their number.
   std::vector<std::string> strings = {};  ///< The elements if `dtype` is `dtype::string`.
 };
 
@@ -106,9 +112,12 @@ public:
   /// Copies `variables` into `memory`. `variables` should contain the global step too.
   /// @errors `invalid_argument_error` if two variables have the same name or a variable has no name. `resource_exhausted_error` if
   ///         the buffer must grow and memory is short. `failed_precondition_error` if `memory` was moved from.
-  /// @cost   One memcpy for each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
+  /// @threads From 32 MiB on, idle threads of `helpers` copy variables in memory, together with the calling thread. This function does not
+  ///          wait for threads that have not begun. The calling thread copies strings and variables on a device. Null: no other thread.
+  /// @cost   One copy of each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
   ///         this buffer, and tracing is off.
-  [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step);
+  [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
+                                        io::pool* helpers = nullptr);
   /// Copies the variables that are `early()`, of strings or on a device. The others are copied by `complete`, and by `fence.wait()`: they
   /// must not change, and their memory must stay valid, until one of them has returned. Otherwise like the function above.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
@@ -138,8 +147,8 @@ public:
 
 private:
   friend class saver;
-  [[nodiscard]] static snapshot capture_until(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
-                                              update_fence* fence);
+  [[nodiscard]] static snapshot capture_with(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
+                                             io::pool* helpers, update_fence* fence);
   snapshot(snapshot_pool::buffer memory, std::int64_t step, std::shared_ptr<trace_recorder> trace) noexcept
       : memory_(std::move(memory)), step_(step), trace_(std::move(trace)) {}
   [[nodiscard]] snapshot_pool::buffer release() && noexcept { return std::move(memory_); }

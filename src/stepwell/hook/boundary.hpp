@@ -76,10 +76,10 @@ struct boundary_state {
   /// copied at once.
   update_fence* fence = nullptr;
 
-  /// Copies the state into `memory`. @errors Those of `snapshot::capture`.
-  [[nodiscard]] snapshot capture(snapshot_pool::buffer memory) const {
+  /// Copies the state into `memory`. Idle threads of `helpers` may take part. @errors Those of `snapshot::capture`.
+  [[nodiscard]] snapshot capture(snapshot_pool::buffer memory, io::pool* helpers = nullptr) const {
     return fence ? snapshot::capture(std::move(memory), variables, global_step, *fence)
-                 : snapshot::capture(std::move(memory), variables, global_step);
+                 : snapshot::capture(std::move(memory), variables, global_step, helpers);
   }
 };
 

@@ -91,7 +91,7 @@ public:
     if (!buffer) { return leave_out(state); }
     tell_before_save(state.global_step);
     if (state.copy) { state.copy->drop(); }
-    if (!hand_over(state.capture(std::move(*buffer)), state)) { return false; }
+    if (!hand_over(state.capture(std::move(*buffer), saver_->options().pool.get()), state)) { return false; }
     announced_step_.reset();
     is_postponed_ = false;
     if (budget_) { budget_->accept(); }

@@ -65,6 +65,9 @@ public:
   /// @errors Any error of the system.
   virtual result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
 
+  /// Hints the system to read these bytes from the disk soon, so that a later `read_at` takes less time.
+  virtual void start_reading([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}
+
   /// Returns the end of the hole at `offset` in a sparse file, at most the size of the file. All bytes from `offset` to the end of the hole
   /// read as zeros. Returns `offset` if no hole is known there.
   [[nodiscard]] virtual std::uint64_t skip_hole(std::uint64_t offset) noexcept { return offset; }

@@ -27,6 +27,13 @@ void run_guarded(const std::function<void()>& job) noexcept {
   }
 }
 
+/// A call of `pool::share`. Guarded by the mutex of the pool.
+struct shared_call {
+  function_ref<void()> work;
+  std::size_t running = 0;  ///< Threads of the pool that run `work`.
+  shared_call* next = nullptr;
+};
+
 }  // namespace
 
 /// Each thread holds a reference to the core, so that the last job may destroy the pool.
@@ -51,7 +58,11 @@ struct pool::core {
     pool_of_this_thread = this;
     std::unique_lock lock(mutex);
     while (true) {
-      changed.wait(lock, [this] { return is_joined || !jobs.empty(); });
+      changed.wait(lock, [this] { return is_joined || !jobs.empty() || calls != nullptr; });
+      if (jobs.empty() && calls != nullptr) {
+        help(*calls, lock);
+        continue;
+      }
       if (jobs.empty()) { return; }
       auto job = std::move(jobs.front());
       jobs.pop_front();
@@ -62,8 +73,43 @@ struct pool::core {
     }
   }
 
+  /// Runs the work of `call` on a thread of the pool. @pre `lock` holds the mutex.
+  void help(shared_call& call, std::unique_lock<std::mutex>& lock) {
+    ++call.running;
+    lock.unlock();
+    call.work();
+    lock.lock();
+    unlink(call);  // nothing is left to do
+    if (--call.running == 0) { helped.notify_all(); }
+  }
+
+  void share(function_ref<void()> work) {
+    shared_call call{work};
+    {
+      const std::lock_guard lock(mutex);
+      call.next = std::exchange(calls, &call);
+      changed.notify_all();
+    }
+    work();
+    std::unique_lock lock(mutex);
+    unlink(call);
+    helped.wait(lock, [&call] { return call.running == 0; });
+  }
+
+  /// Removes `call` from the list, if it is there. @pre The mutex is held.
+  void unlink(const shared_call& call) noexcept {
+    for (auto** at = &calls; *at != nullptr; at = &(*at)->next) {
+      if (*at == &call) {
+        *at = call.next;
+        return;
+      }
+    }
+  }
+
   std::mutex mutex;
   std::condition_variable changed;
+  std::condition_variable helped;
+  shared_call* calls = nullptr;  // calls of `share` that idle threads may join
   std::deque<std::function<void()>> jobs;
   bool is_joined = false;
   std::vector<std::thread> threads;  // the pool joins or detaches them
@@ -91,6 +137,8 @@ pool::~pool() {
 void pool::post(std::function<void()> job) {
   if (!core_->try_post(job)) { run_guarded(job); }
 }
+
+void pool::share(function_ref<void()> work) { core_->share(work); }
 
 void pool::join() {
   core_->take_no_more();

@@ -3,6 +3,8 @@
 // A thread pool for input and output.
 #pragma once
 
+#include "stepwell/base/detail/function_ref.hpp"
+
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -25,6 +27,12 @@ public:
   /// Queues `job` for one of the threads. After `join`, runs `job` on the calling thread instead. Exceptions of `job` are logged and
   /// dropped.
   void post(std::function<void()> job);
+
+  /// Calls `work` on the calling thread, and at the same time on threads of the pool that are idle. Returns when all calls have returned. Does
+  /// not wait for threads that have not begun their call. `work` divides the work among its calls, for example by an atomic counter, and
+  /// returns when nothing is left. It must not throw.
+  /// @cost Allocates nothing.
+  void share(function_ref<void()> work);
 
   /// Blocks until all posted jobs have run, and ends the threads. The second call does nothing.
   /// @pre The calling thread is not a thread of the pool.

@@ -129,6 +129,14 @@ public:
     return done;
   }
 
+  void start_reading(std::uint64_t offset, std::uint64_t size) noexcept override {
+#ifdef POSIX_FADV_WILLNEED
+    static_cast<void>(::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED));
+#else
+    static_cast<void>(offset), static_cast<void>(size);
+#endif
+  }
+
   std::uint64_t skip_hole([[maybe_unused]] std::uint64_t offset) noexcept override {
 #ifdef SEEK_DATA
     const auto found = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);

@@ -213,3 +213,26 @@ TEST_CASE("the bytes on disk stay what they were in the first release", "[checkp
   CHECK(reader.step() == 42);
   CHECK(reader.read("rows").as<float>()[1] == 8);
 }
+
+TEST_CASE("small tensors that are written together have the bytes of tensors written one by one", "[checkpoint][writer]") {
+  const temporary_directory directory;
+  std::vector<std::vector<float>> tensors;  // more than several buffers, with large tensors in between
+  for (std::size_t i = 0; i < 3000; ++i) { tensors.emplace_back(i % 1000 == 500 ? 300'000 : i % 97, static_cast<float>(i)); }
+  const auto files = std::make_shared<sw::test::fault_file_system>();
+  sw::checkpoint_writer writer(directory / "m", files);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    writer.add("t" + std::to_string(i), sw::view_of(tensors[i]));
+    bytes += tensors[i].size() * sizeof(float);
+  }
+  CHECK(writer.size_bytes() >= bytes);
+  writer.commit();
+  const sw::checkpoint_reader reader(directory / "m");
+  reader.verify();
+  for (std::size_t i = 0; i < tensors.size(); i += 11) {
+    const auto read = reader.read("t" + std::to_string(i));
+    const auto values = read.as<float>();
+    CHECK(std::vector<float>(values.begin(), values.end()) == tensors[i]);
+  }
+  CHECK(sw::test::read_with_oracle(directory / "m").size() == tensors.size());
+}

@@ -10,7 +10,10 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -221,4 +224,112 @@ TEST_CASE("an optional variable that the checkpoint lacks keeps its value and is
   CHECK(extra == 5);
   CHECK_THROWS_AS(sw::restore({{"w", w}, variable}, reader), sw::not_found_error);
   CHECK_THROWS_AS(sw::restore({sw::variable_ref("w", extra).optional()}, reader), sw::invalid_argument_error);  // it is there, but differs
+}
+
+namespace {
+
+/// A model with large and small variables, of which some cross the boundaries of the pieces that are read at once.
+struct mixed_model {
+  std::vector<std::vector<double>> large;
+  std::vector<std::vector<std::int16_t>> small;
+
+  explicit mixed_model(int seed) {
+    for (const std::size_t count : {std::size_t{400'001}, std::size_t{8192}, std::size_t{262'144}}) {
+      auto& layer = large.emplace_back(count);
+      for (std::size_t i = 0; i < count; ++i) { layer[i] = static_cast<double>(i) + seed; }
+    }
+    for (std::size_t i = 0; i < 20'000; ++i) { small.emplace_back(i % 61, static_cast<std::int16_t>(i + static_cast<std::size_t>(seed))); }
+  }
+  [[nodiscard]] sw::variable_list list() {
+    sw::variable_list made;
+    for (std::size_t i = 0; i < small.size(); ++i) {
+      made.emplace_back("s/" + std::to_string(i * 7919 % small.size()), small[i]);  // neither in the order of names nor of sizes
+      if (i % 7000 == 5000) { made.emplace_back("large/" + std::to_string(9 - i / 7000), large[i / 7000]); }
+    }
+    return made;
+  }
+  friend bool operator==(const mixed_model&, const mixed_model&) = default;
+};
+
+std::string save_mixed(const sw::test::temporary_directory& directory, mixed_model& model, int shards) {
+  sw::checkpoint_writer writer(directory / "m", nullptr, shards);
+  for (const auto& variable : model.list()) { writer.add(variable.name(), variable.view()); }
+  writer.commit();
+  return directory / "m";
+}
+
+}  // namespace
+
+TEST_CASE("large and small variables are read into their places, from any number of files", "[checkpoint][restore]") {
+  for (const int shards : {1, 3}) {
+    for (const bool verify_first : {true, false}) {
+      CAPTURE(shards, verify_first);
+      const sw::test::temporary_directory directory;
+      mixed_model saved(5);
+      const sw::checkpoint_reader reader(save_mixed(directory, saved, shards));
+      mixed_model restored(0);
+      const auto report = sw::restore(restored.list(), reader, {.verify_first = verify_first});
+      CHECK(restored == saved);
+      CHECK(report.restored.size() == restored.list().size());
+      CHECK(report.unused.empty());
+    }
+  }
+}
+
+TEST_CASE("one damaged byte in any variable of many is found and named", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  mixed_model saved(5);
+  const auto prefix = save_mixed(directory, saved, 1);
+  const auto file = prefix + ".data-00000-of-00001";
+  const auto whole = sw::test::file_text(file);
+  for (const std::string name : {"s/3", "s/19999", "large/9", "large/7"}) {
+    CAPTURE(name);
+    const sw::variable_list list = saved.list();
+    const auto at = std::ranges::find(list, name, &sw::variable_ref::name);
+    REQUIRE(at != list.end());
+    if (at->bytes().empty()) { continue; }
+    auto damaged = whole;
+    const auto value = at->bytes();
+    const auto place = damaged.rfind(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
+    REQUIRE(place != std::string::npos);
+    damaged[place + value.size() - 1] = static_cast<char>(damaged[place + value.size() - 1] ^ 1);
+    sw::test::write_file_text(file, damaged);
+    mixed_model restored(0);
+    const sw::checkpoint_reader reader(prefix);
+    const auto once = message_of<sw::data_loss_error>([&] { sw::restore(restored.list(), reader, {.verify_first = false}); });
+    CHECK(contains(once, "hold a mixture"));
+    CHECK(contains(once, "checksum does not match"));
+    mixed_model untouched(0);
+    const auto first = message_of<sw::data_loss_error>([&] { sw::restore(untouched.list(), reader); });
+    CHECK(contains(first, "checksum does not match"));
+    CHECK(untouched == mixed_model(0));
+  }
+}
+
+TEST_CASE("two variables may be restored from one tensor", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> a(4);
+  std::vector<float> b(4);
+  sw::restore(sw::variables({{"a", a}, {"b", b}}), reader, {.names = {{"a", "w"}, {"b", "w"}}});
+  CHECK(a == std::vector<float>{1, 2, 3, 4});
+  CHECK(b == a);
+}
+
+TEST_CASE("many targets are read at once, and a wrong size is refused before anything is read", "[checkpoint][reader]") {
+  const sw::test::temporary_directory directory;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(4);
+  std::int64_t step = 0;
+  const std::vector<sw::read_target> targets{{reader.find("w"), std::as_writable_bytes(std::span(w))},
+                                             {reader.find("global_step"), std::as_writable_bytes(std::span(&step, 1))}};
+  reader.read_into(targets);
+  CHECK(w == std::vector<float>{1, 2, 3, 4});
+  CHECK(step == 9);
+  w[0] = 7;
+  const std::vector<sw::read_target> wrong{{reader.find("w"), std::as_writable_bytes(std::span(w))}, {reader.find("spare"), {}}};
+  CHECK_THROWS_AS(reader.read_into(wrong), sw::invalid_argument_error);
+  const std::vector<sw::read_target> strings{{reader.find("_CHECKPOINTABLE_OBJECT_GRAPH"), {}}};
+  CHECK_THROWS_AS(reader.read_into(strings), sw::invalid_argument_error);
+  CHECK(w[0] == 7);
 }

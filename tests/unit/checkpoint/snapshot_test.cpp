@@ -6,12 +6,16 @@
 #include "support/toy_variables.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/io/pool.hpp>
 
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -38,9 +42,49 @@ TEST_CASE("a snapshot holds what the variables were, not what they become", "[ch
   CHECK(taken.find("no such") == nullptr);
 }
 
-TEST_CASE("captured bytes are aligned to 64", "[checkpoint][snapshot]") {
+TEST_CASE("captured bytes are aligned to 64, and small ones to their size", "[checkpoint][snapshot]") {
   const auto taken = sw::test::toy_snapshot(1);
-  for (const auto& entry : taken.entries()) { CHECK(reinterpret_cast<std::uintptr_t>(entry.bytes.data()) % 64 == 0); }
+  for (const auto& entry : taken.entries()) {
+    const auto unit = entry.bytes.size() < 64 ? std::bit_ceil(entry.bytes.size()) : 64;
+    CHECK(reinterpret_cast<std::uintptr_t>(entry.bytes.data()) % unit == 0);
+  }
+}
+
+TEST_CASE("small variables lie close together in a snapshot", "[checkpoint][snapshot]") {
+  std::vector<std::array<float, 4>> values(1000);
+  sw::variable_list list;
+  for (std::size_t i = 0; i < values.size(); ++i) { list.emplace_back("v" + std::to_string(i), values[i]); }
+  CHECK(sw::snapshot_size(list) == 16 * values.size());
+}
+
+TEST_CASE("a large snapshot that several threads copy equals the variables", "[checkpoint][snapshot]") {
+  // Sizes that divide no part of the copy evenly, empty variables, strings, and many small variables in one part.
+  std::vector<std::vector<std::uint64_t>> layers;
+  for (const std::size_t count : {std::size_t{3'000'001}, std::size_t{0}, std::size_t{7}, std::size_t{1'700'003}, std::size_t{600'000}}) {
+    auto& layer = layers.emplace_back(count);
+    for (std::size_t i = 0; i < count; ++i) { layer[i] = i * 0x9E3779B97F4A7C15U + layers.size(); }
+  }
+  std::vector<std::array<float, 3>> small(5000);
+  for (std::size_t i = 0; i < small.size(); ++i) { small[i].fill(static_cast<float>(i)); }
+  std::vector<std::string> words{"one", "two"};
+  sw::variable_list list;
+  list.emplace_back("words", words);
+  for (std::size_t i = 0; i < small.size(); ++i) { list.emplace_back("small/" + std::to_string(i), small[i]); }
+  for (std::size_t i = 0; i < layers.size(); ++i) { list.emplace_back("layer/" + std::to_string(i), layers[i]); }
+  sw::io::pool helpers(2);
+  sw::snapshot_pool pool(sw::snapshot_size(list), 1);
+  for (int round = 0; round < 3; ++round) {
+    layers[0][42] = static_cast<std::uint64_t>(round);
+    const auto taken = sw::snapshot::capture(pool.acquire(), list, round, &helpers);
+    REQUIRE(taken.size_bytes() >= (std::size_t{32} << 20));
+    bool are_equal = true;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto& entry = taken.entries()[i];
+      if (!entry.bytes.empty()) { are_equal &= std::memcmp(entry.bytes.data(), list[i].bytes().data(), entry.bytes.size()) == 0; }
+    }
+    CHECK(are_equal);
+    CHECK(taken.find("words")->strings == words);
+  }
 }
 
 TEST_CASE("a buffer goes back to its pool with its snapshot", "[checkpoint][snapshot]") {

@@ -174,3 +174,21 @@ TEST_CASE("every uncompressed index of the real and the synthetic checkpoints is
   }
   CHECK(rewritten >= 10);
 }
+
+TEST_CASE("a table that is taken piece by piece has the same bytes", "[format][table]") {
+  const auto entries = random_entries(11, 3000, 200);
+  const table_options options{.block_size = 4096};
+  table_writer writer(options);
+  std::string pieces;
+  std::size_t count = 0;
+  for (const auto& [key, value] : entries) {
+    REQUIRE(writer.add(key, value));
+    if (writer.ready_bytes() < 10'000) { continue; }
+    pieces += writer.take_ready();
+    ++count;
+    CHECK(writer.ready_bytes() == 0);
+  }
+  pieces += writer.finish();
+  CHECK(count > 10);
+  CHECK(pieces == write_ours(entries, options));
+}

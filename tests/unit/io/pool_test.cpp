@@ -10,6 +10,7 @@
 #include <future>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -92,4 +93,60 @@ TEST_CASE("the threads of a pool have names, and give none to a thread that runs
   pool.post([&] { names[0] = stepwell::current_thread_name(); });
   CHECK(names[0] == mine);
   CHECK(stepwell::current_thread_name() == mine);
+}
+
+TEST_CASE("shared work runs on the calling thread and on idle threads at the same time", "[io][pool]") {
+  io::pool pool(2);
+  std::latch all(3);
+  std::mutex mutex;
+  std::set<std::thread::id> ran;
+  pool.share([&] {
+    all.arrive_and_wait();  // returns only if three threads are here
+    const std::lock_guard lock(mutex);
+    ran.insert(std::this_thread::get_id());
+  });
+  CHECK(ran.size() == 3);
+  CHECK(ran.contains(std::this_thread::get_id()));
+}
+
+TEST_CASE("shared work does not wait for threads that are busy, and runs alone after join", "[io][pool]") {
+  io::pool pool(1);
+  std::promise<void> go;
+  std::promise<void> begun;
+  pool.post([&] {
+    begun.set_value();
+    go.get_future().wait();
+  });
+  begun.get_future().wait();
+  int runs = 0;
+  pool.share([&] { ++runs; });  // would deadlock if it waited
+  CHECK(runs == 1);
+  go.set_value();
+  pool.join();
+  pool.share([&] { ++runs; });
+  CHECK(runs == 2);
+}
+
+TEST_CASE("several threads may share work at once, also threads of the pool", "[io][pool]") {
+  io::pool pool(2);
+  constexpr int parts = 1000;
+  const auto count_all = [&] {
+    std::atomic<int> next = 0;
+    std::atomic<int> done = 0;
+    pool.share([&] {
+      while (next++ < parts) { ++done; }
+    });
+    return done == parts;
+  };
+  std::atomic<int> good = 0;
+  std::latch finished(4);
+  for (int i = 0; i < 4; ++i) {
+    pool.post([&] {
+      good += count_all();
+      finished.count_down();
+    });
+  }
+  for (int i = 0; i < 50; ++i) { good += count_all(); }
+  finished.wait();
+  CHECK(good == 54);
 }

@@ -27,13 +27,13 @@ namespace {
 
 std::set<std::string> names_in(const sw::snapshot& taken) {
   std::set<std::string> names;
-  for (const auto& entry : taken.entries()) { names.insert(entry.name); }
+  for (const auto& entry : taken.entries()) { names.emplace(entry.name); }
   return names;
 }
 std::set<std::string> names_in(const sw::checkpoint_reader& reader) {
   std::set<std::string> names;
   for (const auto& entry : reader.entries()) {
-    if (!entry.is_object_graph && !sw::detail::is_saver_note(entry.name)) { names.insert(entry.name); }
+    if (!entry.is_object_graph && !sw::detail::is_saver_note(entry.name)) { names.emplace(entry.name); }
   }
   return names;
 }

@@ -586,8 +586,8 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
     }
   }
   const std::int64_t number = ++last_save_number_;
-  writer.add(std::string(own_version_name), {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
-  writer.add(std::string(save_number_name), {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
+  writer.add(own_version_name, {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
+  writer.add(save_number_name, {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
   writer.commit(before_commit);
   remove_data_files(*files_, path_, names, name, shards);
 }

@@ -15,8 +15,8 @@ void pending_copy::clear(bool checks) noexcept {
   next_ = copied_ = 0;
 }
 
-void pending_copy::add(const std::string& name, std::span<const std::byte> from, std::span<std::byte> to) {
-  if (checks_) { variables_.push_back({name, from.data(), to.data(), from.size(), kernel::crc32c(from)}); }
+void pending_copy::add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to) {
+  if (checks_) { variables_.push_back({std::string(name), from.data(), to.data(), from.size(), kernel::crc32c(from)}); }
   for (std::size_t begin = 0; begin < from.size(); begin += piece_size) {
     pieces_.push_back({from.data() + begin, to.data() + begin, std::min(piece_size, from.size() - begin)});
   }

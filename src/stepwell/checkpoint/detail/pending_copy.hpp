@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepwell::detail {
@@ -25,7 +26,7 @@ public:
   /// Removes all variables. `checks`: the checksum of each source is computed when it is added, and compared later.
   void clear(bool checks) noexcept;
   /// Adds a variable. @pre Both spans have the same size.
-  void add(const std::string& name, std::span<const std::byte> from, std::span<std::byte> to);
+  void add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to);
 
   /// Copies pieces until none is left, and blocks until all pieces of other threads are copied.
   void complete() noexcept;

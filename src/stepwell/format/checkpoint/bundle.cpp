@@ -82,6 +82,17 @@ result<void> check(const bundle_entry& entry) {
   return {};
 }
 
+constexpr std::size_t small_rank = 16;
+constexpr std::size_t small_entry = 256;  // bytes
+
+/// Returns an empty message that keeps the memory of its previous use, so that one of a million small entries takes no allocation. A small
+/// entry needs only some KiB of memory, so no sequence of entries makes it large.
+tf::BundleEntryProto& reused_message() {
+  thread_local tf::BundleEntryProto message;
+  message.Clear();
+  return message;
+}
+
 }  // namespace
 
 std::string encode(const bundle_header& header) {
@@ -96,7 +107,8 @@ std::string encode(const bundle_header& header) {
 }
 
 std::string encode(const bundle_entry& entry) {
-  tf::BundleEntryProto message;
+  tf::BundleEntryProto made;
+  auto& message = entry.slices.empty() && entry.shape.size() <= small_rank ? reused_message() : made;
   message.set_dtype(static_cast<tf::DataType>(entry.dtype));
   auto& shape = *message.mutable_shape();
   for (const auto size : entry.shape) { shape.add_dim()->set_size(size); }
@@ -128,7 +140,8 @@ result<bundle_header> decode_bundle_header(std::string_view bytes) {
 }
 
 result<bundle_entry> decode_bundle_entry(std::string_view bytes) {
-  tf::BundleEntryProto message;
+  tf::BundleEntryProto made;
+  auto& message = bytes.size() <= small_entry ? reused_message() : made;
   if (!parse_message(message, std::as_bytes(std::span(bytes)))) { return damaged("an entry does not parse"); }
   auto shape = decode(message.shape());
   if (!shape) { return std::move(shape).error(); }

@@ -96,13 +96,18 @@ void table_writer::flush_block() {
 
 std::string table_writer::append_block(std::string contents) {
   std::string handle;
-  append_varint(handle, file_.size());
+  append_varint(handle, taken_ + file_.size());
   append_varint(handle, contents.size());
   contents.push_back('\0');  // not compressed; the checksum covers this byte
   const auto crc = kernel::crc32c(std::as_bytes(std::span(contents)));
   file_.append(contents);
   append_fixed(file_, kernel::crc32c_mask(crc));
   return handle;
+}
+
+std::string table_writer::take_ready() {
+  taken_ += file_.size();
+  return std::exchange(file_, {});
 }
 
 std::string table_writer::finish() {

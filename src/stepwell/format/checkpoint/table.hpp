@@ -36,7 +36,13 @@ public:
   /// Adds an entry. @errors `invalid_argument` if `key` is less than or equal to the previous key, compared as unsigned bytes.
   [[nodiscard]] result<void> add(std::string_view key, std::string_view value);
 
-  /// Returns the complete file. No entries can be added afterwards.
+  /// Returns the number of bytes that `take_ready` would return.
+  [[nodiscard]] std::size_t ready_bytes() const noexcept { return file_.size(); }
+  /// Returns the bytes of the file from the end of the previous result on, as far as they are complete. So a large table need not be in
+  /// memory as a whole.
+  [[nodiscard]] std::string take_ready();
+
+  /// Returns the complete file, or its rest after `take_ready`. No entries can be added afterwards.
   [[nodiscard]] std::string finish();
 
 private:
@@ -63,7 +69,8 @@ private:
   std::string append_block(std::string contents);
 
   table_options options_;
-  std::string file_;
+  std::uint64_t taken_ = 0;  // bytes that `take_ready` has returned
+  std::string file_;         // the bytes behind them
   block_builder data_;
   block_builder index_;
   std::optional<std::string> last_key_;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace stepwell::format {
@@ -17,6 +18,28 @@ std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept { return ker
 
 bool matches(std::span<const std::byte> bytes, const std::byte* stored) noexcept {
   return masked_crc(bytes) == load_little<std::uint32_t>(stored);
+}
+
+/// Returns the checksum of the eight bytes of a length, bit by bit, for the table below.
+constexpr std::uint32_t crc_of_length(std::uint64_t length) noexcept {
+  constexpr std::uint32_t polynomial = 0x82F63B78;
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (int bit = 0; bit < 64; ++bit) {
+    const bool is_odd = ((crc ^ static_cast<std::uint32_t>(length >> bit)) & 1) != 0;
+    crc = (crc >> 1) ^ (is_odd ? polynomial : 0);
+  }
+  return ~crc;
+}
+
+constexpr auto short_lengths = [] {
+  std::array<std::uint32_t, 256> made{};
+  for (std::size_t length = 0; length < made.size(); ++length) { made[length] = kernel::crc32c_mask(crc_of_length(length)); }
+  return made;
+}();
+
+/// Returns the masked checksum of the length `size`, which `stored` holds. The lengths of scalars are found in a table.
+std::uint32_t masked_crc_of_length(std::size_t size, std::span<const std::byte> stored) noexcept {
+  return size < short_lengths.size() ? short_lengths[size] : masked_crc(stored);
 }
 
 status cut_short(std::size_t have, std::uint64_t need) {
@@ -31,7 +54,7 @@ void seal_record(std::span<std::byte> frame) noexcept {
   assert(frame.size() >= record_overhead);
   const auto data = record_data(frame);
   store_little(frame.data(), std::uint64_t{data.size()});
-  store_little(frame.data() + length_size, masked_crc(frame.first(length_size)));
+  store_little(frame.data() + length_size, masked_crc_of_length(data.size(), frame.first(length_size)));
   store_little(data.data() + data.size(), masked_crc(data));
 }
 

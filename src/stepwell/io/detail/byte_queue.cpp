@@ -18,19 +18,27 @@ namespace {
 
 class file_sink final : public byte_sink {
 public:
-  file_sink(std::unique_ptr<file> target, std::uint64_t offset) : target_(std::move(target)), offset_(offset) {}
+  file_sink(std::unique_ptr<file> target, std::uint64_t offset) : target_(std::move(target)), offset_(offset), handed_over_(offset) {}
 
   result<void> write(std::span<const std::byte> bytes) override {
     if (auto written = target_->write_at(offset_, bytes); !written) { return written; }
     offset_ += bytes.size();
+    if (offset_ - handed_over_ >= writeback_step) {
+      target_->start_writeback(handed_over_, offset_ - handed_over_);
+      handed_over_ = offset_;
+    }
     return {};
   }
   result<void> sync() override { return target_->sync(); }
   result<void> close() override { return target_->close(); }
 
 private:
+  // The disk writes in the background while records are still appended, so that the sync at the end takes less time.
+  static constexpr std::uint64_t writeback_step = std::uint64_t{4} << 20;
+
   std::unique_ptr<file> target_;
   std::uint64_t offset_;
+  std::uint64_t handed_over_;  // position up to which writeback has started
 };
 
 /// A buffer of uninitialised memory, so that only used pages are touched.
