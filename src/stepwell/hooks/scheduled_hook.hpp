@@ -30,7 +30,7 @@ auto& model_in(Raw& raw) {
   if constexpr (requires { raw.model(); }) {
     return raw.model();
   } else {
-    return stepwell::subject_in_raw(raw);
+    return detail::subject_in_raw(raw);
   }
 }
 
@@ -41,7 +41,7 @@ void set_target(const Target& target, Session& session, double value) {
     std::invoke(target, value);
   } else {
     auto& raw = session.raw_session();
-    [[maybe_unused]] const auto alone = stepwell::alone_with(raw);
+    [[maybe_unused]] const auto alone = detail::alone_with(raw);
     using reference = std::invoke_result_t<const Target&, decltype(detail::model_in(raw))>;
     static_assert(std::is_lvalue_reference_v<reference> && std::is_arithmetic_v<std::remove_reference_t<reference>>,
                   "stepwell: a rate is set in a number of the model: &model::rate, a callable that takes the model and returns a reference "
