@@ -176,6 +176,8 @@ public:
   using hook_choice = typename Caller::hook_choice;
   static constexpr bool has_options = Caller::has_options || (Requests::has_options || ...);
   static constexpr bool has_metadata = Caller::has_metadata || has_options;
+  /// True if the caller of the run fetches values.
+  static constexpr bool has_caller_fetches = !std::is_void_v<typename Caller::pack_type>;
   static constexpr bool has_feeds = (std::tuple_size_v<decltype(std::declval<const Caller&>().feeds())> + ... +
                                      std::tuple_size_v<decltype(std::declval<const Requests&>().feeds())>) > 0;
 
