@@ -143,12 +143,27 @@ run_tensorflow() {
   check tensorflow -R '^unit_tensorflow$'
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
   say "with TensorFlow in $library"
-  STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/unit/real_tensorflow"
-  mkdir -p "$root/build/tensorflow/graphs"
+  rm -rf "$root/build/tensorflow/graphs" && mkdir -p "$root/build/tensorflow/graphs"
+  STEPWELL_TENSORFLOW=$library STEPWELL_KEEP_ESTIMATOR=$root/build/tensorflow/graphs/estimator "$root/build/tensorflow/tests/unit/real_tensorflow"
   STEPWELL_TENSORFLOW=$library "$environment/bin/python" "$root/tests/tensorflow/compare.py" "$root/tests/data/tensorflow/graph" \
-    "$root/build/tensorflow/examples/tensorflow/run_graph" "$root/build/tensorflow/graphs" --kills "${1:-50}"
+    "$root/build/tensorflow/examples/tensorflow/run_graph" "$root/build/tensorflow/graphs" --kills "${1:-50}" --estimator "$root/build/tensorflow/graphs/estimator"
   (cd "$root/build/tensorflow/graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
     STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/examples/tensorflow/fit_line" line.meta)
+}
+
+# Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.
+run_tensorflow_bench() {
+  local environment library graphs=$root/build/tensorflow/graphs
+  have build examples tests bench tensorflow
+  environment=$(tensorflow_environment)
+  library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
+  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON \
+    -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target bench_tensorflow
+  mkdir -p "$graphs"
+  "$environment/bin/python" "$root/tests/tensorflow/bench.py" "$graphs/regression.meta"
+  STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/bench/bench_tensorflow" \
+    "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta" "$graphs/regression.meta"
 }
 
 # sources: prints all C++ files of the tree.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs graphs with Python's TensorFlow and with run_graph, and compares every bit of the values and of the checkpoints.
 
-    python compare.py DATA PROGRAM WORK [--kills N] [NAME...]
+    python compare.py DATA PROGRAM WORK [--kills N] [--estimator DIR] [NAME...]
 
 DATA holds make.py, which makes the graphs and runs them in Python on this machine; PROGRAM is run_graph; WORK is a directory for both.
 With --kills, run_graph is killed N times in a row while it trains, and continued, and must end with the same bits.
+With --estimator, DIR is the directory of tf1_estimator after 20 more steps, which Python must restore.
 The exit code is 0 if everything is equal.
 """
 import importlib.util, json, os, random, shutil, subprocess, sys, time
@@ -126,6 +127,9 @@ names = sys.argv[4:]
 kills = 0
 if names[:1] == ["--kills"]:
     kills, names = int(names[1]), names[2:]
+if names[:1] == ["--estimator"]:
+    check(restored_by_python("tf1_estimator", names[1] + "/model.ckpt-10020") == 10020, "tf1_estimator: Python restores it at step 10020")
+    names = names[2:]
 for name in names or graphs:
     compare(name)
     if kills and name != "queue":  # the input of a queue has no position
