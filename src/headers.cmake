@@ -149,6 +149,7 @@ set(STEPWELL_TENSORFLOW_HEADERS
   stepwell/tensorflow/async_training.hpp
   stepwell/tensorflow/feeds.hpp
   stepwell/tensorflow/graph.hpp
+  stepwell/tensorflow/graph_builder.hpp
   stepwell/tensorflow/graph_session.hpp
   stepwell/tensorflow/runtime.hpp
   stepwell/tensorflow/server.hpp

@@ -29,8 +29,8 @@ void fuzz_meta_graph(std::string_view text) {
       static_cast<void>(tf::parse_saver(one));
     }
   }
-  const auto bare = tf::meta_graph_of(parsed->graph_def, parsed->tensorflow_version);
-  const auto again = tf::parse_meta_graph(std::as_bytes(std::span(bare)));
+  const auto encoded = tf::encode_meta_graph(*parsed, parsed->tensorflow_version);
+  const auto again = tf::parse_meta_graph(std::as_bytes(std::span(encoded)));
   require(again && again->graph_def == parsed->graph_def);
 }
 

@@ -139,7 +139,7 @@ run_tensorflow() {
   environment=$(tensorflow_environment)
   say "building the adapter for TensorFlow"
   cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
-  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster
   check tensorflow -R '^unit_tensorflow$'
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
   say "with TensorFlow in $library"
@@ -148,7 +148,8 @@ run_tensorflow() {
   STEPWELL_TENSORFLOW=$library "$environment/bin/python" "$root/tests/tensorflow/compare.py" "$root/tests/data/tensorflow/graph" \
     "$root/build/tensorflow/examples/tensorflow/run_graph" "$root/build/tensorflow/graphs" --kills "${1:-50}" --estimator "$root/build/tensorflow/graphs/estimator"
   (cd "$root/build/tensorflow/graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
-    STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/examples/tensorflow/fit_line" line.meta)
+    STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/examples/tensorflow/fit_line" line.meta &&
+    STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$root/build/tensorflow/examples/tensorflow/cluster")
 }
 
 # Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.

@@ -12,7 +12,6 @@ x, y = tf.placeholder(tf.float32, [None], "x"), tf.placeholder(tf.float32, [None
 w, b = tf.get_variable("w", [], use_resource=True), tf.get_variable("b", [], use_resource=True)
 loss = tf.reduce_mean(tf.square(w * x + b - y), name="loss")
 train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_or_create_global_step(), name="train_op")
-tf.add_to_collection("train_op", train)
 tf.train.export_meta_graph(sys.argv[1], saver_def=tf.train.Saver().as_saver_def())
 hooks = [tf.train.NanTensorHook(loss), tf.train.LoggingTensorHook([loss], every_n_iter=10**9)]
 config = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)

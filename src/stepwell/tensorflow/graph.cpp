@@ -2,11 +2,13 @@
 #include "stepwell/tensorflow/graph.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoints.hpp"
 #include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/graph_state.hpp"
 #include "stepwell/tensorflow/detail/meta_graph.hpp"
+#include "stepwell/tensorflow/detail/saved_variables.hpp"
 #include "stepwell/tensorflow/detail/status.hpp"
 #include "stepwell/tensorflow/runtime.hpp"
 
@@ -16,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,22 +45,11 @@ T parsed_or_throw(result<T>&& outcome, const std::string& place) {
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
-const detail::operation_list& known_operations() {
-  static const auto all = [] {
-    const auto& tf = detail::functions();
-    auto* const list = tf.get_all_op_list();
-    auto parsed = detail::parse_operations({static_cast<const std::byte*>(list->data), list->length});
-    tf.delete_buffer(list);
-    return value_or_throw(std::move(parsed));
-  }();
-  return all;
-}
-
 /// @errors `unimplemented_error` that lists all types of operations that the library does not have.
 void check_operations(std::string_view graph_def, const std::string& place) {
   std::string missing;
   for (const auto& [type, node] : parsed_or_throw(detail::operation_types(graph_def), place)) {
-    if (known_operations().all.contains(type)) { continue; }
+    if (detail::known_operations().all.contains(type)) { continue; }
     missing.append(missing.empty() ? "" : ", ").append(type).append(" (\"").append(node).append("\")");
   }
   if (missing.empty()) { return; }
@@ -76,11 +68,7 @@ void import(detail::graph_state& state) {
   tf.import_graph_def(state.raw, &bytes, options, outcome.get());
   tf.delete_import_options(options);
   outcome.check("could not import the graph", state.place);
-  state.stateful_types = known_operations().stateful;
-  std::size_t position = 0;
-  while (auto* const one = tf.next_operation(state.raw, &position)) {
-    for (int i = 0; i < tf.num_outputs(one); ++i) { state.has_references |= state.is_reference({one, i}); }
-  }
+  state.note_operations();
 }
 
 std::shared_ptr<detail::graph_state> import_graph(std::string graph_def, std::string place) {
@@ -88,13 +76,44 @@ std::shared_ptr<detail::graph_state> import_graph(std::string graph_def, std::st
   state->place = std::move(place);
   state->parts.graph_def = std::move(graph_def);
   import(*state);
-  state->meta_graph_bytes = detail::meta_graph_of(state->parts.graph_def, runtime::open().version());
+  state->meta_graph_bytes = detail::encode_meta_graph(state->parts, runtime::open().version());
   return state;
+}
+
+std::shared_ptr<detail::graph_state> import_meta(std::string bytes, const std::string& file) {
+  auto state = std::make_shared<detail::graph_state>();
+  state->place = file;
+  state->parts = parsed_or_throw(detail::parse_meta_graph(bytes_of(bytes)), file);
+  if (!state->parts.saver) {
+    if (const auto found = state->parts.messages.find("savers"); found != state->parts.messages.end() && found->second.size() == 1) {
+      state->parts.saver = parsed_or_throw(detail::parse_saver(found->second.front()), file);
+    }
+  }
+  import(*state);
+  state->meta_graph_bytes = std::move(bytes);
+  return state;
+}
+
+std::string joined(const std::vector<std::string>& all) {
+  std::string text;
+  for (const auto& one : all) { text.append(text.empty() ? "" : ", ").append(one); }
+  return text;
 }
 
 }  // namespace
 
 namespace detail {
+
+const operation_list& known_operations() {
+  static const auto all = [] {
+    const auto& tf = functions();
+    auto* const list = tf.get_all_op_list();
+    auto parsed = parse_operations({static_cast<const std::byte*>(list->data), list->length});
+    tf.delete_buffer(list);
+    return value_or_throw(std::move(parsed));
+  }();
+  return all;
+}
 
 graph_state::graph_state() : raw(functions().new_graph()) {}
 graph_state::~graph_state() { functions().delete_graph(raw); }
@@ -109,6 +128,15 @@ std::pair<std::string, int> split_tensor_name(std::string_view name) {
     throw invalid_argument_error("\"" + std::string(name) + "\" is no name of a tensor; a name is \"operation\" or \"operation:0\"");
   }
   return {std::string(name.substr(0, colon)), index};
+}
+
+void graph_state::note_operations() {
+  const auto& tf = functions();
+  stateful_types = known_operations().stateful;
+  std::size_t position = 0;
+  while (auto* const one = tf.next_operation(raw, &position)) {
+    for (int i = 0; i < tf.num_outputs(one); ++i) { has_references |= is_reference({one, i}); }
+  }
 }
 
 c::operation* graph_state::find(std::string_view name) const { return functions().operation_by_name(raw, std::string(name).c_str()); }
@@ -167,14 +195,15 @@ std::vector<variable_def> graph_state::variables(std::string_view collection) co
 }
 
 std::optional<std::string> graph_state::only_name_in(std::string_view collection) const {
-  auto names = this->collection(collection);
+  const auto all = this->collection(collection);
+  std::set<std::string> names(all.begin(), all.end());
   if (names.empty()) { return std::nullopt; }
   if (names.size() > 1) {
     throw failed_precondition_error(
         "More than one item in the collection \"" + std::string(collection) + "\"; name the one to use in the options of the session",
         place);
   }
-  return std::move(names.front());
+  return *names.begin();
 }
 
 }  // namespace detail
@@ -197,19 +226,29 @@ graph::graph(graph&&) noexcept = default;
 graph& graph::operator=(graph&&) noexcept = default;
 graph::~graph() = default;
 
-graph graph::import_meta_graph(const std::string& file) {
-  auto bytes = read(file);
-  auto state = std::make_shared<detail::graph_state>();
-  state->place = file;
-  state->parts = parsed_or_throw(detail::parse_meta_graph(bytes_of(bytes)), file);
-  if (!state->parts.saver) {
-    if (const auto found = state->parts.messages.find("savers"); found != state->parts.messages.end() && found->second.size() == 1) {
-      state->parts.saver = parsed_or_throw(detail::parse_saver(found->second.front()), file);
+graph graph::import_meta_graph(const std::string& file) { return graph(import_meta(read(file), file)); }
+
+graph graph::load_saved_model(const std::string& directory, const std::vector<std::string>& tags) {
+  const auto file = io::join_path(directory, "saved_model.pb");
+  const std::set<std::string> wanted(tags.begin(), tags.end());
+  std::string others;
+  for (auto& bytes : parsed_or_throw(detail::parse_saved_model(bytes_of(read(file))), file)) {
+    const auto meta = parsed_or_throw(detail::parse_meta_graph(bytes_of(bytes)), file);
+    if (std::set<std::string>(meta.tags.begin(), meta.tags.end()) != wanted) {
+      others.append(others.empty() ? "" : "; ").append(joined(meta.tags));
+      continue;
     }
+    auto state = import_meta(std::move(bytes), file);
+    if (const auto prefix = io::join_path(directory, "variables/variables"); checkpoint_exists(prefix)) {
+      state->variables_prefix = prefix;
+    }
+    if (!state->variables_prefix.empty() && detail::variables_of(*state).all.empty()) {
+      throw unimplemented_error("the variables of this model are saved by functions of TensorFlow 2; save it with tf.compat.v1.saved_model",
+                                file);
+    }
+    return graph(std::move(state));
   }
-  import(*state);
-  state->meta_graph_bytes = std::move(bytes);
-  return graph(std::move(state));
+  throw not_found_error("no graph of this model has the tags \"" + joined(tags) + "\"; there is: " + others, file);
 }
 
 graph graph::import_graph_def(const std::string& file) {

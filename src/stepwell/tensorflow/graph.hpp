@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepwell::tensorflow {
@@ -41,6 +42,8 @@ public:
 
 private:
   friend class graph;
+  friend class graph_builder;
+  friend class operation_builder;
   operation(std::shared_ptr<const detail::graph_state> owner, detail::c::operation* raw) noexcept : owner_(std::move(owner)), raw_(raw) {}
 
   std::shared_ptr<const detail::graph_state> owner_;
@@ -84,6 +87,12 @@ public:
   [[nodiscard]] static graph import_graph_def(const std::string& file);
   [[nodiscard]] static graph import_graph_def(std::span<const std::byte> bytes);
 
+  /// Imports one graph of a SavedModel of TensorFlow 1: the one with exactly these tags. Its variables start with the values that are saved
+  /// in `directory`.
+  /// @errors Like `import_meta_graph`; `not_found_error` that lists the tags, if no graph has these. `unimplemented_error` for a model of
+  ///   TensorFlow 2 whose variables are saved by functions.
+  [[nodiscard]] static graph load_saved_model(const std::string& directory, const std::vector<std::string>& tags = {"serve"});
+
   graph(graph&&) noexcept;
   graph& operator=(graph&&) noexcept;
   ~graph();
@@ -112,6 +121,7 @@ public:
   [[nodiscard]] const std::shared_ptr<detail::graph_state>& state() const noexcept { return state_; }
 
 private:
+  friend class graph_builder;
   explicit graph(std::shared_ptr<detail::graph_state> state) noexcept;
   std::shared_ptr<detail::graph_state> state_;
 };

@@ -2,6 +2,8 @@
 #include "stepwell/tensorflow/graph_session.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/graph_state.hpp"
 #include "stepwell/tensorflow/detail/session_core.hpp"
@@ -105,11 +107,15 @@ const graph_operations& graph_session::operations() const noexcept { return core
 std::shared_ptr<const detail::session_core> graph_session::core() const noexcept { return core_; }
 
 void graph_session::init_variables() {
+  if (!core_->graph->variables_prefix.empty()) {
+    restore(variables(), checkpoint_reader(core_->graph->variables_prefix));
+    return push();
+  }
   if (core_->init_ops.empty()) {
     if (core_->saved.all.empty()) { return; }
     throw failed_precondition_error(
-        "could not initialize the graph: it has neither a collection \"init_op\" nor a collection \"variables\"; set the option init_op, or "
-        "start from a checkpoint",
+        "could not initialize the graph: it has neither a collection \"init_op\" nor a collection \"variables\"; set the option init_op, "
+        "or start from a checkpoint",
         core_->graph->place);
   }
   static_cast<void>(core_->run_operations({}, core_->init_ops, "could not initialize the variables of the graph"));

@@ -78,10 +78,33 @@ result<meta_graph> parse_meta_graph(std::span<const std::byte> bytes) {
   return made;
 }
 
-std::string meta_graph_of(std::string_view graph_def, std::string_view tensorflow_version) {
+result<std::vector<std::string>> parse_saved_model(std::span<const std::byte> bytes) {
+  auto parsed = parse<wire::SavedModel>(bytes, "SavedModel");
+  if (!parsed) { return std::move(parsed).error(); }
+  return std::vector<std::string>(parsed->meta_graphs().begin(), parsed->meta_graphs().end());
+}
+
+std::string encode_meta_graph(const meta_graph& parts, std::string_view tensorflow_version) {
   wire::MetaGraphDef message;
-  message.set_graph_def(std::string(graph_def));
+  message.set_graph_def(parts.graph_def);
   message.mutable_meta_info_def()->set_tensorflow_version(std::string(tensorflow_version));
+  auto& collections = *message.mutable_collection_def();
+  for (const auto& [name, values] : parts.nodes) {
+    for (const auto& value : values) { collections[name].mutable_node_list()->add_value(value); }
+  }
+  for (const auto& [name, values] : parts.messages) {
+    for (const auto& value : values) { collections[name].mutable_bytes_list()->add_value(value); }
+  }
+  return message.SerializeAsString();
+}
+
+std::string encode_variable(const variable_def& variable) {
+  wire::VariableDef message;
+  message.set_variable_name(variable.variable_name);
+  message.set_initializer_name(variable.initializer_name);
+  message.set_snapshot_name(variable.snapshot_name);
+  message.set_initial_value_name(variable.initial_value_name);
+  message.set_is_resource(variable.is_resource);
   return message.SerializeAsString();
 }
 

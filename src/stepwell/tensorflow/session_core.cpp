@@ -33,9 +33,14 @@ bool contains(const std::vector<T>& all, const T& one) {
   return std::ranges::find(all, one) != all.end();
 }
 
-/// Returns true if a tensor of shape `given` may be fed where the graph has the shape `wanted`.
-bool fits(const tensor_shape& given, const tensor_shape& wanted) {
-  return given.size() == wanted.size() && std::ranges::equal(given, wanted, [](std::int64_t a, std::int64_t b) { return b < 0 || a == b; });
+/// Returns true if `given` may be fed where the graph has the shape `wanted`. Allocates nothing.
+bool fits(const c::tensor* given, const tensor_shape& wanted) {
+  const auto& tf = functions();
+  if (tf.num_dims(given) != static_cast<int>(wanted.size())) { return false; }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] >= 0 && tf.dim(given, static_cast<int>(i)) != wanted[i]) { return false; }
+  }
+  return true;
 }
 
 /// Returns a shape of the graph as text: "[?,64]".
@@ -164,8 +169,11 @@ void session_core::find_operations() {
   choose(use.ready_op, "ready_op");
   choose(use.ready_for_local_init_op, "ready_for_local_init_op");
   choose(use.local_init_op, "local_init_op");
+  choose(use.local_init_op, "saved_model_main_op");
+  choose(use.local_init_op, "legacy_init_op");
   choose(use.summary_op, "summary_op");
-  choose(use.train_op, "train_op");
+  // Every optimiser adds its operation to the collection, so several are no mistake. A step without a target then needs the option.
+  if (!use.train_op.empty() || graph->collection("train_op").size() == 1) { choose(use.train_op, "train_op"); }
   init_ops = initializers(use.init_op, {"variables", "resources"}, {});
   local_init_ops = initializers(use.local_init_op, {"local_variables"}, {"table_initializer"});
 }
@@ -174,7 +182,7 @@ const call_plan& session_core::plan_for(graph_call& wanted, bool has_caller_fetc
   if (!has_caller_fetches && !wanted.has_targets()) {
     if (options.operations.train_op.empty()) {
       throw failed_precondition_error(
-          "could not run a step: the graph has no collection \"train_op\" with its train operation; set the option "
+          "could not run a step: the graph has no collection \"train_op\" with exactly one operation; set the option "
           "train_op, or run with a target: run(target(\"...\"))",
           graph->place);
     }
@@ -338,7 +346,7 @@ void session_core::check_feeds(const call_plan& how, const std::vector<tensor>& 
                                        std::string(to_string(fed[i].dtype())) + " was fed",
                                    graph->place);
     }
-    if (wanted.shape && !fits(fed[i].shape(), *wanted.shape)) [[unlikely]] {
+    if (wanted.shape && !fits(fed[i].raw(), *wanted.shape)) [[unlikely]] {
       throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor has the shape " + text_of(*wanted.shape) + ", but " +
                                        to_string(fed[i].shape()) + " was fed",
                                    graph->place);

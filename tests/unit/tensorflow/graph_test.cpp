@@ -97,8 +97,8 @@ TEST_CASE("a saver or a collection with names that do not exist is an error", "[
     meta.mutable_collection_def()->at("train_op").mutable_node_list()->set_value(0, "nothing");
     CHECK_THROWS_WITH(open_session(meta), ContainsSubstring("train_op \"nothing\""));
   }
-  SECTION("with two train operations") {
-    meta.mutable_collection_def()->at("train_op").mutable_node_list()->add_value("init");
+  SECTION("with two operations that initialise") {
+    meta.mutable_collection_def()->at("init_op").mutable_node_list()->add_value("train_op");
     CHECK_THROWS_WITH(open_session(meta), ContainsSubstring("More than one item in the collection"));
   }
 }

@@ -13,6 +13,7 @@
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/profiler_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/tensorflow/graph_builder.hpp>
 #include <stepwell/tensorflow/runtime.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -29,6 +31,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -205,6 +208,72 @@ TEST_CASE("a stop ends queue runners that wait for room in their queue", "[tenso
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK_NOTHROW(session.close());
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));
+}
+
+TEST_CASE("a graph that is built in C++ trains, saves and resumes", "[tensorflow][real]") {
+  const test::log_capture quiet;
+  const test::temporary_directory directory;
+  const auto build_line = [] {
+    tf::graph_builder build;
+    const tf::output x = build.add("Placeholder", "x").attr("dtype", sw::dtype::float32).attr("shape", sw::tensor_shape{4});
+    const tf::output y = build.add("Placeholder", "y").attr("dtype", sw::dtype::float32).attr("shape", sw::tensor_shape{4});
+    const auto w = build.variable("w", tf::tensor(0.0F));
+    const auto b = build.variable("b", tf::tensor(0.0F));
+    const auto step = build.variable("global_step", tf::tensor(std::int64_t{0}));
+    const tf::output product = build.add("Mul", "product").input(w.value).input(x);
+    const tf::output line = build.add("AddV2", "line").input(product).input(b.value);
+    const tf::output error = build.add("Square", "error").input(build.add("Sub", "distance").input(line).input(y));
+    const tf::output loss = build.add("Mean", "loss").input(error).input(build.constant("axis", tf::tensor(std::vector<std::int32_t>{0})));
+    const auto gradients = build.gradients({loss}, {w.value, b.value});
+    const auto rate = build.constant("rate", tf::tensor(0.1F));
+    auto train = build.add("AssignAddVariableOp", "train_op");
+    train.input(step.handle).input(build.constant("one", tf::tensor(std::int64_t{1}))).attr("dtype", sw::dtype::int64);
+    const tf::operation for_w = build.add("ResourceApplyGradientDescent", "apply_w").input(w.handle).input(rate).input(gradients[0]);
+    const tf::operation for_b = build.add("ResourceApplyGradientDescent", "apply_b").input(b.handle).input(rate).input(gradients[1]);
+    train.control_input(for_w).control_input(for_b).build();
+    build.add_to_collection("train_op", "train_op");
+    return std::move(build).finish();
+  };
+  const std::vector<float> x = {-1, 0, 1, 2};
+  const std::vector<float> y = {-2, 1, 4, 7};
+  const auto train_until = [&](std::int64_t last) {
+    auto graph = build_line();
+    auto session = sw::monitored_training_session(graph, {.checkpoint_dir = directory.path(), .config = one_thread()},
+                                                  sw::nan_tensor_hook{"loss"}, sw::stop_at_step_hook{{.last_step = last}});
+    const auto begun = session.global_step();
+    while (!session.should_stop()) { session.run(sw::feed("x:0", x), sw::feed("y:0", y)); }
+    const auto values = session.raw_session().run_apart({"w/read", "b/read"});
+    session.close();
+    return std::tuple(begun, values[0].as<float>(), values[1].as<float>());
+  };
+  CHECK(std::get<0>(train_until(100)) == 0);
+  const auto [begun, w, b] = train_until(200);
+  CHECK(begun == 100);
+  CHECK(std::abs(w - 3) < 1e-3F);
+  CHECK(std::abs(b - 1) < 1e-3F);
+  CHECK_THROWS_AS(tf::graph_builder().add("NoSuchOperation", "a").build(), sw::error);
+  CHECK(tf::graph::import_meta_graph(directory / "model.ckpt-200.meta").collection("train_op").size() == 1);
+}
+
+TEST_CASE("a SavedModel starts with its saved values", "[tensorflow][real]") {
+  const test::log_capture quiet;
+  const test::temporary_directory directory;
+  test::wire::MetaGraphDef meta;
+  std::ifstream in(data + "/graph/adam_resource/model.ckpt-0.meta", std::ios::binary);
+  REQUIRE(meta.ParseFromString(std::string(std::istreambuf_iterator<char>(in), {})));
+  meta.mutable_meta_info_def()->clear_tags();
+  meta.mutable_meta_info_def()->add_tags("train");
+  test::wire::SavedModel model;
+  model.add_meta_graphs(meta.SerializeAsString());
+  test::write_file(directory / "saved_model.pb", model.SerializeAsString());
+  fs::create_directory(directory / "variables");
+  for (const std::string part : {".index", ".data-00000-of-00001"}) {
+    fs::copy(data + "/graph/adam_resource/model.ckpt-20" + part, directory / "variables/variables" + part);
+  }
+  CHECK_THROWS_WITH(tf::graph::load_saved_model(directory.path(), {"serve"}), ContainsSubstring("there is: train"));
+  auto graph = tf::graph::load_saved_model(directory.path(), {"train"});
+  auto session = sw::monitored_training_session(graph, {.config = one_thread()});
+  CHECK(session.global_step() == 20);
 }
 
 TEST_CASE("a string variable, a table and a string feed work", "[tensorflow][real]") {

@@ -74,7 +74,7 @@ std::vector<float> variable_of(auto& session) {
 
 }  // namespace
 
-TEST_CASE("a step is one run of TensorFlow, whatever hooks fetch", "[tensorflow][session]") {
+TEST_CASE("D-34: a step is one run of TensorFlow, whatever hooks fetch", "[tensorflow][session]") {
   const test::log_capture quiet;
   stub_graph made;
   SECTION("without hooks") {
@@ -148,7 +148,7 @@ TEST_CASE("a tensor that is fed and fetched has the fed value", "[tensorflow][se
   CHECK(::stub_last_outputs() == 2);
 }
 
-TEST_CASE("mistakes in names, dtypes and shapes are found before anything runs", "[tensorflow][session]") {
+TEST_CASE("D-34: mistakes in names, dtypes and shapes are found before anything runs", "[tensorflow][session]") {
   stub_graph made;
   auto session = sw::monitored_training_session(made.graph);
   ::stub_reset();

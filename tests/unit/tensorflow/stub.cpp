@@ -313,6 +313,19 @@ void TF_SetDevice(c::operation_description* one, const char* device) { one->made
 void TF_AddInput(c::operation_description* one, c::output input) { one->made->inputs.push_back(input); }
 void TF_AddControlInput(c::operation_description* one, c::operation* input) { one->made->controls.push_back(input); }
 void TF_SetAttrType(c::operation_description* /*one*/, const char* /*name*/, int /*type*/) {}
+void TF_AddInputList(c::operation_description* one, const c::output* inputs, int count) {
+  one->made->inputs.insert(one->made->inputs.end(), inputs, inputs + count);
+}
+void TF_SetAttrBool(c::operation_description* /*one*/, const char* /*name*/, unsigned char /*value*/) {}
+void TF_SetAttrInt(c::operation_description* /*one*/, const char* /*name*/, std::int64_t /*value*/) {}
+void TF_SetAttrFloat(c::operation_description* /*one*/, const char* /*name*/, float /*value*/) {}
+void TF_SetAttrString(c::operation_description* /*one*/, const char* /*name*/, const void* /*value*/, std::size_t /*size*/) {}
+void TF_SetAttrShape(c::operation_description* /*one*/, const char* /*name*/, const std::int64_t* /*dims*/, int /*count*/) {}
+void TF_SetAttrTensor(c::operation_description* /*one*/, const char* /*name*/, c::tensor* /*value*/, c::status* /*status*/) {}
+void TF_AddGradients(c::graph* /*graph*/, c::output* /*ys*/, int /*y_count*/, c::output* /*xs*/, int /*x_count*/, c::output* /*dx*/,
+                     c::status* status, c::output* /*dy*/) {
+  fail(status, 12, "the stub has no gradients");
+}
 c::operation* TF_FinishOperation(c::operation_description* one, c::status* /*status*/) {
   one->made->outputs = {{one->made->type == "ReadVariableOp" ? int64 : boolean, {}}};
   auto* const made = one->owner->all.emplace_back(std::move(one->made)).get();

@@ -88,6 +88,14 @@ using deallocator = void (*)(void* data, std::size_t length, void* argument);
   STEPWELL_TF(add_input, TF_AddInput, void, (operation_description*, output))                                                           \
   STEPWELL_TF(add_control_input, TF_AddControlInput, void, (operation_description*, operation*))                                        \
   STEPWELL_TF(set_attr_type, TF_SetAttrType, void, (operation_description*, const char*, data_type))                                    \
+  STEPWELL_TF(add_input_list, TF_AddInputList, void, (operation_description*, const output*, int))                                      \
+  STEPWELL_TF(set_attr_bool, TF_SetAttrBool, void, (operation_description*, const char*, unsigned char))                                \
+  STEPWELL_TF(set_attr_int, TF_SetAttrInt, void, (operation_description*, const char*, std::int64_t))                                   \
+  STEPWELL_TF(set_attr_float, TF_SetAttrFloat, void, (operation_description*, const char*, float))                                      \
+  STEPWELL_TF(set_attr_string, TF_SetAttrString, void, (operation_description*, const char*, const void*, std::size_t))                 \
+  STEPWELL_TF(set_attr_shape, TF_SetAttrShape, void, (operation_description*, const char*, const std::int64_t*, int))                   \
+  STEPWELL_TF(set_attr_tensor, TF_SetAttrTensor, void, (operation_description*, const char*, tensor*, status*))                         \
+  STEPWELL_TF(add_gradients, TF_AddGradients, void, (graph*, output*, int, output*, int, output*, status*, output*))                    \
   STEPWELL_TF(finish_operation, TF_FinishOperation, operation*, (operation_description*, status*))                                      \
   STEPWELL_TF(new_session_options, TF_NewSessionOptions, session_options*, ())                                                          \
   STEPWELL_TF(delete_session_options, TF_DeleteSessionOptions, void, (session_options*))                                                \

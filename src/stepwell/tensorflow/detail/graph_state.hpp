@@ -29,6 +29,9 @@ struct graph_state {
   graph_state& operator=(const graph_state&) = delete;
   ~graph_state();
 
+  /// Sets the members that depend on the operations of the complete graph.
+  void note_operations();
+
   /// Returns the operation, or null.
   [[nodiscard]] c::operation* find(std::string_view name) const;
   /// Returns the operation. @errors `not_found_error`, `what` says for which purpose it was looked up.
@@ -59,6 +62,7 @@ struct graph_state {
   c::graph* raw;
   std::string place;             // the file, for messages
   std::string meta_graph_bytes;  // as it was imported, or made for a bare graph
+  std::string variables_prefix;  // the checkpoint with the initial values of a SavedModel, or empty
   meta_graph parts;              // `parts.graph_def` is the imported graph
   bool has_references = false;   // true if it has a reference variable; then every fetch is copied
   std::set<std::string, std::less<>> stateful_types;
@@ -68,6 +72,9 @@ struct graph_state {
   std::mutex making;
   std::map<std::string, c::operation*> added;
 };
+
+/// Returns the operations that the library has.
+[[nodiscard]] const operation_list& known_operations();
 
 /// Splits "name:index" and returns index 0 for "name". @errors `invalid_argument_error` for another form.
 [[nodiscard]] std::pair<std::string, int> split_tensor_name(std::string_view name);

@@ -56,8 +56,12 @@ struct meta_graph {
 /// Parses a MetaGraphDef.
 /// @errors `data_loss`: the bytes are no MetaGraphDef, or it would need too much memory.
 [[nodiscard]] result<meta_graph> parse_meta_graph(std::span<const std::byte> bytes);
-/// Returns a MetaGraphDef with a graph and nothing else.
-[[nodiscard]] std::string meta_graph_of(std::string_view graph_def, std::string_view tensorflow_version);
+/// Returns the encoded MetaGraphDefs of a SavedModel. @errors `data_loss`.
+[[nodiscard]] result<std::vector<std::string>> parse_saved_model(std::span<const std::byte> bytes);
+/// Returns the encoded MetaGraphDef of a graph that was not imported from one.
+[[nodiscard]] std::string encode_meta_graph(const meta_graph& parts, std::string_view tensorflow_version);
+/// Returns an encoded VariableDef.
+[[nodiscard]] std::string encode_variable(const variable_def& variable);
 /// Parse an element of a collection. @errors `data_loss`.
 [[nodiscard]] result<saver_def> parse_saver(std::string_view bytes);
 [[nodiscard]] result<variable_def> parse_variable(std::string_view bytes);
