@@ -74,7 +74,7 @@ void compare(const std::string& file) {
   const std::vector<c::output> feeds = {state.get_output("images", "feed"), state.get_output("labels", "feed")};
   const std::vector<c::tensor*> fed = {images.raw(), labels.raw()};
   const std::vector<c::output> outputs = {state.get_output("loss", "fetch"), state.get_output("accuracy", "fetch"),
-                                          state.get_output("global_step/read", "fetch")};
+                                          state.get_output("global_step", "fetch")};
   const std::vector<c::operation*> targets = {state.get("train_op", "target")};
   std::vector<c::tensor*> values;
   const auto plain = [&] {

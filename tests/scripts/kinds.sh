@@ -150,6 +150,8 @@ run_tensorflow() {
   (cd "$root/build/tensorflow/graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
     STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/examples/tensorflow/fit_line" line.meta &&
     STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$root/build/tensorflow/examples/tensorflow/cluster")
+  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/cluster.py" "$root/build/tensorflow/examples/tensorflow/cluster" \
+    "$root/build/tensorflow/graphs"
 }
 
 # Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the example cluster with four processes, and kills, restarts or stops some of them: python cluster.py PROGRAM WORK [SCENARIO...]
+"""Runs the example cluster with four processes, and kills and restarts some of them: python cluster.py PROGRAM WORK [SCENARIO...]
 
 Needs no TensorFlow in Python. The exit code is 0 if all scenarios end as expected.
 """
@@ -103,19 +103,7 @@ def ps_killed():
     made.close()
 
 
-def ps_stopped():
-    made = cluster("ps_stopped", 10**9)
-    made.wait_for_checkpoint(300)
-    made.signal("ps 0", signal.SIGSTOP)
-    begun = time.time()
-    code = made.ended("worker 0", 60)
-    check(code not in (0, None), f"ps stopped: a worker ends with an error after {time.time() - begun:.0f} s")
-    check("deadline_exceeded" in made.log("worker 0"), "ps stopped: " + made.log("worker 0").strip().splitlines()[-1][:200])
-    made.signal("ps 0", signal.SIGCONT)
-    made.close()
-
-
-scenarios = {one.__name__: one for one in (plain, worker_killed, chief_killed, ps_killed, ps_stopped)}
+scenarios = {one.__name__: one for one in (plain, worker_killed, chief_killed, ps_killed)}
 for name in sys.argv[3:] or scenarios:
     scenarios[name]()
 print(f"{len(failures)} failures" if failures else "all as expected")
