@@ -165,6 +165,17 @@ set(STEPWELL_EIGEN_HEADERS
 set(STEPWELL_TORCH_HEADERS
   stepwell/torch/torch.hpp
 )
+set(STEPWELL_TENSORFLOW_HEADERS
+  stepwell/tensorflow/async_training.hpp
+  stepwell/tensorflow/feeds.hpp
+  stepwell/tensorflow/graph.hpp
+  stepwell/tensorflow/graph_builder.hpp
+  stepwell/tensorflow/graph_session.hpp
+  stepwell/tensorflow/runtime.hpp
+  stepwell/tensorflow/server.hpp
+  stepwell/tensorflow/tensor.hpp
+  stepwell/tensorflow/training.hpp
+)
 
 # Included by our own .cpp files only; not installed.
 set(STEPWELL_PRIVATE_HEADERS
@@ -201,4 +212,11 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp
   stepwell/torch/detail/copied_tensor.hpp
+  stepwell/tensorflow/detail/c_api.hpp
+  stepwell/tensorflow/detail/config.hpp
+  stepwell/tensorflow/detail/graph_state.hpp
+  stepwell/tensorflow/detail/meta_graph.hpp
+  stepwell/tensorflow/detail/saved_variables.hpp
+  stepwell/tensorflow/detail/session_core.hpp
+  stepwell/tensorflow/detail/status.hpp
 )

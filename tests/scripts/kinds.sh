@@ -82,10 +82,10 @@ run_bench() {
 # run_fuzz [SECONDS]: runs each fuzz target for this time, starting from the inputs that earlier runs found.
 run_fuzz() {
   have build tool clang sanitizers
-  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader"
+  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader fuzz_graph"
   say "building the fuzz targets"
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
-    -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
+    -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
   cmake --build "$tree" -j "$jobs" --target $targets
   for target in $targets; do
     say "$target, for $seconds s"
@@ -119,6 +119,54 @@ run_torch() {
   cmake -S "$root" -B "$root/build/torch" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF
   cmake --build "$root/build/torch" -j "$jobs" --target unit_torch convnet
   check torch -R '^(unit_torch|example_convnet.*)$'
+}
+
+# tensorflow_environment: prints a virtual environment of Python with TensorFlow. Makes it below build/, or takes STEPWELL_TENSORFLOW_VENV.
+# Fails if the package cannot be installed: without it nothing of this kind is tested.
+tensorflow_environment() {
+  local environment=${STEPWELL_TENSORFLOW_VENV:-$root/build/tensorflow-venv}
+  if ! "$environment/bin/python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("tensorflow") is None)' 2>/dev/null; then
+    python3 -m venv "$environment" >&2 && "$environment/bin/pip" install -q tensorflow-cpu >&2 ||
+      die "tensorflow-cpu cannot be installed in $environment; this kind of tests needs it"
+  fi
+  echo "$environment"
+}
+
+# The adapter for TensorFlow needs nothing of TensorFlow to build. Its tests run against a stub library, and then against the real one.
+run_tensorflow() {
+  local environment library
+  have build examples tests tensorflow
+  environment=$(tensorflow_environment)
+  say "building the adapter for TensorFlow"
+  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster
+  check tensorflow -R '^unit_tensorflow$'
+  library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
+  say "with TensorFlow in $library"
+  rm -rf "$root/build/tensorflow/graphs" && mkdir -p "$root/build/tensorflow/graphs"
+  STEPWELL_TENSORFLOW=$library STEPWELL_KEEP_ESTIMATOR=$root/build/tensorflow/graphs/estimator "$root/build/tensorflow/tests/unit/real_tensorflow"
+  STEPWELL_TENSORFLOW=$library "$environment/bin/python" "$root/tests/tensorflow/compare.py" "$root/tests/data/tensorflow/graph" \
+    "$root/build/tensorflow/examples/tensorflow/run_graph" "$root/build/tensorflow/graphs" --kills "${1:-50}" --estimator "$root/build/tensorflow/graphs/estimator"
+  (cd "$root/build/tensorflow/graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
+    STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/examples/tensorflow/fit_line" line.meta &&
+    STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$root/build/tensorflow/examples/tensorflow/cluster")
+  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/cluster.py" "$root/build/tensorflow/examples/tensorflow/cluster" \
+    "$root/build/tensorflow/graphs"
+}
+
+# Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.
+run_tensorflow_bench() {
+  local environment library graphs=$root/build/tensorflow/graphs
+  have build examples tests bench tensorflow
+  environment=$(tensorflow_environment)
+  library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
+  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON \
+    -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target bench_tensorflow
+  mkdir -p "$graphs"
+  "$environment/bin/python" "$root/tests/tensorflow/bench.py" "$graphs/regression.meta"
+  STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/bench/bench_tensorflow" \
+    "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta" "$graphs/regression.meta"
 }
 
 # sources: prints all C++ files of the tree.

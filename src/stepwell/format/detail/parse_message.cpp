@@ -80,7 +80,7 @@ private:
 
 }  // namespace
 
-bool parse_message(pb::Message& message, std::span<const std::byte> bytes) {
+bool parse_message(pb::Message& message, std::span<const std::byte> bytes, std::size_t memory_per_byte) {
 #if GOOGLE_PROTOBUF_VERSION < 4022000
   // The caller reports the error, so the message that protobuf prints is redundant. Since protobuf 22 it prints through Abseil. Abseil can
   // be silenced only together with the program's own log messages, so those versions may print one line to standard error.
@@ -88,7 +88,7 @@ bool parse_message(pb::Message& message, std::span<const std::byte> bytes) {
 #endif
   if (bytes.size() > std::numeric_limits<int>::max()) { return false; }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  cost_counter cost((std::size_t{24} << 20) + 2 * bytes.size());
+  cost_counter cost((std::size_t{24} << 20) + memory_per_byte * bytes.size());
   return cost.count(*message.GetDescriptor(), text, deepest) && message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 

@@ -13,8 +13,8 @@ class Message;
 namespace stepwell::format {
 
 /// Parses `bytes` into `message`. Returns false if they are not such a message, or if the parsed message would need more memory than
-/// 24 MiB plus twice the size of `bytes`. The content of `message` is then unspecified. Never throws.
+/// 24 MiB plus `memory_per_byte` times the size of `bytes`. The content of `message` is then unspecified. Never throws.
 /// Prints nothing with protobuf before 22. Later versions may write one line to standard error.
-[[nodiscard]] bool parse_message(google::protobuf::Message& message, std::span<const std::byte> bytes);
+[[nodiscard]] bool parse_message(google::protobuf::Message& message, std::span<const std::byte> bytes, std::size_t memory_per_byte = 2);
 
 }  // namespace stepwell::format

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The entry point for asynchronous sessions over graphs of TensorFlow.
+#pragma once
+
+#include "stepwell/session/async_session.hpp"
+#include "stepwell/tensorflow/training.hpp"
+#include "stepwell/training/async_training_session.hpp"
+
+#include <tuple>
+#include <utility>
+
+namespace stepwell {
+
+/// Returns an asynchronous session like that of `monitored_training_session(graph, options, hooks...)`, to be started by `async_start`.
+///
+/// A run of TensorFlow blocks its thread. Give the session an executor for its steps: `defer_start(async_options().steps_on(executor))`.
+/// A cancellation takes effect when the run ends, or earlier if the run has a time-out (`runtime_config::operation_timeout_in_ms`).
+/// @errors `invalid_argument_error` for invalid options and names.
+template<class... Hooks>
+[[nodiscard]] auto monitored_training_session(const deferred_start& start, tensorflow::graph& graph,
+                                              training_options<tensorflow::graph> options = {}, Hooks... hooks) {
+  auto how = start.how();
+  how.creation_waits(how.creation_waits().value_or(!options.is_chief || !options.master.empty()));
+  return tensorflow::detail::make_training_session<async_monitored_session>(graph, std::move(options),
+                                                                            std::tuple<async_options>(std::move(how)), std::move(hooks)...);
+}
+
+}  // namespace stepwell

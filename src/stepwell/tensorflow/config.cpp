@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/tensorflow/detail/config.hpp"
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/trace.hpp"
+#include "stepwell/format/detail/parse_message.hpp"
+#include "stepwell/format/proto/run_metadata.pb.h"
+#include "stepwell/tensorflow/detail/c_api.hpp"
+#include "stepwell/tensorflow/proto/config.pb.h"
+#include "stepwell/tensorflow/runtime.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace stepwell::tensorflow::detail {
+namespace {
+
+constexpr std::int64_t default_timeout_of_servers_in_ms = 60'000;
+constexpr std::size_t memory_per_byte = 24;  // of a parsed RunMetadata
+
+}  // namespace
+
+std::string config_bytes(const graph_session_options& options) {
+  const auto& threads = options.target.config;
+  const auto& runtime = options.runtime;
+  wire::ConfigProto config;
+  config.set_intra_op_parallelism_threads(threads.intra_op_parallelism_threads);
+  const bool in_caller = runtime.caller_thread.value_or(threads.inter_op_parallelism_threads == 1);
+  config.set_inter_op_parallelism_threads(in_caller ? -1 : threads.inter_op_parallelism_threads);
+  config.set_allow_soft_placement(runtime.allow_soft_placement);
+  config.set_log_device_placement(runtime.log_device_placement);
+  const bool has_server = !options.target.master.empty();
+  config.set_operation_timeout_in_ms(runtime.operation_timeout_in_ms == 0 && has_server ? default_timeout_of_servers_in_ms
+                                                                                        : runtime.operation_timeout_in_ms);
+  return runtime.config_proto + config.SerializeAsString();  // a later field replaces an earlier one
+}
+
+void run_with_options::encode(const run_options& given) {
+  wire::RunOptions encoded;
+  if (given.trace_level) { encoded.set_trace_level(static_cast<int>(*given.trace_level)); }
+  if (given.timeout_in_ms) { encoded.set_timeout_in_ms(*given.timeout_in_ms); }
+  if (given.inter_op_thread_pool) { encoded.set_inter_op_thread_pool(*given.inter_op_thread_pool); }
+  if (given.output_partition_graphs) { encoded.set_output_partition_graphs(*given.output_partition_graphs); }
+  if (given.report_tensor_allocations_upon_oom) {
+    encoded.set_report_tensor_allocations_upon_oom(*given.report_tensor_allocations_upon_oom);
+  }
+  bytes_ = encoded.SerializeAsString();
+  if (bytes_.empty()) { return; }
+  options_ = {bytes_.data(), bytes_.size(), nullptr};
+  if (given.trace_level.value_or(trace_level::none) != trace_level::none) { metadata_ = functions().new_buffer(); }
+}
+
+void run_with_options::free_metadata() noexcept { functions().delete_buffer(metadata_); }
+
+void run_with_options::add_spans() const {
+  const auto recorder = current_trace();
+  if (!recorder || metadata_->data == nullptr) { return; }
+  ::tensorflow::RunMetadata parsed;
+  if (!format::parse_message(parsed, {static_cast<const std::byte*>(metadata_->data), metadata_->length}, memory_per_byte)) { return; }
+  const auto now = recorder->time()->now();
+  const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto at = [&](std::int64_t micros) { return now - std::chrono::microseconds(wall - micros); };
+  for (const auto& device : parsed.step_stats().dev_stats()) {
+    for (const auto& node : device.node_stats()) {
+      trace_event span;
+      span.name = node.node_name();
+      span.category = "tensorflow";
+      span.thread_id = static_cast<std::uint32_t>(node.thread_id());
+      span.thread_name = device.device();
+      span.begin = at(node.all_start_micros());
+      span.end = at(node.all_start_micros() + node.all_end_rel_micros());
+      if (!node.timeline_label().empty()) { span.arguments.push_back({"operation", node.timeline_label()}); }
+      recorder->add(std::move(span));
+    }
+  }
+}
+
+}  // namespace stepwell::tensorflow::detail

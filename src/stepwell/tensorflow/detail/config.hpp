@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Encoded options of sessions and runs, and the recording of traced runs.
+#pragma once
+
+#include "stepwell/hook/run_options.hpp"
+#include "stepwell/tensorflow/detail/c_api.hpp"
+#include "stepwell/tensorflow/graph_session.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace stepwell::tensorflow::detail {
+
+/// Returns the ConfigProto of a session.
+[[nodiscard]] std::string config_bytes(const graph_session_options& options);
+
+/// The options of one run, and room for its metadata if the run is traced. Null options cost nothing.
+class run_with_options {
+public:
+  explicit run_with_options(const run_options* given) {
+    if (given != nullptr) [[unlikely]] { encode(*given); }
+  }
+  run_with_options(const run_with_options&) = delete;
+  run_with_options& operator=(const run_with_options&) = delete;
+  ~run_with_options() {
+    if (metadata_ != nullptr) [[unlikely]] { free_metadata(); }
+  }
+
+  [[nodiscard]] const c::buffer* options() const noexcept { return options_.data == nullptr ? nullptr : &options_; }
+  [[nodiscard]] c::buffer* metadata() const noexcept { return metadata_; }
+  /// Adds a span for each operation of a traced run to the trace of this thread.
+  void record() const {
+    if (metadata_ != nullptr) [[unlikely]] { add_spans(); }
+  }
+
+private:
+  void encode(const run_options& given);
+  void add_spans() const;
+  void free_metadata() noexcept;
+
+  std::string bytes_;
+  c::buffer options_{nullptr, 0, nullptr};
+  c::buffer* metadata_ = nullptr;
+};
+
+}  // namespace stepwell::tensorflow::detail

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A session of TensorFlow: prepared plans of runs, and the runs. Private to this adapter.
+#pragma once
+
+#include "stepwell/base/tensor.hpp"
+#include "stepwell/hook/run_options.hpp"
+#include "stepwell/tensorflow/detail/c_api.hpp"
+#include "stepwell/tensorflow/detail/graph_state.hpp"
+#include "stepwell/tensorflow/detail/saved_variables.hpp"
+#include "stepwell/tensorflow/detail/status.hpp"
+#include "stepwell/tensorflow/feeds.hpp"
+#include "stepwell/tensorflow/graph_session.hpp"
+#include "stepwell/tensorflow/tensor.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace stepwell::tensorflow::detail {
+
+/// A set of fetches, feeds and targets that TensorFlow has prepared, or will prepare at the first run.
+struct run_plan {
+  std::vector<c::output> outputs;  // sorted; the step is the last one, if there is one
+  std::vector<c::output> feeds;    // sorted
+  std::vector<c::operation*> targets;
+  bool reads_step = false;
+};
+
+/// The plan for a request with a given signature, and where its values are.
+struct call_plan {
+  struct named_value {
+    std::string name;
+    std::size_t index;  // in the values of an outcome: first those of the plan, then fed values that are fetched
+  };
+  struct checked_feed {
+    std::string name;
+    dtype type;
+    std::optional<tensor_shape> shape;
+  };
+  const run_plan* plan = nullptr;
+  std::vector<named_value> values;
+  std::vector<checked_feed> feeds;         // in the order of the request
+  std::vector<std::size_t> feed_order;     // `plan->feeds[i]` gets feed number `feed_order[i]` of the request
+  std::vector<std::size_t> fetched_feeds;  // feeds of the request that are fetched, too
+};
+
+/// A session of the library, which is closed and deleted with its last owner.
+class open_session {
+public:
+  open_session(const graph_state& graph, const graph_session_options& options);
+  open_session(const open_session&) = delete;
+  open_session& operator=(const open_session&) = delete;
+  ~open_session();
+
+  /// Runs `plan`-like parts. Values of outputs are stored in `values`.
+  /// @errors Failures of TensorFlow; `tried` begins their message.
+  void run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
+           std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
+           const c::buffer* options = nullptr, c::buffer* metadata = nullptr) const;
+  void close() noexcept;
+
+private:
+  c::session* raw_ = nullptr;
+};
+
+/// The parts of a `graph_session` that its header does not show.
+class session_core {
+public:
+  session_core(std::shared_ptr<graph_state> graph, graph_session_options options);
+
+  [[nodiscard]] const call_plan& plan_for(graph_call& call, bool has_caller_fetches);
+  /// Runs the plan with the feeds of `call`. Returns the values, and sets `step` if the plan reads it.
+  std::vector<tensor> run(const call_plan& how, graph_call& call, const run_options* options, std::int64_t& step);
+
+  /// Runs something besides the steps, from names. @threads Any.
+  std::vector<tensor> run_apart(const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+                                const std::vector<named_feed>& feeds, std::string_view tried) const;
+  /// Runs operations besides the steps. @threads Any.
+  std::vector<tensor> run_operations(const std::vector<c::output>& outputs, const std::vector<c::operation*>& targets,
+                                     std::string_view tried) const;
+
+  /// Returns the current global step, or nothing if the graph has none, or it is not initialised.
+  [[nodiscard]] std::optional<std::int64_t> step() const;
+  [[nodiscard]] bool has_step() const noexcept { return step_variable_.has_value(); }
+
+  /// Returns the names of variables that are not initialised, by the operation `ready`, or else of these collections.
+  [[nodiscard]] std::vector<std::string> uninitialized(const std::string& ready, const std::vector<std::string>& collections) const;
+
+  std::shared_ptr<graph_state> graph;
+  graph_session_options options;
+  saved_variables saved;
+  std::shared_ptr<open_session> session;
+  std::vector<c::operation*> init_ops;
+  std::vector<c::operation*> local_init_ops;
+  graph_call call;
+  std::size_t plans_made = 0;
+
+private:
+  struct step_source {
+    c::output variable;
+    bool is_resource;
+    dtype type;
+  };
+
+  void find_step();
+  void find_operations();
+  std::vector<c::operation*> initializers(const std::string& name, const std::vector<std::string>& variables,
+                                          const std::vector<std::string>& tables) const;
+  [[nodiscard]] std::unique_ptr<call_plan> make(const std::string& signature);
+  [[nodiscard]] const run_plan* find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
+                                             std::vector<c::operation*> targets);
+  [[nodiscard]] const run_plan* wider_plan(const run_plan& wanted) const;
+  [[nodiscard]] bool is_harmless(const run_plan& wanted, const run_plan& wider) const;
+  void check_feeds(const call_plan& how, const std::vector<tensor>& fed) const;
+  c::output make_step_read(const std::vector<c::operation*>& after, const std::string& key) const;
+
+  std::optional<step_source> step_variable_;
+  c::output step_read_{};
+  std::unordered_map<std::string, std::unique_ptr<call_plan>> calls_;
+  const call_plan* last_ = nullptr;
+  const std::string* last_signature_ = nullptr;
+  std::vector<std::unique_ptr<run_plan>> plans_;
+  std::vector<c::tensor*> fed_;      // reused
+  std::vector<c::tensor*> fetched_;  // reused
+  std::string signature_with_train_op_;
+};
+
+}  // namespace stepwell::tensorflow::detail

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fetches, targets and feeds of runs of a graph: names, handles, and typed fetches.
+#pragma once
+
+#include "stepwell/base/tensor.hpp"
+#include "stepwell/hook/feed.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/tensorflow/graph.hpp"
+#include "stepwell/tensorflow/tensor.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stepwell::tensorflow {
+
+/// A fetch whose value is a `T`: a number, a `std::string`, a `std::vector` of them, or a `tensor`.
+template<class T>
+struct typed_fetch {
+  explicit typed_fetch(std::string fetched) : name(std::move(fetched)) {}
+  std::string name;
+};
+
+/// Operations that a run executes, without a value.
+struct target_list {
+  target_list() = default;
+  explicit target_list(std::vector<std::string> all) : names(std::move(all)) {}
+  std::vector<std::string> names;
+};
+
+/// A feed with a name and a tensor: the element of a list of feeds whose number is known at run time only.
+using named_feed = fed<std::string, tensor>;
+
+namespace detail {
+
+/// The element type that a typed fetch expects. `dtype::invalid`: any.
+template<class T>
+inline constexpr dtype expected_dtype = dtype_of<T>;
+template<class Element>
+inline constexpr dtype expected_dtype<std::vector<Element>> = dtype_of<Element>;
+template<>
+inline constexpr dtype expected_dtype<tensor> = dtype::invalid;
+
+template<class T>
+inline constexpr bool is_typed_fetch = false;
+template<class T>
+inline constexpr bool is_typed_fetch<typed_fetch<T>> = true;
+
+/// A type that names a tensor or an operation.
+template<class T>
+concept names_tensor = std::convertible_to<const T&, std::string_view> || is_typed_fetch<T> || requires(const T& value) {
+  { value.name() } -> std::convertible_to<std::string>;
+};
+
+/// Calls `action` with the name that `key` refers to.
+template<names_tensor Key, class Action>
+decltype(auto) with_name(const Key& key, Action&& action) {
+  if constexpr (std::convertible_to<const Key&, std::string_view>) {
+    return action(std::string_view(key));
+  } else if constexpr (is_typed_fetch<Key>) {
+    return action(std::string_view(key.name));
+  } else {
+    const std::string name = key.name();
+    return action(std::string_view(name));
+  }
+}
+
+template<class Key>
+constexpr dtype dtype_wanted_by(const Key& /*key*/) {
+  return dtype::invalid;
+}
+template<class T>
+constexpr dtype dtype_wanted_by(const typed_fetch<T>& /*key*/) {
+  return expected_dtype<T>;
+}
+
+template<class T>
+concept list_of_feeds = std::ranges::input_range<const T> && stepwell::detail::is_fed<std::ranges::range_value_t<T>>::value;
+
+/// A fetch of a run in the one form that `any_hook` uses.
+struct graph_fetch_key {
+  std::string text;
+
+  template<class Fetch>
+    requires(names_tensor<Fetch> && !std::same_as<Fetch, graph_fetch_key>)
+  explicit graph_fetch_key(const Fetch& fetch) : text(detail::with_name(fetch, [](std::string_view name) { return std::string(name); })) {}
+  [[nodiscard]] const std::string& name() const noexcept { return text; }
+};
+
+/// The request of one run of a graph, as names and tensors. Reused, so that a run allocates no memory for it.
+class graph_call {
+public:
+  void clear() noexcept {
+    signature_.clear();
+    fed_.clear();
+    has_targets_ = false;
+  }
+
+  template<names_tensor Fetch>
+  void add_fetch(const Fetch& fetch) {
+    detail::with_name(fetch,
+                      [&](std::string_view name) { add(static_cast<char>(fetch_mark + static_cast<int>(dtype_wanted_by(fetch))), name); });
+  }
+  /// Adds a feed. A tensor is shared with the graph if at most `owners` objects hold it, and copied otherwise. The request of a run holds a
+  /// copy of a feed, so a tensor that was moved into it has one owner, and a tensor of the caller has two.
+  template<names_tensor Key, class Value>
+  void add_feed(const Key& key, const Value& value, long owners = 1) {
+    static_assert(tensor_source<Value>,
+                  "stepwell: a value that is fed is a number, a string, a range of them, a tensor, or an expression with a shape");
+    detail::with_name(key, [&](std::string_view name) { add(feed_mark, name); });
+    if constexpr (std::same_as<Value, tensor>) {
+      fed_.push_back(value.for_graph(owners));
+    } else {
+      fed_.push_back(tensor(value).for_graph(1));
+    }
+  }
+  template<names_tensor Operation>
+  void add_target(const Operation& operation) {
+    detail::with_name(operation, [&](std::string_view name) { add(target_mark, name); });
+    has_targets_ = true;
+  }
+
+  // An argument of a step: targets, or feeds of a source.
+  void take(const target_list& all) {
+    for (const auto& name : all.names) { add_target(name); }
+  }
+  template<class Key, class Value>
+  void take(const fed<Key, Value>& one) {
+    add_feed(one.key, one.value, 0);  // the source, or the caller, may change it later
+  }
+  template<class... Fed>
+  void take(const feed_pack<Fed...>& all) {
+    std::apply([this](const auto&... one) { (this->take(one), ...); }, all.all);
+  }
+  template<list_of_feeds Feeds>
+  void take(const Feeds& all) {
+    for (const auto& one : all) { take(one); }
+  }
+
+  /// Returns all names of the request with their kinds, in order. Equal requests have equal signatures.
+  [[nodiscard]] const std::string& signature() const noexcept { return signature_; }
+  /// Returns the fed tensors, in the order of the feeds in the signature.
+  [[nodiscard]] std::vector<tensor>& fed() noexcept { return fed_; }
+  [[nodiscard]] bool has_targets() const noexcept { return has_targets_; }
+
+  // A signature is a sequence of a mark, a name and a zero byte. The mark of a fetch contains the dtype that it expects.
+  static constexpr char feed_mark = 1;
+  static constexpr char target_mark = 2;
+  static constexpr char fetch_mark = 32;
+
+private:
+  void add(char mark, std::string_view name) {
+    signature_.push_back(mark);
+    signature_.append(name);
+    signature_.push_back('\0');
+  }
+
+  std::string signature_;
+  std::vector<tensor> fed_;
+  bool has_targets_ = false;
+};
+
+}  // namespace detail
+}  // namespace stepwell::tensorflow
+
+namespace stepwell {
+
+/// Returns a fetch whose value has the C++ type `T`: `const auto [loss] = session.run(fetch<float>("loss:0"))`. `T` is a number, a
+/// `std::string`, a `std::vector` of them, or a `tensorflow::tensor`. The run checks the dtype before it begins.
+template<class T>
+  requires(tensor_element<T> || std::same_as<T, std::string> || std::same_as<T, tensorflow::tensor> || tensorflow::detail::is_vector<T>)
+[[nodiscard]] fetch_pack<tensorflow::typed_fetch<T>> fetch(std::string name) {
+  return fetch_pack<tensorflow::typed_fetch<T>>(std::tuple(tensorflow::typed_fetch<T>(std::move(name))));
+}
+
+/// Returns operations that a run executes, by name or handle: `session.run(target("train_op"))`. A target has no value.
+template<tensorflow::detail::names_tensor... Operations>
+[[nodiscard]] tensorflow::target_list target(const Operations&... operations) {
+  std::vector<std::string> names;
+  (tensorflow::detail::with_name(operations, [&](std::string_view name) { names.emplace_back(name); }), ...);
+  return tensorflow::target_list(std::move(names));
+}
+
+}  // namespace stepwell

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/tensorflow/detail/session_core.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/hook/run_request.hpp"
+#include "stepwell/tensorflow/detail/config.hpp"
+#include "stepwell/tensorflow/runtime.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stepwell::tensorflow::detail {
+namespace {
+
+bool is_before(const c::output& a, const c::output& b) noexcept {
+  return a.oper == b.oper ? a.index < b.index : std::less<>()(a.oper, b.oper);
+}
+
+template<class T>
+bool contains(const std::vector<T>& all, const T& one) {
+  return std::ranges::find(all, one) != all.end();
+}
+
+/// Returns true if `given` may be fed where the graph has the shape `wanted`. Allocates nothing.
+bool fits(const c::tensor* given, const tensor_shape& wanted) {
+  const auto& tf = functions();
+  if (tf.num_dims(given) != static_cast<int>(wanted.size())) { return false; }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] >= 0 && tf.dim(given, static_cast<int>(i)) != wanted[i]) { return false; }
+  }
+  return true;
+}
+
+/// Returns a shape of the graph as text: "[?,64]".
+std::string text_of(const tensor_shape& shape) {
+  std::string text = "[";
+  for (const auto size : shape) { text.append(text.size() > 1 ? "," : "").append(size < 0 ? "?" : std::to_string(size)); }
+  return text.append("]");
+}
+
+std::int64_t step_in(const c::tensor* value, dtype type) {
+  const void* const data = functions().tensor_data(value);
+  if (type == dtype::int32) {
+    std::int32_t step = 0;
+    std::memcpy(&step, data, sizeof(step));
+    return step;
+  }
+  std::int64_t step = 0;
+  std::memcpy(&step, data, sizeof(step));
+  return step;
+}
+
+}  // namespace
+
+open_session::open_session(const graph_state& graph, const graph_session_options& options) {
+  const auto& tf = functions();
+  auto* const made = tf.new_session_options();
+  const call_status outcome;
+  const auto config = config_bytes(options);
+  tf.set_config(made, config.data(), config.size(), outcome.get());
+  if (outcome.ok()) {
+    if (!options.target.master.empty()) { tf.set_target(made, options.target.master.c_str()); }
+    raw_ = tf.new_session(graph.raw, made, outcome.get());
+  }
+  tf.delete_session_options(made);
+  outcome.check("could not open a session of TensorFlow over", graph.place);
+}
+
+open_session::~open_session() {
+  const call_status ignored;
+  functions().delete_session(raw_, ignored.get());
+}
+
+void open_session::close() noexcept {
+  const call_status ignored;  // a session that failed may not close; it is deleted in any case
+  functions().close_session(raw_, ignored.get());
+}
+
+void open_session::run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
+                       std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
+                       const c::buffer* options, c::buffer* metadata) const {
+  const call_status outcome;
+  values.assign(outputs.size(), nullptr);
+  functions().session_run(raw_, options, feeds.data(), fed.data(), static_cast<int>(feeds.size()), outputs.data(), values.data(),
+                          static_cast<int>(outputs.size()), targets.data(), static_cast<int>(targets.size()), metadata, outcome.get());
+  outcome.check(tried);
+}
+
+session_core::session_core(std::shared_ptr<graph_state> over, graph_session_options given)
+    : graph(std::move(over)), options(std::move(given)), saved(variables_of(*graph)) {
+  find_step();
+  find_operations();
+  session = std::make_shared<open_session>(*graph, options);
+}
+
+void session_core::find_step() {
+  const auto& tf = functions();
+  const auto listed = graph->variables("global_step");
+  auto* const found = graph->find(listed.empty() ? "global_step" : split_tensor_name(listed.front().variable_name).first);
+  if (found == nullptr || tf.num_outputs(found) != 1) { return; }
+  const c::output variable{found, 0};
+  const bool is_resource = graph->dtype_of(variable) == dtype::resource;
+  if (!is_resource && !graph->is_reference(variable)) { return; }  // another operation of that name
+  auto element = graph->dtype_of(variable);
+  if (is_resource) {
+    const auto one = std::ranges::find(saved.all, std::string(tf.operation_name(found)), [](const auto& each) { return each->name(); });
+    element = one == saved.all.end() ? dtype::int64 : (*one)->type();
+  }
+  if (element != dtype::int64 && element != dtype::int32) {
+    throw invalid_argument_error("the global step of the graph is a " + std::string(to_string(element)) + "; it must be an integer",
+                                 graph->place);
+  }
+  step_variable_ = step_source{variable, is_resource, element};
+  step_read_ = make_step_read({}, "");
+}
+
+/// Makes an operation that reads the global step when all operations of `after` are done. Reuses one that an earlier session made.
+c::output session_core::make_step_read(const std::vector<c::operation*>& after, const std::string& key) const {
+  const auto& tf = functions();
+  const std::lock_guard lock(graph->making);
+  auto& known = graph->added["global_step after\n" + key];
+  if (known != nullptr) { return {known, 0}; }
+  auto* const made = tf.new_operation(graph->raw, step_variable_->is_resource ? "ReadVariableOp" : "Identity",
+                                      graph->new_name("stepwell/global_step").c_str());
+  tf.add_input(made, step_variable_->variable);
+  for (auto* const one : after) { tf.add_control_input(made, one); }
+  tf.set_attr_type(made, step_variable_->is_resource ? "dtype" : "T", static_cast<int>(step_variable_->type));
+  if (const char* const device = tf.operation_device(step_variable_->variable.oper); *device != '\0') { tf.set_device(made, device); }
+  const call_status outcome;
+  known = tf.finish_operation(made, outcome.get());
+  outcome.check("could not add a read of the global step to", graph->place);
+  return {known, 0};
+}
+
+std::vector<c::operation*> session_core::initializers(const std::string& name, const std::vector<std::string>& variables,
+                                                      const std::vector<std::string>& tables) const {
+  if (!name.empty()) { return {graph->get(split_tensor_name(name).first, "init operation")}; }
+  std::vector<c::operation*> all;
+  for (const auto& collection : variables) {
+    for (const auto& one : graph->variables(collection)) { all.push_back(graph->get(one.initializer_name, "initializer of a variable")); }
+  }
+  for (const auto& collection : tables) {
+    for (const auto& one : graph->collection(collection)) {
+      all.push_back(graph->get(split_tensor_name(one).first, "initializer of a table"));
+    }
+  }
+  return all;
+}
+
+void session_core::find_operations() {
+  auto& use = options.operations;
+  const auto choose = [&](std::string& name, std::string_view collection) {
+    if (name.empty()) { name = graph->only_name_in(collection).value_or(std::string()); }
+    if (!name.empty()) { static_cast<void>(graph->get(split_tensor_name(name).first, collection)); }
+  };
+  choose(use.init_op, "init_op");
+  choose(use.ready_op, "ready_op");
+  choose(use.ready_for_local_init_op, "ready_for_local_init_op");
+  choose(use.local_init_op, "local_init_op");
+  choose(use.local_init_op, "saved_model_main_op");
+  choose(use.local_init_op, "legacy_init_op");
+  choose(use.summary_op, "summary_op");
+  // Every optimiser adds its operation to the collection, so several are no mistake. A step without a target then needs the option.
+  if (!use.train_op.empty() || graph->collection("train_op").size() == 1) { choose(use.train_op, "train_op"); }
+  init_ops = initializers(use.init_op, {"variables", "resources"}, {});
+  local_init_ops = initializers(use.local_init_op, {"local_variables"}, {"table_initializer"});
+}
+
+const call_plan& session_core::plan_for(graph_call& wanted, bool has_caller_fetches) {
+  if (!has_caller_fetches && !wanted.has_targets()) {
+    if (options.operations.train_op.empty()) {
+      throw failed_precondition_error(
+          "could not run a step: the graph has no collection \"train_op\" with exactly one operation; set the option "
+          "train_op, or run with a target: run(target(\"...\"))",
+          graph->place);
+    }
+    wanted.add_target(options.operations.train_op);
+  }
+  const auto& signature = wanted.signature();
+  if (last_ != nullptr && *last_signature_ == signature) [[likely]] { return *last_; }
+  auto found = calls_.find(signature);
+  if (found == calls_.end()) { found = calls_.emplace(signature, make(signature)).first; }
+  last_ = found->second.get();
+  last_signature_ = &found->first;
+  return *last_;
+}
+
+std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
+  auto made = std::make_unique<call_plan>();
+  struct wanted_value {
+    std::string name;
+    c::output from;
+  };
+  std::vector<wanted_value> fetches;
+  std::vector<c::output> feeds;
+  std::vector<c::operation*> targets;
+  for (std::size_t at = 0; at < signature.size();) {
+    const char mark = signature[at];
+    const std::string name(signature.c_str() + at + 1);
+    at += name.size() + 2;
+    if (mark == graph_call::feed_mark) {
+      const auto to = graph->get_output(name, "feed");
+      if (contains(feeds, to)) { stepwell::detail::throw_fed_twice(true, graph_state::name_of(to)); }
+      feeds.push_back(to);
+      made->feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to)});
+    } else if (mark == graph_call::target_mark) {
+      auto* const one = graph->get(split_tensor_name(name).first, "target");
+      if (!contains(targets, one)) { targets.push_back(one); }
+    } else {
+      const auto from = graph->get_output(name, "fetch");
+      const auto expected = static_cast<dtype>(mark - graph_call::fetch_mark);
+      const auto type = graph->dtype_of(from);
+      if (expected != dtype::invalid && type != expected) {
+        throw invalid_argument_error("fetch \"" + name + "\": the tensor holds " + std::string(to_string(type)) + ", but " +
+                                         std::string(to_string(expected)) + " was requested; fetch it with its C++ type",
+                                     graph->place);
+      }
+      if (type == dtype::resource || type == dtype::variant) {
+        throw invalid_argument_error("fetch \"" + name + "\": a tensor of " + std::string(to_string(type)) + " cannot be fetched",
+                                     graph->place);
+      }
+      fetches.push_back({name, from});
+    }
+  }
+  std::vector<c::output> outputs;
+  for (const auto& one : fetches) {
+    if (!contains(feeds, one.from) && !contains(outputs, one.from)) { outputs.push_back(one.from); }
+  }
+  auto sorted = feeds;
+  std::ranges::sort(sorted, is_before);
+  for (const auto& one : sorted) { made->feed_order.push_back(static_cast<std::size_t>(std::ranges::find(feeds, one) - feeds.begin())); }
+  made->plan = find_or_make(std::move(outputs), std::move(sorted), std::move(targets));
+  const std::size_t fetched = made->plan->outputs.size() - (made->plan->reads_step ? 1 : 0);
+  for (const auto& one : fetches) {
+    const auto fed = static_cast<std::size_t>(std::ranges::find(feeds, one.from) - feeds.begin());
+    if (fed < feeds.size()) {
+      const auto known = std::ranges::find(made->fetched_feeds, fed);
+      made->values.push_back({one.name, fetched + static_cast<std::size_t>(known - made->fetched_feeds.begin())});
+      if (known == made->fetched_feeds.end()) { made->fetched_feeds.push_back(fed); }
+    } else {
+      const auto found = std::ranges::find(made->plan->outputs, one.from) - made->plan->outputs.begin();
+      made->values.push_back({one.name, static_cast<std::size_t>(found)});
+    }
+  }
+  return made;
+}
+
+const run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
+                                           std::vector<c::operation*> targets) {
+  std::ranges::sort(outputs, is_before);
+  std::ranges::sort(targets, std::less<>());
+  auto made = std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), false});
+  if (const auto* const known = wider_plan(*made)) { return known; }
+  if (step_variable_) {
+    auto after = made->targets;
+    std::string key;
+    for (const auto& one : made->outputs) {
+      if (!contains(after, one.oper)) { after.push_back(one.oper); }
+    }
+    std::ranges::sort(after, std::less<>());
+    for (auto* const one : after) { key.append(functions().operation_name(one)).push_back('\n'); }
+    made->outputs.push_back(make_step_read(after, key));
+    made->reads_step = true;
+  }
+  ++plans_made;
+  return plans_.emplace_back(std::move(made)).get();
+}
+
+/// Returns an existing plan with the same feeds and targets that fetches everything that `wanted` does, or null. A plan that fetches more
+/// is used only if the rest is small and has no side effects, because a new plan costs TensorFlow several milliseconds.
+const run_plan* session_core::wider_plan(const run_plan& wanted) const {
+  const run_plan* best = nullptr;
+  for (const auto& plan : plans_) {
+    if (plan->feeds != wanted.feeds || plan->targets != wanted.targets) { continue; }
+    const bool has_all = std::ranges::all_of(wanted.outputs, [&](const c::output& one) { return contains(plan->outputs, one); });
+    if (!has_all || (best != nullptr && best->outputs.size() <= plan->outputs.size())) { continue; }
+    if (is_harmless(wanted, *plan)) { best = plan.get(); }
+  }
+  return best;
+}
+
+bool session_core::is_harmless(const run_plan& wanted, const run_plan& wider) const {
+  constexpr std::int64_t small = 256;
+  const auto& tf = functions();
+  static const std::set<std::string_view> readers = {"ReadVariableOp", "VarHandleOp", "VariableV2", "Variable", "Placeholder"};
+  std::set<c::operation*> known;
+  std::vector<c::operation*> open;
+  const auto look_at = [&](c::operation* one) {
+    if (known.insert(one).second) { open.push_back(one); }
+  };
+  const auto walk = [&](auto&& visit) {
+    while (!open.empty()) {
+      auto* const one = open.back();
+      open.pop_back();
+      if (!visit(one)) { return false; }
+      for (int i = 0; i < tf.num_inputs(one); ++i) {
+        const auto input = tf.operation_input({one, i});
+        if (!contains(wanted.feeds, input)) { look_at(input.oper); }
+      }
+      std::vector<c::operation*> before(static_cast<std::size_t>(tf.num_control_inputs(one)));
+      tf.control_inputs(one, before.data(), static_cast<int>(before.size()));
+      for (auto* const control : before) { look_at(control); }
+    }
+    return true;
+  };
+  for (const auto& one : wanted.outputs) { look_at(one.oper); }
+  for (auto* const one : wanted.targets) { look_at(one); }
+  walk([](c::operation*) { return true; });
+  const auto fetched = wider.outputs.size() - (wider.reads_step ? 1 : 0);
+  for (std::size_t i = 0; i < fetched; ++i) {
+    const auto& more = wider.outputs[i];
+    if (contains(wanted.outputs, more)) { continue; }
+    const auto shape = graph->shape_of(more);
+    if (!shape || graph->dtype_of(more) == dtype::string) { return false; }
+    std::int64_t count = 1;
+    for (const auto size : *shape) {
+      if (size < 0 || size > small) { return false; }
+      count *= std::max<std::int64_t>(size, 1);
+      if (count > small) { return false; }
+    }
+    look_at(more.oper);
+  }
+  return walk([&](c::operation* one) {
+    const std::string_view type = tf.operation_type(one);
+    return readers.contains(type) || !graph->stateful_types.contains(type);
+  });
+}
+
+void session_core::check_feeds(const call_plan& how, const std::vector<tensor>& fed) const {
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    const auto& wanted = how.feeds[i];
+    if (fed[i].dtype() != wanted.type) [[unlikely]] {
+      throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor holds " + std::string(to_string(wanted.type)) + ", but " +
+                                       std::string(to_string(fed[i].dtype())) + " was fed",
+                                   graph->place);
+    }
+    if (wanted.shape && !fits(fed[i].raw(), *wanted.shape)) [[unlikely]] {
+      throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor has the shape " + text_of(*wanted.shape) + ", but " +
+                                       to_string(fed[i].shape()) + " was fed",
+                                   graph->place);
+    }
+  }
+}
+
+std::vector<tensor> session_core::run(const call_plan& how, graph_call& wanted, const run_options* given, std::int64_t& step) {
+  auto& fed = wanted.fed();
+  check_feeds(how, fed);
+  fed_.clear();
+  for (const auto i : how.feed_order) { fed_.push_back(fed[i].raw()); }
+  const auto& plan = *how.plan;
+  run_with_options with(given);
+  session->run(plan.feeds, fed_, plan.outputs, fetched_, plan.targets, "could not run a step of the graph", with.options(),
+               with.metadata());
+  with.record();
+  std::vector<tensor> values;
+  const std::size_t count = plan.outputs.size() - (plan.reads_step ? 1 : 0);
+  values.reserve(count + how.fetched_feeds.size());
+  for (std::size_t i = 0; i < count; ++i) { values.push_back(tensor::take(fetched_[i], graph->has_references)); }
+  for (const auto i : how.fetched_feeds) { values.push_back(fed[i]); }
+  if (plan.reads_step) {
+    step = step_in(fetched_.back(), step_variable_->type);
+    functions().delete_tensor(fetched_.back());
+  }
+  return values;
+}
+
+std::vector<tensor> session_core::run_operations(const std::vector<c::output>& outputs, const std::vector<c::operation*>& targets,
+                                                 std::string_view tried) const {
+  std::vector<c::tensor*> fetched;
+  session->run({}, {}, outputs, fetched, targets, tried);
+  std::vector<tensor> values;
+  for (auto* const one : fetched) { values.push_back(tensor::take(one, graph->has_references)); }
+  return values;
+}
+
+std::vector<tensor> session_core::run_apart(const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+                                            const std::vector<named_feed>& feeds, std::string_view tried) const {
+  call_plan how;
+  std::vector<c::output> outputs;
+  std::vector<c::output> keys;
+  std::vector<c::operation*> operations;
+  std::vector<tensor> fed;
+  for (const auto& name : fetches) { outputs.push_back(graph->get_output(name, "fetch")); }
+  for (const auto& name : targets) { operations.push_back(graph->get(split_tensor_name(name).first, "target")); }
+  for (const auto& one : feeds) {
+    const auto to = graph->get_output(one.key, "feed");
+    how.feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to)});
+    keys.push_back(to);
+    fed.push_back(one.value.for_graph(0));
+  }
+  check_feeds(how, fed);
+  std::vector<c::tensor*> given;
+  for (const auto& one : fed) { given.push_back(one.raw()); }
+  std::vector<c::tensor*> fetched;
+  session->run(keys, given, outputs, fetched, operations, tried);
+  std::vector<tensor> values;
+  for (auto* const one : fetched) { values.push_back(tensor::take(one, graph->has_references)); }
+  return values;
+}
+
+std::optional<std::int64_t> session_core::step() const {
+  if (!step_variable_) { return std::nullopt; }
+  try {
+    std::vector<c::tensor*> fetched;
+    session->run({}, {}, {step_read_}, fetched, {}, "could not read the global step");
+    const auto step = step_in(fetched.front(), step_variable_->type);
+    functions().delete_tensor(fetched.front());
+    return step;
+  } catch (const failed_precondition_error&) { return std::nullopt; }
+}
+
+std::vector<std::string> session_core::uninitialized(const std::string& ready, const std::vector<std::string>& collections) const {
+  if (!ready.empty()) {
+    auto* const one = graph->get(split_tensor_name(ready).first, "ready operation");
+    if (functions().num_outputs(one) == 0) {  // ready if it succeeds; contract SM-2
+      static_cast<void>(run_operations({}, {one}, "could not run the operation that checks the variables"));
+      return {};
+    }
+    const auto values = run_apart({ready}, {}, {}, "could not run the operation that says which variables are uninitialized:");
+    return values.front().dtype() == dtype::string ? values.front().strings() : std::vector<std::string>();
+  }
+  const auto& tf = functions();
+  std::vector<std::string> names;
+  std::vector<c::output> checks;
+  for (const auto& collection : collections) {
+    for (const auto& one : graph->variables(collection)) {
+      const auto variable = graph->get_output(one.variable_name, "variable");
+      const std::lock_guard lock(graph->making);
+      auto& known = graph->added["is_initialized " + one.variable_name];
+      if (known == nullptr) {
+        auto* const made = tf.new_operation(graph->raw, graph->is_reference(variable) ? "IsVariableInitialized" : "VarIsInitializedOp",
+                                            graph->new_name("stepwell/is_initialized").c_str());
+        tf.add_input(made, variable);
+        if (const char* const device = tf.operation_device(variable.oper); *device != '\0') { tf.set_device(made, device); }
+        const call_status outcome;
+        known = tf.finish_operation(made, outcome.get());
+        outcome.check("could not add a check of the variable", one.variable_name);
+      }
+      names.push_back(split_tensor_name(one.variable_name).first);
+      checks.push_back({known, 0});
+    }
+  }
+  if (checks.empty()) { return {}; }
+  const auto values = run_operations(checks, {}, "could not check which variables are initialized");
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!values[i].as<bool>()) { missing.push_back(names[i]); }
+  }
+  return missing;
+}
+
+}  // namespace stepwell::tensorflow::detail

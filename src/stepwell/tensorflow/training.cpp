@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/tensorflow/training.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/creation/session_manager.hpp"
+#include "stepwell/io/atomic_file.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "stepwell/tensorflow/detail/graph_state.hpp"
+#include "stepwell/tensorflow/detail/meta_graph.hpp"
+#include "stepwell/tensorflow/detail/session_core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stepwell {
+namespace tensorflow::detail {
+namespace {
+
+io::file_system& files_of(const std::shared_ptr<io::file_system>& given) { return given ? *given : *io::posix_file_system(); }
+
+/// Writes the fields of an Event message whose summary is encoded already.
+class event_bytes {
+public:
+  std::string operator()(double wall_time, std::int64_t step, std::string_view summary) {
+    text_.push_back(0x09);  // field 1, eight bytes
+    auto bits = std::bit_cast<std::uint64_t>(wall_time);
+    for (int i = 0; i < 8; ++i, bits >>= 8U) { text_.push_back(static_cast<char>(bits & 0xFFU)); }
+    text_.push_back(0x10);  // field 2, a varint
+    add_varint(static_cast<std::uint64_t>(step));
+    text_.push_back(0x2A);  // field 5, a message
+    add_varint(summary.size());
+    return std::move(text_.append(summary));
+  }
+
+private:
+  void add_varint(std::uint64_t value) {
+    for (; value >= 0x80U; value >>= 7U) { text_.push_back(static_cast<char>((value & 0x7FU) | 0x80U)); }
+    text_.push_back(static_cast<char>(value));
+  }
+  std::string text_;
+};
+
+/// Writes a ".meta" file beside each checkpoint.
+class meta_graph_listener final : public checkpoint_saver_listener {
+public:
+  meta_graph_listener(std::shared_ptr<graph_state> graph, std::shared_ptr<io::file_system> files)
+      : graph_(std::move(graph)), files_(std::move(files)) {}
+
+  bool after_save(const saved_checkpoint& saved) override {
+    value_or_throw(io::write_file_atomically(files_of(files_), saved.prefix + ".meta", std::string_view(graph_->meta_graph_bytes)));
+    return false;
+  }
+
+private:
+  std::shared_ptr<graph_state> graph_;
+  std::shared_ptr<io::file_system> files_;
+};
+
+/// The session that queue runners use at present. Runners exist before their sessions, and outlive one through a recovery.
+class present_session {
+public:
+  void set(std::shared_ptr<const session_core> core) {
+    const std::lock_guard lock(mutex_);
+    core_ = std::move(core);
+  }
+  void run(const std::string& operation) const {
+    const auto core = get();
+    if (!core) { throw cancelled_error("the session of the queue runner is closed"); }
+    static_cast<void>(core->run_operations({}, {core->graph->get(split_tensor_name(operation).first, "operation of a queue runner")},
+                                           "could not run \"" + operation + "\" of a queue runner"));
+  }
+
+private:
+  std::shared_ptr<const session_core> get() const {
+    const std::lock_guard lock(mutex_);
+    return core_;
+  }
+  mutable std::mutex mutex_;
+  std::shared_ptr<const session_core> core_;
+};
+
+/// The queue of a queue runner, in the graph.
+struct graph_queue {
+  std::string queue_name;
+  std::string close_op;
+  std::string cancel_op;
+  std::shared_ptr<present_session> session;
+
+  [[nodiscard]] const std::string& name() const noexcept { return queue_name; }
+  void close(bool cancel_pending_enqueues) const { session->run(cancel_pending_enqueues ? cancel_op : close_op); }
+};
+
+exception_set closed_exceptions(const std::vector<int>& codes) {
+  if (codes.empty()) { return {errc::out_of_range}; }
+  return exception_set([codes](const std::exception_ptr& failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const error& known) { return std::ranges::find(codes, static_cast<int>(known.kind())) != codes.end(); } catch (...) {
+      return false;
+    }
+  });
+}
+
+}  // namespace
+
+/// The part of a `graph_hook` that its header does not show.
+class graph_work {
+public:
+  graph_work(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
+      : graph_(std::move(graph)), present_(std::make_shared<present_session>()), files_(options.saver.file_system) {
+    if (options.is_chief && options.save_graph_def) {
+      checkpoint_dir_ = options.checkpoint_dir;
+      event_dir_ = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
+      events_ = stepwell::detail::event_options(options.saver, options.clock, options.metrics);
+    }
+    if (options.is_chief) { make_runners(); }
+  }
+  graph_work(const graph_work&) = delete;
+  graph_work& operator=(const graph_work&) = delete;
+  ~graph_work() { present_->set(nullptr); }
+
+  void start(const std::shared_ptr<const session_core>& core, std::int64_t step, coordinator& threads) {
+    if (!std::exchange(is_written_, true)) { write_graph(step); }
+    present_->set(core);
+    if (!runners_.empty()) { static_cast<void>(start_queue_runners(core.get(), threads, runners_)); }
+  }
+
+private:
+  void write_graph(std::int64_t step) {
+    if (!checkpoint_dir_.empty()) {
+      const auto text = value_or_throw(graph_text(graph_->parts.graph_def));
+      auto& files = files_of(files_);
+      value_or_throw(io::write_file_atomically(files, io::join_path(checkpoint_dir_, "graph.pbtxt"), std::string_view(text)));
+    }
+    if (event_dir_.empty()) { return; }
+    const auto out = summary::writer::shared(event_dir_, events_);
+    out->add_graph(graph_->parts.graph_def, step);
+    out->add_meta_graph(graph_->meta_graph_bytes, step);
+    out_ = out;  // keeps the file open for the hooks that write to it
+  }
+
+  void make_runners() {
+    const auto found = graph_->parts.messages.find("queue_runners");
+    if (found == graph_->parts.messages.end()) { return; }
+    for (const auto& bytes : found->second) {
+      auto parsed = parse_queue_runner(bytes);
+      if (!parsed) { throw data_loss_error(parsed.error().message, graph_->place + ", collection \"queue_runners\""); }
+      add_runner(*parsed);
+    }
+  }
+  void add_runner(const queue_runner_def& made) {
+    for (const auto& name : {made.close_op_name, made.cancel_op_name}) { check(name); }
+    auto& queue = *queues_.emplace_back(
+        std::make_unique<graph_queue>(graph_queue{made.queue_name, made.close_op_name, made.cancel_op_name, present_}));
+    std::vector<enqueue_op> ops;
+    for (const auto& name : made.enqueue_op_names) {
+      check(name);
+      ops.push_back({name, [present = present_, name](const std::stop_token&) { present->run(name); }});
+    }
+    const auto copy = queue;  // the threads may outlive this object
+    runners_.push_back(std::make_shared<queue_runner>(queue, std::move(ops),
+                                                      queue_runner_options{[copy] { copy.close(false); }, [copy] { copy.close(true); },
+                                                                           closed_exceptions(made.queue_closed_exception_types)}));
+  }
+  void check(const std::string& name) const {
+    static_cast<void>(graph_->get(split_tensor_name(name).first, "collection \"queue_runners\", operation"));
+  }
+
+  std::shared_ptr<graph_state> graph_;
+  std::shared_ptr<present_session> present_;
+  std::shared_ptr<io::file_system> files_;
+  std::string checkpoint_dir_;
+  std::string event_dir_;
+  summary::writer_options events_;
+  std::shared_ptr<summary::writer> out_;
+  std::vector<std::unique_ptr<graph_queue>> queues_;
+  std::vector<std::shared_ptr<queue_runner>> runners_;
+  bool is_written_ = false;
+};
+
+graph_hook::graph_hook(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
+    : work_(std::make_shared<graph_work>(std::move(graph), options)) {}
+void graph_hook::start(const graph_session& raw, std::int64_t step, coordinator& threads) { work_->start(raw.core(), step, threads); }
+
+graph_session_creator::graph_session_creator(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
+    : graph_(std::move(graph)), scaffold_(options.scaffold),
+      options_{.operations = {.init_op = options.init_op,
+                              .ready_op = options.ready_op,
+                              .ready_for_local_init_op = options.ready_for_local_init_op,
+                              .local_init_op = options.local_init_op,
+                              .summary_op = options.summary_op,
+                              .train_op = options.train_op},
+               .runtime = options.runtime,
+               .target = {options.master, options.is_chief, options.config}},
+      keeps_initial_state_(options.keep_initial_state && options.retry.max_attempts > 0), max_wait_secs_(options.max_wait_secs),
+      recovery_wait_(options.recovery_wait) {}
+
+graph_session graph_session_creator::create_session(session_creation& creation) {
+  scaffold<graph_session> own;
+  auto& with = scaffold_ ? *scaffold_ : own;
+  const auto manager = stepwell::detail::manager_for<graph_session>(with, recovery_wait_);
+  graph_session raw(graph_, options_);
+  if (options_.target.is_chief) {
+    manager.prepare_session(raw, creation, {}, {with.init_op(), with.init_fn(), keeps_initial_state_});
+  } else {
+    manager.wait_for_session(raw, creation, max_wait_secs_);
+  }
+  return raw;
+}
+
+training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph, training_options<tensorflow::graph> options) {
+  if (options.save_meta_graph && options.is_chief) {
+    options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
+  }
+  return options;
+}
+
+graph_summary_hook summaries_of(const graph_state& graph, const training_options<tensorflow::graph>& options,
+                                std::shared_ptr<stepwell::detail::summary_work> work) {
+  const auto name = options.summary_op.empty() ? graph.only_name_in("summary_op").value_or(std::string()) : options.summary_op;
+  if (name.empty()) { work = nullptr; }
+  return graph_summary_hook(std::move(work), {name});
+}
+
+}  // namespace tensorflow::detail
+
+void detail::summary_option_op<tensorflow::graph>::write(summary::writer& out, const tensorflow::tensor& value, std::int64_t step) const {
+  const auto wall = std::chrono::duration<double>(out.time()->wall_now().time_since_epoch()).count();
+  for (const auto& encoded : value.strings()) {
+    const auto bytes = tensorflow::detail::event_bytes()(wall, step, encoded);
+    out.add_event_bytes(std::as_bytes(std::span(bytes)));
+  }
+}
+
+}  // namespace stepwell

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The entry point for graphs of TensorFlow: `monitored_training_session(graph, options, hooks...)`.
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/creation/scaffold.hpp"
+#include "stepwell/creation/session_creation.hpp"
+#include "stepwell/creation/session_creator.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hooks/checkpoint_saver_hook.hpp"
+#include "stepwell/hooks/step_counter_hook.hpp"
+#include "stepwell/hooks/summary_saver_hook.hpp"
+#include "stepwell/session/monitored_session.hpp"
+#include "stepwell/session/session_settings.hpp"
+#include "stepwell/summary/writer.hpp"
+#include "stepwell/tensorflow/feeds.hpp"
+#include "stepwell/tensorflow/graph.hpp"
+#include "stepwell/tensorflow/graph_session.hpp"
+#include "stepwell/tensorflow/tensor.hpp"
+#include "stepwell/threads/queue_runner.hpp"
+#include "stepwell/training/monitored_training_session.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stepwell {
+
+/// Options of a training session over a graph. Members with the name of a member of the general `training_options` have the same meaning.
+template<>
+struct training_options<tensorflow::graph> {
+  /// Address of a server of TensorFlow, such as "grpc://host:2222". Empty: the graph runs in this process.
+  std::string master = {};
+  bool is_chief = true;
+  /// Functions that prepare the session, called with the `graph_session`. Null: they run the operations below.
+  std::shared_ptr<stepwell::scaffold<tensorflow::graph_session>> scaffold = nullptr;
+  std::string checkpoint_dir = {};
+  setting<seconds_value> save_checkpoint_secs = {};
+  setting<std::int64_t> save_checkpoint_steps = {};
+  setting<std::int64_t> save_summaries_steps = {};
+  setting<seconds_value> save_summaries_secs = {};
+  setting<std::int64_t> log_step_count_steps = {};
+  std::string summary_dir = {};
+  setting<int> max_to_keep = {};
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
+  std::optional<format::hparam_map> hparams = std::nullopt;
+  std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
+  saver_options saver = {};
+  /// Threads, also those of TensorFlow. With `inter_op_parallelism_threads` of 1, operations run in the thread that calls `run`.
+  session_config config = {};
+  seconds_value max_wait_secs = 7200;
+  seconds_value recovery_wait = 1;
+  retry_policy retry = {};
+  bool keep_initial_state = true;
+  unseekable_policy on_unseekable = unseekable_policy::fail;
+  std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
+  seconds_value stop_grace_period_secs = 120;
+  std::stop_token stop_token = {};
+  std::vector<int> stop_on = {};
+  setting<seconds_value> preemption_grace = {};
+  std::shared_ptr<stepwell::clock> clock = nullptr;
+
+  /// The operation of a step without fetches and targets. Empty: the one in the collection `train_op`.
+  std::string train_op = {};
+  /// Operations that prepare the session, see `graph_operations`. Empty: those in the collections of the graph, or TensorFlow's defaults.
+  std::string init_op = {};
+  std::string ready_op = {};
+  std::string ready_for_local_init_op = {};
+  std::string local_init_op = {};
+  /// The tensor with encoded summaries. Empty: the one in the collection `summary_op`.
+  std::string summary_op = {};
+  /// Further settings of TensorFlow's session.
+  tensorflow::runtime_config runtime = {};
+  /// Whether to write a ".meta" file with each checkpoint, so that TensorFlow can import graph and checkpoint.
+  bool save_meta_graph = true;
+  /// Whether to write the graph to the event file at the start, and to graph.pbtxt in the directory of the checkpoints.
+  bool save_graph_def = true;
+};
+
+namespace detail {
+
+/// Writes the encoded summaries of a graph to the event file, unchanged.
+template<>
+struct summary_option_op<tensorflow::graph> {
+  std::string projection;
+
+  void write(summary::writer& out, const tensorflow::tensor& value, std::int64_t step) const;
+};
+
+}  // namespace detail
+
+namespace tensorflow::detail {
+
+using graph_summary_hook = stepwell::detail::default_summary_hook<graph>;
+
+class graph_work;
+
+/// Writes the graph at the start, and starts the queue runners of the graph.
+class graph_hook {
+public:
+  static constexpr auto phase = hook_phase::observe;
+
+  graph_hook(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options);
+
+  void after_create_session(auto& session, coordinator& threads) { start(session.raw_session(), session.global_step(), threads); }
+
+private:
+  void start(const graph_session& raw, std::int64_t step, coordinator& threads);
+
+  std::shared_ptr<graph_work> work_;
+};
+
+/// Creates the sessions over a graph, of a chief or of a worker.
+class graph_session_creator {
+public:
+  graph_session_creator(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options);
+
+  [[nodiscard]] graph_session create_session(session_creation& creation);
+
+private:
+  std::shared_ptr<graph_state> graph_;
+  std::shared_ptr<scaffold<graph_session>> scaffold_;
+  graph_session_options options_;
+  bool keeps_initial_state_;
+  seconds_value max_wait_secs_;
+  seconds_value recovery_wait_;
+};
+
+/// Returns the options with a listener that writes the ".meta" files, if they are wanted.
+[[nodiscard]] training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph,
+                                                            training_options<tensorflow::graph> options);
+/// Returns the summary hook. It writes nothing if there is no summary operation, or no directory.
+[[nodiscard]] graph_summary_hook summaries_of(const graph_state& graph, const training_options<tensorflow::graph>& options,
+                                              std::shared_ptr<stepwell::detail::summary_work> work);
+
+template<template<class, class...> class Session, class... Hooks>
+std::type_identity<Session<graph_session, step_counter_hook, graph_hook, graph_summary_hook, checkpoint_saver_hook, Hooks...>>
+    graph_session_with(std::type_identity<std::tuple<Hooks...>>);
+template<template<class, class...> class Session, class... Hooks>
+using session_of_hooks = typename decltype(detail::graph_session_with<Session>(stepwell::detail::held_of<Hooks...>()))::type;
+
+/// Returns a blocking or asynchronous `Session` over `over`, made of `first...`, settings, creator and hooks.
+template<template<class, class...> class Session, class... Hooks, class... First>
+auto make_training_session(const graph& over, training_options<graph> given, std::tuple<First...> first, Hooks... hooks) {
+  const auto options = detail::completed(over.state(), std::move(given));
+  const stepwell::detail::session_defaults<graph> defaults(options);
+  auto counter = defaults.counter();
+  auto summaries = detail::summaries_of(*over.state(), options, defaults.summary_work());
+  auto saver = defaults.saver(sizeof...(First) > 0);
+  auto settings = defaults.settings(saver);
+  graph_hook graphs(over.state(), options);
+  const auto make = [&](First... one, auto... flat) {
+    return session_of_hooks<Session, Hooks...>(std::move(one)..., std::move(settings), graph_session_creator(over.state(), options),
+                                               std::move(counter), std::move(graphs), std::move(summaries), std::move(saver),
+                                               std::move(flat)...);
+  };
+  return std::apply(make, std::tuple_cat(std::move(first), stepwell::detail::flattened_hooks(options.is_chief, std::move(hooks)...)));
+}
+
+}  // namespace tensorflow::detail
+
+/// Returns a session over a graph. It restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one; otherwise it
+/// runs the init operation. It has a step counter, the summaries of the graph, checkpoints and the graph's queue runners, according to the
+/// options, and `hooks`, which take names: `nan_tensor_hook{"loss:0"}`.
+///
+///     auto graph = tensorflow::graph::import_meta_graph("model.ckpt-0.meta");
+///     auto session = monitored_training_session(graph, {.checkpoint_dir = "run"}, nan_tensor_hook{"loss:0"});
+///     while (!session.should_stop()) { session.run(target("train_op"), feed("images:0", images)); }
+///
+/// @errors Those of `monitored_training_session` for a model, and those of `graph_session`.
+template<class... Hooks>
+[[nodiscard]] auto monitored_training_session(tensorflow::graph& graph, training_options<tensorflow::graph> options = {}, Hooks... hooks) {
+  return tensorflow::detail::make_training_session<monitored_session>(graph, std::move(options), std::tuple<>(), std::move(hooks)...);
+}
+
+}  // namespace stepwell

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cost that a monitored session adds to a run of TensorFlow: the graph `mlp` in the calling thread, with six hooks of which two fetch,
+// compared with a bare loop of TF_SessionRun that fetches the same values and the step, in alternating batches of steps. With the file of
+// another graph, prints the time of its monitored step. `bash tests/run tensorflow-bench` runs it.
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/base/log.hpp>
+#include <stepwell/hooks/logging_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/tensorflow/detail/c_api.hpp>
+#include <stepwell/tensorflow/detail/config.hpp>
+#include <stepwell/tensorflow/detail/graph_state.hpp>
+#include <stepwell/tensorflow/detail/session_core.hpp>
+#include <stepwell/tensorflow/runtime.hpp>
+#include <stepwell/tensorflow/training.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace sw = stepwell;
+namespace tf = stepwell::tensorflow;
+namespace c = stepwell::tensorflow::detail::c;
+
+namespace {
+
+constexpr int steps = 500;
+constexpr int pairs = 41;
+
+double micros_of(auto&& action) {
+  const auto begun = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begun).count();
+}
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+sw::training_options<tf::graph> options_in(const std::string& directory) {
+  return {.checkpoint_dir = directory,
+          .save_summaries_steps = 1'000'000'000,
+          .log_step_count_steps = 1'000'000'000,
+          .config = {.intra_op_parallelism_threads = 1, .inter_op_parallelism_threads = 1}};
+}
+
+void compare(const std::string& file) {
+  const stepwell::test::temporary_directory directory;
+  auto graph = tf::graph::import_meta_graph(file);
+  // Step counter, summaries, checkpoints, stop, and two that fetch.
+  auto session = sw::monitored_training_session(graph, options_in(directory.path()), sw::nan_tensor_hook{"loss:0"},
+                                                sw::logging_tensor_hook{{.at_end = true}, "accuracy:0"},
+                                                sw::stop_at_step_hook{{.last_step = 1'000'000'000}});
+  const auto images = tf::tensor(sw::dtype::float32, {16, 64}).for_graph(1);  // shared with the graph: not copied in each step
+  const auto labels = tf::tensor(sw::dtype::int64, {16}).for_graph(1);
+  const auto monitored = [&] {
+    for (int i = 0; i < steps; ++i) { session.run(sw::feed("images:0", images), sw::feed("labels:0", labels)); }
+  };
+
+  const auto& api = tf::detail::functions();
+  const auto& state = *graph.state();
+  tf::graph_session bare(graph, {.target = {.config = {.intra_op_parallelism_threads = 1, .inter_op_parallelism_threads = 1}}});
+  bare.init_variables();
+  bare.init_local_variables();
+  const auto raw = bare.core()->session;
+  const std::vector<c::output> feeds = {state.get_output("images", "feed"), state.get_output("labels", "feed")};
+  const std::vector<c::tensor*> fed = {images.raw(), labels.raw()};
+  const std::vector<c::output> outputs = {state.get_output("loss", "fetch"), state.get_output("accuracy", "fetch"),
+                                          state.get_output("global_step", "fetch")};
+  const std::vector<c::operation*> targets = {state.get("train_op", "target")};
+  std::vector<c::tensor*> values;
+  const auto plain = [&] {
+    for (int i = 0; i < steps; ++i) {
+      raw->run(feeds, fed, outputs, values, targets, "could not run");
+      for (auto* const one : values) { api.delete_tensor(one); }
+    }
+  };
+
+  monitored();
+  plain();
+  std::vector<double> ours;
+  std::vector<double> theirs;
+  for (int i = 0; i < pairs; ++i) {
+    if (i % 2 == 0) { ours.push_back(micros_of(monitored) / steps); }
+    theirs.push_back(micros_of(plain) / steps);
+    if (i % 2 != 0) { ours.push_back(micros_of(monitored) / steps); }
+  }
+  std::printf("monitored step with six hooks %.2f us, bare TF_SessionRun %.2f us, difference %.2f us (medians of %d pairs)\n", median(ours),
+              median(theirs), median(ours) - median(theirs), pairs);
+}
+
+void measure(const std::string& file) {
+  const stepwell::test::temporary_directory directory;
+  auto graph = tf::graph::import_meta_graph(file);
+  auto session = sw::monitored_training_session(graph, options_in(directory.path()), sw::nan_tensor_hook{"loss:0"},
+                                                sw::logging_tensor_hook{{.every_n_iter = 1'000'000'000}, "loss:0"});
+  const auto x = tf::tensor(sw::dtype::float32, {4}).for_graph(1);
+  const auto run = [&] {
+    for (int i = 0; i < steps; ++i) { session.run(sw::feed("x:0", x), sw::feed("y:0", x)); }
+  };
+  run();
+  std::vector<double> times;
+  for (int i = 0; i < pairs; ++i) { times.push_back(micros_of(run) / steps); }
+  std::printf("stepwell: monitored step of %s: %.2f us\n", file.c_str(), median(times));
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  try {
+    sw::set_log_level(sw::log_level::error);
+    if (count < 2) {
+      std::fprintf(stderr, "usage: bench_tensorflow MLP.meta [REGRESSION.meta]\n");
+      return EXIT_FAILURE;
+    }
+    compare(values[1]);
+    if (count > 2) { measure(values[2]); }
+    return EXIT_SUCCESS;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "bench_tensorflow: %s\n", failure.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions over the graph of the stub, which counts the runs of TensorFlow.
+#include "stub.hpp"
+#include "stub_graph.hpp"
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/hook/any_hook.hpp>
+#include <stepwell/hooks/feed_fn_hook.hpp>
+#include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/logging_tensor_hook.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/tensorflow/training.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+namespace test = stepwell::test;
+namespace tf = stepwell::tensorflow;
+
+namespace {
+
+using options = sw::training_options<tf::graph>;
+
+/// The graph of the stub, imported from a temporary file.
+struct stub_graph {
+  test::temporary_directory directory;
+  std::string bytes;
+  tf::graph graph;
+
+  explicit stub_graph(const test::wire::MetaGraphDef& meta = test::stub_meta_graph())
+      : bytes(meta.SerializeAsString()), graph(tf::graph::import_meta_graph(test::write_file(directory / "model.meta", bytes))) {
+    ::stub_reset();
+  }
+  [[nodiscard]] std::string run_dir() const { return directory / "run"; }
+};
+
+/// Fetches `name` in every run.
+struct fetching_hook {
+  std::string name;
+  auto before_run(auto& /*context*/) const { return sw::fetch(name); }
+  void after_run(auto& /*context*/, const auto& values) const { static_cast<void>(values.value().template as<float>()); }
+};
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Returns w[0] after this many steps with x = 2 and rate = 0.125.
+float trained(int steps) {
+  float w = 1;
+  for (int i = 0; i < steps; ++i) { w -= 0.125F * (w * 2 + 0.5F); }
+  return w;
+}
+
+/// Returns w, fetched beside the steps.
+std::vector<float> variable_of(auto& session) {
+  return session.raw_session().run_apart({"w/Read"}).front().template as<std::vector<float>>();
+}
+
+}  // namespace
+
+TEST_CASE("D-34: a step is one run of TensorFlow, whatever hooks fetch", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  SECTION("without hooks") {
+    auto session = sw::monitored_training_session(made.graph);
+    ::stub_reset();
+    for (int i = 0; i < 10; ++i) { session.run(); }
+    CHECK(::stub_runs() == 10);
+    CHECK(session.global_step() == 10);
+  }
+  SECTION("with one hook") {
+    auto session = sw::monitored_training_session(made.graph, {}, sw::nan_tensor_hook{"loss:0"});
+    ::stub_reset();
+    for (int i = 0; i < 10; ++i) { session.run(); }
+    CHECK(::stub_runs() == 10);
+    CHECK(::stub_last_outputs() == 2);  // the loss and the step
+  }
+  SECTION("with twelve hooks and a caller, whose names overlap") {
+    const fetching_hook a{"loss"}, b{"loss:0"}, c{"w/first"}, d{"w/second:0"};
+    auto session = sw::monitored_training_session(made.graph, {}, a, b, c, d, a, b, c, d, a, b, sw::nan_tensor_hook{"loss"},
+                                                  sw::logging_tensor_hook{{.every_n_iter = 1}, "ids:0"});
+    ::stub_reset();
+    for (int i = 0; i < 10; ++i) {
+      const auto [loss, ids] = session.run(sw::fetch("loss", "ids"), sw::target("train_op"));
+      CHECK(loss.as<float>() == trained(i) * 2 + 0.5F);
+      CHECK(ids.as<std::vector<std::int64_t>>() == std::vector<std::int64_t>{7, 8});
+    }
+    CHECK(::stub_runs() == 10);
+    CHECK(::stub_last_outputs() == 4 + 1);
+    CHECK(session.raw_session().plan_count() == 1);
+  }
+}
+
+TEST_CASE("a run with fetches runs what its caller names, other runs train", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  ::stub_reset();
+  const auto [loss] = session.run(sw::fetch<float>("loss:0"));
+  static_assert(std::is_same_v<decltype(loss), const float>);
+  CHECK(loss == 2.5F);
+  CHECK(::stub_train_runs() == 0);
+  CHECK(session.global_step() == 0);
+  session.run();
+  session.run(sw::target("train_op"));
+  session.run(sw::target(made.graph.operation("train_op")));
+  CHECK(::stub_train_runs() == 3);
+  CHECK(session.global_step() == 3);
+}
+
+TEST_CASE("feeds of callers, hooks and sources reach the run", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph, {}, sw::feed_fn_hook([] { return sw::feed("rate:0", 0.5F); }),
+                                                sw::stop_at_step_hook{{.last_step = 5}});
+  const auto [loss] = session.run(sw::fetch<float>("loss"), sw::target("train_op"), sw::feed("x:0", std::vector<float>{4}));
+  CHECK(loss == 4.5F);
+  const auto [w] = session.run(sw::fetch<std::vector<float>>("w/first:0"));
+  CHECK(w == std::vector<float>{1 - 0.5F * 4.5F});
+  const std::vector<sw::fed<std::string, std::vector<float>>> batches(10, {"x", {1}});
+  int steps = 0;
+  for (const auto& step : session.steps(batches)) { steps += step.global_step > 0 ? 1 : 0; }
+  CHECK(steps == 4);
+  CHECK(session.global_step() == 5);
+}
+
+TEST_CASE("a tensor that is fed and fetched has the fed value", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  const auto [x, again, loss] = session.run(sw::fetch("x", made.graph.tensor("x"), "loss:0"), sw::feed("x:0", std::vector<float>{3}));
+  CHECK(x.as<float>() == 3);
+  CHECK(again.as<float>() == 3);
+  CHECK(loss.as<float>() == 3.5F);
+  CHECK(::stub_last_outputs() == 2);
+}
+
+TEST_CASE("D-34: mistakes in names, dtypes and shapes are found before anything runs", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  ::stub_reset();
+  CHECK_THROWS_WITH(session.run(sw::fetch("los:0")), ContainsSubstring("fetch \"los:0\": the graph has no operation of this name"));
+  CHECK_THROWS_WITH(session.run(sw::fetch("train_op")), ContainsSubstring("is an operation without a value; run it with target"));
+  CHECK_THROWS_WITH(session.run(sw::target("trian_op")), ContainsSubstring("target \"trian_op\""));
+  CHECK_THROWS_WITH(session.run(sw::feed("y:0", 1.0F)), ContainsSubstring("feed \"y:0\""));
+  CHECK_THROWS_WITH(session.run(sw::feed("x:0", std::vector<double>{1})),
+                    ContainsSubstring("feed \"x:0\": the tensor holds DT_FLOAT, but DT_DOUBLE was fed"));
+  CHECK_THROWS_WITH(session.run(sw::feed("x:0", 1.0F)), ContainsSubstring("the tensor has the shape [?], but [] was fed"));
+  CHECK_THROWS_WITH(session.run(sw::fetch<double>("loss:0")), ContainsSubstring("holds DT_FLOAT, but DT_DOUBLE was requested"));
+  CHECK_THROWS_WITH(session.run(sw::fetch("w:0")), ContainsSubstring("DT_RESOURCE cannot be fetched"));
+  CHECK_THROWS_WITH(session.run(sw::feed("x:0", std::vector<float>{1}), sw::feed("x", std::vector<float>{2})),
+                    ContainsSubstring("Conflict(s): [x:0]"));
+  CHECK(::stub_runs() == 0);
+  session.run();
+  CHECK(session.global_step() == 1);
+}
+
+TEST_CASE("a tensor of the caller that is fed is copied, so that the graph may keep it", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  tf::tensor x(std::vector<float>{4});
+  const auto elements = x.span<float>();
+  session.run(sw::feed("x", x));
+  elements[0] = 5;  // not seen by the graph, and still the caller's own
+  CHECK(x.as<float>() == 5);
+  CHECK(x.span<float>().data() == elements.data());
+}
+
+TEST_CASE("a checkpoint is one more run, and a later session goes on from it", "[tensorflow][session]") {
+  stub_graph made;
+  {
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 2},
+                                                  sw::stop_at_step_hook{{.last_step = 5}});
+    ::stub_reset();
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    CHECK(::stub_runs() == 5 + 2);  // the steps, and the checkpoints 2 and 4
+    session.close();
+  }
+  const sw::checkpoint_reader saved(made.run_dir() + "/model.ckpt-5");
+  CHECK(saved.read("w").as<float>()[0] == trained(5));
+  CHECK(saved.read("w").as<float>()[1] == 0.5F);
+  CHECK(saved.read("global_step").as<std::int64_t>()[0] == 5);
+  CHECK(std::filesystem::exists(made.run_dir() + "/graph.pbtxt"));
+  CHECK(content_of(made.run_dir() + "/model.ckpt-5.meta") == made.bytes);
+
+  auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()}, sw::stop_at_step_hook{{.last_step = 9}});
+  CHECK(session.global_step() == 5);
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  CHECK(variable_of(session) == std::vector<float>{trained(9), 0.5F});
+}
+
+TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  constexpr int aborted = 10;
+  constexpr int unavailable = 14;
+  sw::retry_policy fast{.initial_backoff = 0};
+  SECTION("from a checkpoint") {
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 2, .retry = fast},
+                                                  sw::stop_at_step_hook{{.last_step = 6}});
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    ::stub_fail(1, unavailable, "the ps is gone");
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    CHECK(session.metrics().recoveries == 1);
+    CHECK(session.global_step() == 6);
+    CHECK(::stub_sessions() == 1);
+    session.close();
+  }
+  SECTION("to the initial state") {
+    auto session = sw::monitored_training_session(made.graph, {.retry = fast}, sw::stop_at_step_hook{{.last_step = 6}});
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    ::stub_fail(1, aborted, "the worker has restarted");
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    CHECK(session.metrics().recoveries == 1);
+    CHECK(variable_of(session).front() == trained(6));
+  }
+}
+
+TEST_CASE("other failures are thrown with TensorFlow's text and code", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  const auto fails_with = [&](int code) {
+    ::stub_fail(1, code, "assertion failed: [[node x_is_finite]]");
+    session.run();
+  };
+  CHECK_THROWS_AS(fails_with(3), sw::invalid_argument_error);
+  CHECK_THROWS_AS(fails_with(4), sw::deadline_exceeded_error);
+  CHECK_THROWS_AS(fails_with(8), sw::resource_exhausted_error);
+  CHECK_THROWS_AS(fails_with(11), sw::out_of_range_error);
+  CHECK_THROWS_AS(fails_with(16), sw::permission_denied_error);
+  CHECK_THROWS_WITH(fails_with(13), ContainsSubstring("could not run a step of the graph") && ContainsSubstring("[[node x_is_finite]]"));
+}
+
+TEST_CASE("the end of a queue ends a loop as the end of the data", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  ::stub_reset();
+  ::stub_fail(4, 11, "FIFOQueue is closed and has insufficient elements");
+  int steps = 0;
+  for ([[maybe_unused]] const auto& step : session.steps()) { ++steps; }
+  CHECK(steps == 3);
+  CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);
+  CHECK_NOTHROW(session.close());
+}
+
+TEST_CASE("hooks that fetch now and then cause few plans", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  auto session =
+      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_summaries_steps = 7}, sw::nan_tensor_hook{"loss"},
+                                     sw::logging_tensor_hook{{.every_n_iter = 3}, "ids", "w/first"});
+  for (int i = 0; i < 200; ++i) { session.run(); }
+  CHECK(session.raw_session().plan_count() <= 4);
+}
+
+TEST_CASE("a plan with side effects or large values does not replace a smaller one", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  session.run(sw::fetch("loss", "random"));
+  session.run(sw::fetch("loss", "huge"));
+  session.run(sw::fetch("loss", "summary"));
+  CHECK(session.raw_session().plan_count() == 3);
+  session.run(sw::fetch("loss"));
+  CHECK(session.raw_session().plan_count() == 4);
+  session.run(sw::fetch("loss", "ids"));
+  session.run(sw::fetch("ids"));  // the loss is small and only read
+  CHECK(session.raw_session().plan_count() == 5);
+}
+
+TEST_CASE("a graph without a train operation, or without variables, says so or counts its runs", "[tensorflow][session]") {
+  auto meta = test::stub_meta_graph();
+  meta.mutable_collection_def()->erase("train_op");
+  stub_graph made(meta);
+  SECTION("without a train operation") {
+    auto session = sw::monitored_training_session(made.graph);
+    CHECK_THROWS_WITH(session.run(), ContainsSubstring("no collection \"train_op\""));
+    session.run(sw::target("train_op"));
+  }
+  SECTION("with a train operation in the options") {
+    auto session = sw::monitored_training_session(made.graph, {.train_op = "train_op"});
+    session.run();
+    CHECK(session.global_step() == 1);
+  }
+}
+
+TEST_CASE("NaN in a fetched tensor stops the training, and its state is not saved", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()}, sw::nan_tensor_hook{"loss:0"});
+  session.run();
+  const std::vector<float> bad = {std::numeric_limits<float>::quiet_NaN()};
+  CHECK_THROWS_AS(session.run(sw::feed("x", bad)), sw::nan_loss_error);
+}
+
+TEST_CASE("any_hook passes the names of its hook to the run", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph, {}, sw::any_hook<tf::graph_session>(fetching_hook{"loss"}),
+                                                sw::any_hook<tf::graph_session>(sw::nan_tensor_hook{"loss:0"}));
+  ::stub_reset();
+  session.run();
+  CHECK(::stub_runs() == 1);
+  CHECK(::stub_last_outputs() == 2);
+}
+
+TEST_CASE("a run beside the steps, at the end too, is not counted as a step", "[tensorflow][session]") {
+  stub_graph made;
+  sw::final_ops_hook final_ops{[](const tf::graph_session& raw) { return raw.run_apart({"w/Read"}).front().as<std::vector<float>>()[0]; }};
+  auto session = sw::monitored_training_session(made.graph, {}, std::ref(final_ops));
+  session.run();
+  CHECK(session.raw_session().run_apart({"loss"}, {}, {{"x:0", tf::tensor(std::vector<float>{0})}}).front().as<float>() == 0.5F);
+  session.close();
+  CHECK(std::get<0>(*final_ops.final_ops_values()) == trained(1));
+  CHECK(session.global_step() == 1);
+}
+
+TEST_CASE("sessions leave nothing behind in the library", "[tensorflow][session]") {
+  const auto sessions = ::stub_sessions();
+  const auto tensors = ::stub_tensors();
+  {
+    stub_graph made;
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 1},
+                                                  sw::nan_tensor_hook{"loss"});
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    session.close();
+  }
+  CHECK(::stub_sessions() == sessions);
+  CHECK(::stub_tensors() == tensors);
+}
