@@ -2,7 +2,7 @@
 #include "stepwell/tensorflow/graph.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checkpoints.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
