@@ -107,7 +107,7 @@ TEST_CASE("a damaged newest checkpoint is restored over by the next older one, a
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
   CHECK(session.restored_from() == directory / "model.ckpt-2");
   CHECK(same(model, sw::test::model_after(2)));
-  CHECK(log.contains(sw::log_level::warning, "the variables hold a mixture"));  // sum of step 4 was read before weights
+  CHECK(log.contains(sw::log_level::warning, "the variables may hold a mixture"));  // sum of step 4 was read before weights
 }
 
 TEST_CASE("when two are damaged the third one is used", "[fault][session][damage]") {
@@ -151,7 +151,7 @@ TEST_CASE("when all are damaged it is data loss, and not a byte of a checkpoint 
       CHECK(text.find("none of the 3 checkpoints") != std::string::npos);
       for (const auto* step : {"0", "2", "4"}) { CHECK(text.find(std::string("model.ckpt-") + step) != std::string::npos); }
     }
-    CHECK(same(model, adding_model{.sum = 77}) == (text.find("the variables hold a mixture") == std::string::npos));
+    if (!same(model, adding_model{.sum = 77})) { CHECK(text.find("the variables may hold a mixture") != std::string::npos); }
     auto after = sw::test::contents_of(directory.path());
     std::erase_if(after, [&](const auto& file) {  // the session began to write events before it read the checkpoints
       return file.first.find("tfevents") != std::string::npos && !before.contains(file.first);

@@ -46,9 +46,11 @@ struct checkpoint_writer::shard {
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file.size() + collected.size(); }
 
+  /// Returns true if a piece of this size is written later, together with others.
+  [[nodiscard]] static bool is_collected(std::size_t size) noexcept { return size < most_collected / 4; }
   /// Appends a piece of a tensor.
   void append(std::span<const std::byte> bytes) {
-    if (bytes.size() < most_collected / 4) { return collect(bytes); }
+    if (is_collected(bytes.size())) { return collect(bytes); }
     flush();
     value_or_throw(file.append(bytes));
   }
@@ -61,6 +63,8 @@ struct checkpoint_writer::shard {
 
   void flush() {
     if (collected.empty()) { return; }
+    trace_span span("write", "checkpoint");
+    span.argument("bytes", collected.size());
     value_or_throw(file.append(collected));
     collected.clear();
   }
@@ -113,7 +117,11 @@ format::bundle_entry checkpoint_writer::write(std::string_view name, std::span<c
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(block_size - least->size() % block_size, bytes.size()));
     traced("encode", block, [&] { crc = kernel::crc32c(block, crc); });
-    traced("write", block, [&] { least->append(block); });
+    if (shard::is_collected(block.size())) {
+      least->append(block);
+    } else {
+      traced("write", block, [&] { least->append(block); });
+    }
     bytes = bytes.subspan(block.size());
   }
   entry.crc32c = kernel::crc32c_mask(crc);

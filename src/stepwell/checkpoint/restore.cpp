@@ -74,7 +74,7 @@ void write_variables(function_ref<void()> read) {
     read();
   } catch (const error& failure) {
     auto cause = failure.cause();
-    cause.message += "; the variables hold a mixture of old and restored values until another checkpoint is restored";
+    cause.message += "; the variables may hold a mixture of old and restored values until another checkpoint is restored";
     throw_status(std::move(cause));
   }
 }

@@ -22,7 +22,7 @@ struct restore_options {
   /// Whether variables that are missing in the checkpoint keep their value. Otherwise they are an error.
   bool allow_missing = false;
   /// Whether to check all checksums of a checkpoint before a variable is written. Otherwise each tensor is read into its variable and
-  /// checked there, and the others are checked first, so that the checkpoint is read once. If that fails, the variables hold a mixture of
+  /// checked there, and the others are checked first, so that the checkpoint is read once. If that fails, the variables may hold a mixture of
   /// old and restored values; those that are `optional()` are then unchanged.
   bool verify_first = true;
 };

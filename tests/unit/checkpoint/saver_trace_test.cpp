@@ -71,11 +71,11 @@ TEST_CASE("a save in the background is recorded for who asked for it, piece by p
   }
   const auto writes = test::spans_named(observed, "write");
   const auto encodes = test::spans_named(observed, "encode");
-  REQUIRE(writes.size() == encodes.size());
-  CHECK(test::argument_of(writes.at(1), "tensor") == "layer/weights");
-  CHECK(test::argument_of(writes.at(1), "bytes") == "400");
-  CHECK(writes[1].end - writes[1].begin == 1ms);
-  CHECK(encodes[1].end <= writes[1].begin);
+  CHECK(test::argument_of(encodes.at(1), "tensor") == "layer/weights");
+  CHECK(test::argument_of(encodes.at(1), "bytes") == "400");
+  REQUIRE(writes.size() == 1);  // small tensors are written together
+  CHECK(writes[0].end - writes[0].begin == 1ms);
+  CHECK(encodes.back().end <= writes[0].begin);
 }
 
 TEST_CASE("what is still being saved when a timeline is written belongs to the next one", "[checkpoint][trace]") {
