@@ -160,7 +160,9 @@ TEST_CASE("a session that is destroyed while a snapshot is copied leaves the mod
   held_pool background;
   {
     fenced_model model;
-    auto session = sw::monitored_training_session(model, options_of<fenced_model>(directory, background.pool));
+    auto options = options_of<fenced_model>(directory, background.pool);
+    options.stop_grace_period_secs = 0;  // does not wait for the disk
+    auto session = sw::monitored_training_session(model, options);
     session.run(std::int64_t{1});
     background.stop();
     session.run(std::int64_t{2});
