@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 
 namespace stepwell::data {
 
@@ -23,9 +22,9 @@ class counter_source {
 public:
   using batch = std::uint64_t;
 
-  explicit counter_source(counter_options options)
+  explicit counter_source(const counter_options& options)
       : first_(options.first), count_(options.count.value_or(std::numeric_limits<std::uint64_t>::max())), number_(options.first),
-        name_(std::move(options.name)) {}
+        name_(options.name) {}
 
   /// Returns the current number, or null after the last one.
   [[nodiscard]] const batch* peek() const noexcept { return position() < count_ ? &number_ : nullptr; }
@@ -50,6 +49,6 @@ private:
 
 /// Returns a source of consecutive numbers: `counter({.count = 1000})` gives 0 to 999, `counter()` is endless. A simulation can take the
 /// number as the stream of its random numbers, `random_stream(seed, number)`, and is then the same function of the step after a resume.
-[[nodiscard]] inline counter_source counter(counter_options options = {}) { return counter_source(std::move(options)); }
+[[nodiscard]] inline counter_source counter(const counter_options& options = {}) { return counter_source(options); }
 
 }  // namespace stepwell::data
