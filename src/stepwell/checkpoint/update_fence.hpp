@@ -36,8 +36,8 @@ public:
   /// Waits, without checks.
   ~update_fence() { settle(); }
 
-  /// Blocks until no snapshot refers to the variables any more. Copies what is left to copy together with the thread that writes the
-  /// checkpoint.
+  /// Blocks until the snapshot no longer needs the variables. This thread and the thread that writes the checkpoint copy the remaining
+  /// variables together.
   /// @errors `failed_precondition_error` that names the variable, if checks are on and a variable that is not early has changed since the
   ///         previous boundary. The checkpoint of that boundary then fails, unless its copy was complete before the change.
   /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables. With checks, one checksum of the

@@ -20,7 +20,7 @@ struct server_options {
 
 /// A server. It listens at the address of its task from construction until the process ends: TensorFlow cannot stop a server safely.
 ///
-/// Whoever can connect to a server can run any operation on it. Use it in a closed network.
+/// A server executes any operation for every program that can connect to it. Use it in a closed network.
 /// @threads All functions may be called from any thread.
 class server {
 public:
