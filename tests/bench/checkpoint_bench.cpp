@@ -102,29 +102,49 @@ void save_against_write_and_fsync(benchmark::State& state) {
 }
 BENCHMARK(save_against_write_and_fsync)->ArgName("MiB")->Arg(256)->Arg(16)->Iterations(9)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-// Measures the time for which a due save blocks the step while a buffer is free.
-void stall_against_memcpy(benchmark::State& state) {
-  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
-  model trained(bytes);
-  const auto list = trained.list();
-  sw::snapshot_pool pool(sw::snapshot_size(list), 2);
-  std::vector<float> touched(trained.flat);
-  const auto capture = [&] {
-    return seconds_of([&] { benchmark::DoNotOptimize(sw::snapshot::capture(pool.acquire(), trained.list(), 1)); });
-  };
-  const auto copy = [&] {
-    return seconds_of([&] {
-      std::memcpy(touched.data(), trained.flat.data(), bytes);
-      benchmark::DoNotOptimize(touched.data());
+/// Copies all bytes of a model with one memcpy.
+class one_memcpy {
+public:
+  explicit one_memcpy(const model& of) : from_(of.flat), to_(of.flat) {}
+
+  /// Returns the time of a copy in seconds.
+  double operator()() {
+    return seconds_of([this] {
+      std::memcpy(to_.data(), from_.data(), to_.size() * sizeof(float));
+      benchmark::DoNotOptimize(to_.data());
       benchmark::ClobberMemory();
     });
+  }
+
+private:
+  std::span<const float> from_;
+  std::vector<float> to_;
+};
+
+/// Measures the time for which a due save blocks the step while a buffer is free. Idle threads of `helpers`, if not null, copy, too.
+void measure_stall(benchmark::State& state, sw::io::pool* helpers) {
+  model trained(static_cast<std::size_t>(state.range(0)) << 20);
+  sw::snapshot_pool pool(sw::snapshot_size(trained.list()), 2);
+  one_memcpy copy(trained);
+  const auto capture = [&] {
+    return seconds_of([&] { benchmark::DoNotOptimize(sw::snapshot::capture(pool.acquire(), trained.list(), 1, helpers)); });
   };
   capture();
   copy();
-  const auto times = run_pairs(state, "memcpy", capture, copy);
+  const auto times = run_pairs(state, "memcpy", capture, std::ref(copy));
   state.counters["ratio"] = times.ours / times.theirs;
 }
+void stall_against_memcpy(benchmark::State& state) { measure_stall(state, nullptr); }
 BENCHMARK(stall_against_memcpy)->ArgName("MiB")->Arg(16)->Arg(64)->Arg(256)->Iterations(31)->UseManualTime()->Unit(benchmark::kMillisecond);
+void stall_with_helpers_against_memcpy(benchmark::State& state) { measure_stall(state, sw::io::pool::shared().get()); }
+BENCHMARK(stall_with_helpers_against_memcpy)
+    ->ArgName("MiB")
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(256)
+    ->Iterations(31)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 /// Computes without access to memory, as a step does whose data fits into the caches.
 void compute_for(double seconds) {
@@ -139,18 +159,10 @@ void compute_for(double seconds) {
 // Measures the time for which a due save blocks a step that waits at an `update_fence`, and whose gradients take four times as long as one
 // memcpy: the capture, and the wait at the fence.
 void stall_with_fence_against_memcpy(benchmark::State& state) {
-  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
-  model trained(bytes);
+  model trained(static_cast<std::size_t>(state.range(0)) << 20);
   sw::snapshot_pool pool(sw::snapshot_size(trained.list()), 1);
   sw::io::pool background(1);
-  std::vector<float> touched(trained.flat);
-  const auto copy = [&] {
-    return seconds_of([&] {
-      std::memcpy(touched.data(), trained.flat.data(), bytes);
-      benchmark::DoNotOptimize(touched.data());
-      benchmark::ClobberMemory();
-    });
-  };
+  one_memcpy copy(trained);
   copy();
   const double computing = 4 * copy();
   const auto save = [&] {
@@ -170,42 +182,10 @@ void stall_with_fence_against_memcpy(benchmark::State& state) {
     return capturing + waiting;
   };
   save();
-  const auto times = run_pairs(state, "memcpy", save, copy);
+  const auto times = run_pairs(state, "memcpy", save, std::ref(copy));
   state.counters["ratio"] = times.ours / times.theirs;
 }
 BENCHMARK(stall_with_fence_against_memcpy)
-    ->ArgName("MiB")
-    ->Arg(16)
-    ->Arg(64)
-    ->Arg(256)
-    ->Iterations(31)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
-
-// Measures the same with the helpers of the process: idle threads copy, too.
-void stall_with_helpers_against_memcpy(benchmark::State& state) {
-  const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
-  model trained(bytes);
-  const auto list = trained.list();
-  sw::snapshot_pool pool(sw::snapshot_size(list), 2);
-  const auto helpers = sw::io::pool::shared();
-  std::vector<float> touched(trained.flat);
-  const auto capture = [&] {
-    return seconds_of([&] { benchmark::DoNotOptimize(sw::snapshot::capture(pool.acquire(), trained.list(), 1, helpers.get())); });
-  };
-  const auto copy = [&] {
-    return seconds_of([&] {
-      std::memcpy(touched.data(), trained.flat.data(), bytes);
-      benchmark::DoNotOptimize(touched.data());
-      benchmark::ClobberMemory();
-    });
-  };
-  capture();
-  copy();
-  const auto times = run_pairs(state, "memcpy", capture, copy);
-  state.counters["ratio"] = times.ours / times.theirs;
-}
-BENCHMARK(stall_with_helpers_against_memcpy)
     ->ArgName("MiB")
     ->Arg(16)
     ->Arg(64)
