@@ -186,6 +186,7 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
   stepwell/kernel/detail/crc32c.hpp
+  stepwell/kernel/detail/stream_copy.hpp
   # layer 2: format
   stepwell/format/checkpoint/detail/string_tensor.hpp
   stepwell/format/detail/coding.hpp

@@ -43,10 +43,10 @@ void check_names(const variable_list& variables) {
   }
 }
 
-/// Returns true if a fence may delay the copy of this variable. Small variables are cheaper to copy at once.
-bool is_late(const variable_ref& variable) {
+/// Returns true if any thread may copy this variable by its address. Small variables are cheaper to copy at once.
+bool has_pieces(const variable_ref& variable) {
   constexpr std::size_t small = 4096;
-  return !variable.is_early() && variable.is_addressable() && variable.size_bytes() > small;
+  return variable.is_addressable() && !variable.holds_strings() && variable.size_bytes() > small;
 }
 
 /// Returns the least offset, not below `offset`, for a tensor of `size` bytes in a snapshot.
@@ -54,55 +54,12 @@ std::size_t start_of(std::size_t offset, std::size_t size) noexcept {
   return detail::tensor_start(offset, size, size < alignment ? std::bit_ceil(size) : alignment);
 }
 
+constexpr std::size_t least_pieced = std::size_t{8} << 20;   // bytes from which large variables are copied in pieces
 constexpr std::size_t least_shared = std::size_t{32} << 20;  // bytes from which other threads take part in a copy
-constexpr std::size_t part_size = std::size_t{4} << 20;      // bytes of one part of such a copy
-
-/// True if any thread can copy the elements of the variable by their address.
-bool is_plain_memory(const variable_ref& variable) noexcept { return variable.is_addressable() && !variable.holds_strings(); }
 
 std::span<std::byte> writable(std::span<const std::byte> bytes) noexcept {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // valid: it is memory of the buffer
 }
-
-/// A copy of variables in memory into the entries of a snapshot, by several threads. A part is a range of the snapshot's memory.
-class shared_copy {
-public:
-  /// @pre The entries are those of the variables, in the same order and in the order of their addresses.
-  shared_copy(const variable_list& variables, std::span<const snapshot_entry> entries) noexcept
-      : variables_(variables), entries_(entries), first_(entries.front().bytes.data()), end_(end_of(entries.back())),
-        parts_((static_cast<std::size_t>(end_ - first_) + part_size - 1) / part_size) {}
-
-  /// Copies parts until none is left.
-  void run() noexcept {
-    for (auto i = next_.fetch_add(1, std::memory_order_relaxed); i < parts_; i = next_.fetch_add(1, std::memory_order_relaxed)) {
-      const auto* const begin = first_ + i * part_size;
-      copy(begin, begin + std::min(part_size, static_cast<std::size_t>(end_ - begin)));
-    }
-  }
-
-private:
-  static const std::byte* end_of(const snapshot_entry& entry) noexcept { return entry.bytes.data() + entry.bytes.size(); }
-
-  void copy(const std::byte* begin, const std::byte* end) const noexcept {
-    auto at = std::ranges::upper_bound(entries_, begin, {}, end_of);  // the first entry that ends behind `begin`
-    for (; at != entries_.end() && at->bytes.data() < end; ++at) {
-      const auto& variable = variables_[static_cast<std::size_t>(at - entries_.begin())];
-      const auto* const from = std::max(begin, at->bytes.data());
-      const auto* const to = std::min(end, end_of(*at));
-      if (from >= to || !is_plain_memory(variable)) { continue; }
-      const auto offset = static_cast<std::size_t>(from - at->bytes.data());
-      const auto count = static_cast<std::size_t>(to - from);
-      std::memcpy(writable(at->bytes).data() + offset, variable.bytes().data() + offset, count);
-    }
-  }
-
-  const variable_list& variables_;
-  std::span<const snapshot_entry> entries_;
-  const std::byte* first_;
-  const std::byte* end_;
-  std::size_t parts_;
-  std::atomic<std::size_t> next_ = 0;
-};
 
 bool has_several_processors() noexcept {
   static const bool has = std::thread::hardware_concurrency() > 1;
@@ -214,7 +171,7 @@ struct snapshot_pool::memory {
   std::vector<std::int64_t> sizes;      ///< Of the dimensions of the entries.
   std::size_t size_bytes = 0;
   std::atomic<std::size_t>* held = nullptr;    ///< Counter of the pool; null outside a pool.
-  std::shared_ptr<detail::pending_copy> copy;  ///< The part of the last capture that a fence has delayed; null if there was never one.
+  std::shared_ptr<detail::pending_copy> copy;  ///< The part of the last capture that any thread may copy; null if there was no capture.
 };
 
 struct snapshot_pool::state {
@@ -364,27 +321,26 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
   if (buffer.pool_) { buffer.pool_->note_capture(); }
   memory.cancel_copy();
   if (!memory.bytes || !has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
-  if (fence) {
-    memory.begin_copy(fence->checks());
-  } else {
-    memory.copy = nullptr;
-  }
-  const bool is_shared = helpers != nullptr && memory.size_bytes >= least_shared && has_several_processors();
+  memory.begin_copy(fence && fence->checks());
+  const bool is_large = memory.size_bytes >= least_pieced;
   for (std::size_t i = 0; i < variables.size(); ++i) {
+    const auto& variable = variables[i];
     auto& entry = memory.entries[i];
-    if (variables[i].holds_strings()) {
-      variables[i].copy_to(entry.strings);
-    } else if (fence && is_late(variables[i])) {
-      memory.copy->add(entry.name, variables[i].bytes(), writable(entry.bytes));
-    } else if (!is_shared || !is_plain_memory(variables[i])) {
-      variables[i].copy_to(writable(entry.bytes));
+    if (variable.holds_strings()) {
+      variable.copy_to(entry.strings);
+    } else if (has_pieces(variable) && (fence ? !variable.is_early() : is_large)) {
+      memory.copy->add(entry.name, variable.bytes(), writable(entry.bytes));
+    } else {
+      variable.copy_to(writable(entry.bytes));
     }
   }
-  if (is_shared) {
-    shared_copy parts(variables, memory.entries);
-    helpers->share([&parts] { parts.run(); });
+  if (fence) {
+    fence->add(memory.copy);
+  } else if (helpers != nullptr && memory.size_bytes >= least_shared && has_several_processors()) {
+    helpers->share([&copy = *memory.copy] { copy.complete(); });
+  } else {
+    memory.copy->complete();
   }
-  if (fence) { fence->add(memory.copy); }
   span.argument("step", step);
   span.argument("bytes", memory.size_bytes);
   return snapshot(std::move(buffer), step, std::move(trace));

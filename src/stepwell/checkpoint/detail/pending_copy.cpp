@@ -2,9 +2,9 @@
 #include "stepwell/checkpoint/detail/pending_copy.hpp"
 
 #include "stepwell/kernel/detail/crc32c.hpp"
+#include "stepwell/kernel/detail/stream_copy.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace stepwell::detail {
 
@@ -27,7 +27,7 @@ void pending_copy::complete() noexcept {
   while (next_ < pieces_.size()) {
     const auto& one = pieces_[next_++];
     lock.unlock();
-    std::memcpy(one.to, one.from, one.size);
+    kernel::stream_copy({one.from, one.size}, {one.to, one.size});
     lock.lock();
     if (++copied_ == pieces_.size()) { done_.notify_all(); }
   }

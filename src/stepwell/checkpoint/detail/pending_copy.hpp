@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy of the late variables of a snapshot, made in pieces by any number of threads.
+// A copy of large variables of a snapshot, made in pieces by any number of threads.
 #pragma once
 
 #include <condition_variable>
