@@ -91,7 +91,10 @@ struct data_file {
 };
 
 constexpr std::uint64_t max_index_bytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t memory_besides = std::uint64_t{24} << 20;  // memory for an index, in addition to three times its size
+// A writer stores at least each 16th key completely (table_options::restart_interval), so the keys have at most 16 times the size of the index.
+// An entry of 160 bytes in memory takes at least 10 bytes in the file.
+constexpr std::uint64_t memory_per_byte = 16;
+constexpr std::uint64_t memory_besides = std::uint64_t{24} << 20;  // memory for an index, in addition
 constexpr std::size_t max_entry_bytes = std::size_t{512} << 10;    // a parsed entry takes up to 30 times as much memory
 constexpr std::size_t max_parts = 8192;                            // slices of one tensor
 constexpr std::uint64_t max_comparisons = std::uint64_t{1} << 28;  // comparisons of slices in one index; they take about a second
@@ -182,7 +185,8 @@ bool covers_once(const std::vector<format::tensor_slice>& slices, const tensor_s
 /// Collects the content of an index within a memory limit.
 class index_loader {
 public:
-  index_loader(std::string place, std::uint64_t index_bytes) : place_(std::move(place)), memory_(3 * index_bytes + memory_besides) {}
+  index_loader(std::string place, std::uint64_t index_bytes)
+      : place_(std::move(place)), memory_(memory_per_byte * index_bytes + memory_besides) {}
 
   /// Counts an entry. Called for all entries before the first call of `add`. Keys share prefixes in the file, so a small file can
   /// contain long keys. The total length of the keys is limited like the memory, because comparing keys takes time proportional to

@@ -11,6 +11,7 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 
+#include <fmt/format.h>
 #include <array>
 #include <complex>
 #include <cstring>
@@ -235,4 +236,14 @@ TEST_CASE("small tensors that are written together have the bytes of tensors wri
     CHECK(std::vector<float>(values.begin(), values.end()) == tensors[i]);
   }
   CHECK(reader.entries().size() == tensors.size());
+}
+
+TEST_CASE("a reader accepts the index of many names with a long common prefix", "[checkpoint][writer]") {
+  const temporary_directory directory;
+  const std::int32_t value = 1;
+  const auto [count, prefix_size] = GENERATE(std::pair(30'000, 900), std::pair(2'000, 20'000));
+  sw::checkpoint_writer writer(directory / "model.ckpt-1");
+  for (int i = 0; i < count; ++i) { writer.add(fmt::format("{:n>{}}{}", "", prefix_size, i), sw::view_of(value)); }
+  writer.commit();
+  CHECK(sw::checkpoint_reader(directory / "model.ckpt-1").entries().size() == static_cast<std::size_t>(count));
 }
