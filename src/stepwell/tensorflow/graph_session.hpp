@@ -162,6 +162,6 @@ private:
   mutable std::int64_t step_ = 0;  // changed by `uninitialized_local_variables`, too: a worker is ready when its chief has initialised
 };
 
-static_assert(raw_session<graph_session> && pulls_variables<graph_session>);
+static_assert(raw_session<graph_session> && stepwell::detail::pulls_variables<graph_session>);
 
 }  // namespace stepwell::tensorflow

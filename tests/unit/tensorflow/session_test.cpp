@@ -15,6 +15,7 @@
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/tensorflow/evaluation.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
 #include <cstddef>
@@ -339,4 +340,33 @@ TEST_CASE("sessions leave nothing behind in the library", "[tensorflow][session]
   }
   CHECK(::stub_sessions() == sessions);
   CHECK(::stub_tensors() == tensors);
+}
+
+TEST_CASE("a graph is evaluated at each checkpoint of its training", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  {
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()}, sw::stop_at_step_hook{{.last_step = 4}});
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+  }
+  tf::graph_evaluation graph(made.graph, {.operations = {.train_op = "summary"}});
+  const std::vector<sw::fed<std::string, std::vector<float>>> batches(3, {"x", {1}});
+  const auto weight = [](const tf::graph_session& raw) { return raw.run_apart({"w/first"}).front().as<float>(); };
+  SECTION("once, and the variables have the values of the checkpoint") {
+    const auto found = sw::evaluate_once(graph, made.run_dir() + "/model.ckpt-4", batches, {}, sw::final_ops_hook{weight});
+    CHECK(found.evals == 3);
+    CHECK(found.global_step == 4);
+    CHECK(std::get<0>(*found.final_ops_values) == trained(4));
+  }
+  SECTION("repeatedly") {
+    std::vector<std::int64_t> steps;
+    const auto all = [&] { return sw::data::source(batches); };
+    for (const auto& found :
+         sw::evaluate_repeatedly(graph, made.run_dir(), all, {.eval_interval_secs = 0, .timeout = 0, .all_listed = true})) {
+      steps.push_back(found.global_step);
+    }
+    CHECK(steps == std::vector<std::int64_t>{0, 4});
+  }
+  CHECK(::stub_train_runs() == 4);  // those of the training
 }
