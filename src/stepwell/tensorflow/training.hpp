@@ -139,7 +139,8 @@ private:
   seconds_value recovery_wait_;
 };
 
-/// Returns the options with a listener that writes the ".meta" files, if they are wanted.
+/// Returns the options with a listener that writes the ".meta" files, if they are wanted, and with as many shards as a sharded saver of the
+/// graph writes.
 [[nodiscard]] training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph,
                                                             training_options<tensorflow::graph> options);
 /// Returns the summary hook. It writes nothing if there is no summary operation, or no directory.

@@ -146,6 +146,15 @@ void make_graph(c::graph& graph) {
   auto* const save =
       graph.add({"save/SaveV2", "SaveV2", "", {{file, 0}, {names, 0}, {slices, 0}, {read_step, 0}, {first, 0}, {second, 0}}, {}, {}, {}});
   graph.add({"save/control_dependency", "Identity", "", {{file, 0}}, {save}, {{string, scalar}}, {}});
+  auto* const name_of_step = graph.add({"sharded/name_of_step", "Const", "", {}, {}, {{string, {1}}}, {"global_step"}});
+  auto* const no_slice = graph.add({"sharded/no_slice", "Const", "", {}, {}, {{string, {1}}}, {""}});
+  auto* const names_of_w = graph.add({"sharded/names_of_w", "Const", "", {}, {}, {{string, {2}}}, {"w", "w"}});
+  auto* const slices_of_w = graph.add({"sharded/slices_of_w", "Const", "", {}, {}, {{string, {2}}}, {"2 0,1", "2 1,1"}});
+  auto* const save_step =
+      graph.add({"sharded/SaveV2", "SaveV2", "", {{file, 0}, {name_of_step, 0}, {no_slice, 0}, {read_step, 0}}, {}, {}, {}});
+  auto* const save_w =
+      graph.add({"sharded/SaveV2_1", "SaveV2", "", {{file, 0}, {names_of_w, 0}, {slices_of_w, 0}, {first, 0}, {second, 0}}, {}, {}, {}});
+  graph.add({"sharded/Identity", "Identity", "", {{file, 0}}, {save_step, save_w}, {{string, scalar}}, {}});
   auto* const restore = graph.add(
       {"save/RestoreV2", "RestoreV2", "", {{file, 0}, {names, 0}, {slices, 0}}, {}, {{int64, scalar}, {float32, {1}}, {float32, {1}}}, {}});
   auto* const assign = graph.add({"save/Assign", "AssignVariableOp", "", {{w, 0}, {restore, 1}}, {}, {}, {}});
