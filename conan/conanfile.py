@@ -28,8 +28,10 @@ class StepwellConan(ConanFile):
         "tool": [True, False],    # the program `stepwell`
         "with_eigen": [True, False],
         "with_torch": [True, False],
+        "with_tensorflow": [True, False],  # loads TensorFlow's library at run time; needs nothing of it to build
     }
-    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False, "with_eigen": False, "with_torch": False}
+    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False, "with_eigen": False, "with_torch": False,
+                       "with_tensorflow": False}
 
     def set_version(self):
         root = os.path.join(self.recipe_folder, os.pardir, "CMakeLists.txt")
@@ -96,6 +98,7 @@ class StepwellConan(ConanFile):
         toolchain.cache_variables["STEPWELL_BUILD_TOOL"] = bool(self.options.tool)
         toolchain.cache_variables["STEPWELL_BUILD_EIGEN"] = bool(self.options.with_eigen)
         toolchain.cache_variables["STEPWELL_BUILD_TORCH"] = bool(self.options.with_torch)
+        toolchain.cache_variables["STEPWELL_BUILD_TENSORFLOW"] = bool(self.options.with_tensorflow)
         toolchain.generate()
 
     def build(self):

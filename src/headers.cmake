@@ -167,6 +167,7 @@ set(STEPWELL_TORCH_HEADERS
 )
 set(STEPWELL_TENSORFLOW_HEADERS
   stepwell/tensorflow/async_training.hpp
+  stepwell/tensorflow/evaluation.hpp
   stepwell/tensorflow/feeds.hpp
   stepwell/tensorflow/graph.hpp
   stepwell/tensorflow/graph_builder.hpp
@@ -213,7 +214,9 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp
   stepwell/torch/detail/copied_tensor.hpp
+  stepwell/tensorflow/detail/bounded_call.hpp
   stepwell/tensorflow/detail/c_api.hpp
+  stepwell/tensorflow/detail/cluster_tasks.hpp
   stepwell/tensorflow/detail/config.hpp
   stepwell/tensorflow/detail/graph_state.hpp
   stepwell/tensorflow/detail/meta_graph.hpp

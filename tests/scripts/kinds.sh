@@ -139,7 +139,7 @@ run_tensorflow() {
   environment=$(tensorflow_environment)
   say "building the adapter for TensorFlow"
   cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
-  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster tensorflow_digits
   check tensorflow -R '^unit_tensorflow$'
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
   say "with TensorFlow in $library"
@@ -152,6 +152,8 @@ run_tensorflow() {
     STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$root/build/tensorflow/examples/tensorflow/cluster")
   STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/cluster.py" "$root/build/tensorflow/examples/tensorflow/cluster" \
     "$root/build/tensorflow/graphs"
+  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/digits.py" "$root/build/tensorflow/examples/tensorflow/digits" \
+    "$root/build/tensorflow/graphs/digits"
 }
 
 # Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.
@@ -164,9 +166,9 @@ run_tensorflow_bench() {
     -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
   cmake --build "$root/build/tensorflow" -j "$jobs" --target bench_tensorflow
   mkdir -p "$graphs"
-  "$environment/bin/python" "$root/tests/tensorflow/bench.py" "$graphs/regression.meta"
+  "$environment/bin/python" "$root/tests/tensorflow/bench.py" "$graphs/regression.meta" "$graphs/large.meta"
   STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/bench/bench_tensorflow" \
-    "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta" "$graphs/regression.meta"
+    "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta" "$graphs/regression.meta" "$graphs/large.meta"
 }
 
 # sources: prints all C++ files of the tree.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a regression graph, and prints the time of a step of Python's MonitoredTrainingSession over it: python bench.py FILE.meta"""
+"""Makes a regression graph, and prints the time of a step of Python's MonitoredTrainingSession over it. Makes a graph with 256 MiB of
+variables, and prints the time of its Saver: python bench.py REGRESSION.meta LARGE.meta"""
 import os, statistics, sys, tempfile, time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -26,3 +27,26 @@ with tempfile.TemporaryDirectory() as directory:
                 session.run(train, feeds)
             times.append((time.perf_counter() - begun) / 200)
 print(f"Python: MonitoredTrainingSession, step of {sys.argv[1]}: {statistics.median(times[1:]) * 1e6:.2f} us")
+
+tf.reset_default_graph()
+layers = [tf.get_variable(f"layer{i}", [2048, 2048], use_resource=True, initializer=tf.random_normal_initializer(seed=i)) for i in range(16)]
+step = tf.train.get_or_create_global_step()
+with tf.control_dependencies([layer.assign_sub(layer * 1e-6) for layer in layers]):
+    train = tf.assign_add(step, 1, name="count")
+tf.add_to_collection("train_op", train.op)
+saver = tf.train.Saver()
+tf.train.export_meta_graph(sys.argv[2], saver_def=saver.as_saver_def())
+with tempfile.TemporaryDirectory() as directory, tf.Session(config=config) as session:
+    session.run(tf.global_variables_initializer())
+    copies, saves = [], []
+    source, target = np.ones(256 << 20, np.uint8), np.ones(256 << 20, np.uint8)
+    for i in range(8):
+        session.run(train)
+        begun = time.perf_counter()
+        saver.save(session, directory + "/model.ckpt", write_meta_graph=False)
+        saved = time.perf_counter()
+        np.copyto(target, source)
+        saves.append(saved - begun)
+        copies.append(time.perf_counter() - saved)
+save, copy = statistics.median(saves[1:]), statistics.median(copies[1:])
+print(f"Python: Saver.save of 256 MiB stops training for {save * 1e3:.1f} ms, {save / copy:.2f} memcpy")

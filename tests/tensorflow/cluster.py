@@ -103,7 +103,19 @@ def ps_killed():
     made.close()
 
 
-scenarios = {one.__name__: one for one in (plain, worker_killed, chief_killed, ps_killed)}
+def ps_stopped():
+    made = cluster("ps_stopped", 10**9)
+    made.wait_for_checkpoint(500)
+    begun = time.time()
+    made.signal("ps 0", signal.SIGSTOP)
+    codes = [made.ended(task, 60) for task in ("chief 0", "worker 0", "worker 1")]
+    check(codes == [1, 1, 1], f"ps stopped: chief and workers end with an error, {codes} after {time.time() - begun:.0f} s")
+    named = ["no answer from /job:ps/task:0" in made.log(task) for task in ("chief 0", "worker 0", "worker 1")]
+    check(all(named), f"ps stopped: the errors name the task, {named}")
+    made.close()
+
+
+scenarios = {one.__name__: one for one in (plain, worker_killed, chief_killed, ps_killed, ps_stopped)}
 for name in sys.argv[3:] or scenarios:
     scenarios[name]()
 print(f"{len(failures)} failures" if failures else "all as expected")

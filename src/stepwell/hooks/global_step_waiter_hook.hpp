@@ -36,12 +36,20 @@ public:
   void before_run(auto& context) {
     if (is_over_) [[likely]] { return; }
     // Reads the step from the raw session: `context.global_step()` does not count the steps that other sessions do during the wait.
-    const auto current_step = [&] { return std::int64_t{context.raw_session().global_step()}; };
+    const auto current_step = [&] { return step_of(context.raw_session()); };
     wait(*context.time(), current_step, [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;
   }
 
 private:
+  /// Returns the step, also if other sessions have changed it. A raw session whose state lives elsewhere has `read_global_step`.
+  static std::int64_t step_of(auto& raw) {
+    if constexpr (requires { raw.read_global_step(); }) {
+      return raw.read_global_step();
+    } else {
+      return raw.global_step();
+    }
+  }
   void wait(clock& time, const std::function<std::int64_t()>& current_step, const std::function<bool()>& should_stop) const;
 
   global_step_waiter_options options_;

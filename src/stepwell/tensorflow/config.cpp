@@ -24,6 +24,11 @@ constexpr std::size_t memory_per_byte = 24;  // of a parsed RunMetadata
 
 }  // namespace
 
+std::chrono::milliseconds timeout_of(const graph_session_options& options) {
+  const auto given = options.runtime.operation_timeout_in_ms;
+  return std::chrono::milliseconds(given == 0 && !options.target.master.empty() ? default_timeout_of_servers_in_ms : given);
+}
+
 std::string config_bytes(const graph_session_options& options) {
   const auto& threads = options.target.config;
   const auto& runtime = options.runtime;
@@ -33,9 +38,7 @@ std::string config_bytes(const graph_session_options& options) {
   config.set_inter_op_parallelism_threads(in_caller ? -1 : threads.inter_op_parallelism_threads);
   config.set_allow_soft_placement(runtime.allow_soft_placement);
   config.set_log_device_placement(runtime.log_device_placement);
-  const bool has_server = !options.target.master.empty();
-  config.set_operation_timeout_in_ms(runtime.operation_timeout_in_ms == 0 && has_server ? default_timeout_of_servers_in_ms
-                                                                                        : runtime.operation_timeout_in_ms);
+  config.set_operation_timeout_in_ms(timeout_of(options).count());
   return runtime.config_proto + config.SerializeAsString();  // a later field replaces an earlier one
 }
 

@@ -134,6 +134,10 @@ std::vector<std::string> graph_session::uninitialized_local_variables() const {
   return names;
 }
 
+std::int64_t graph_session::read_global_step() const {
+  read_step();
+  return step_;
+}
 void graph_session::read_step() const {
   if (const auto step = core_->step()) { step_ = *step; }
 }

@@ -120,7 +120,10 @@ public:
     return value_in(outcome, fetch.name).template as<T>();
   }
 
+  /// Returns the step after the last run of this session.
   [[nodiscard]] std::int64_t global_step() const noexcept { return step_; }
+  /// Reads the step from the graph, because other sessions on the same servers may have changed it. @errors Failures of TensorFlow.
+  [[nodiscard]] std::int64_t read_global_step() const;
   /// Returns the variables that the graph's saver saves; without a saver, those of the collection `variables`. Elements are copied out of
   /// the tensors of the last `pull`.
   [[nodiscard]] variable_list variables();
@@ -162,6 +165,6 @@ private:
   mutable std::int64_t step_ = 0;  // changed by `uninitialized_local_variables`, too: a worker is ready when its chief has initialised
 };
 
-static_assert(raw_session<graph_session> && pulls_variables<graph_session>);
+static_assert(raw_session<graph_session> && stepwell::detail::pulls_variables<graph_session>);
 
 }  // namespace stepwell::tensorflow

@@ -125,7 +125,9 @@ public:
     }
     const auto save = graph_.get_output(saver_.save_tensor, "save_tensor_name of the saver");
     auto* const restore = graph_.get(saver_.restore_op, "restore_op_name of the saver");
-    for (auto* const one : operations_behind(save.oper, "SaveV2")) { add_saved(one); }
+    const auto saving = operations_behind(save.oper, "SaveV2");
+    for (auto* const one : saving) { add_saved(one); }
+    made_.shards = std::max(1, static_cast<int>(saving.size()));
     for (auto* const one : operations_behind(restore, "RestoreV2")) { add_restored(one); }
     for (const auto& [name, variable] : by_name_) {
       check(*variable);

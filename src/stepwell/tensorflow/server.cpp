@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
+#include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 #include "stepwell/tensorflow/detail/status.hpp"
 #include "stepwell/tensorflow/proto/config.pb.h"
 #include "stepwell/tensorflow/runtime.hpp"
@@ -40,6 +41,7 @@ server::server(const server_options& options) {
   outcome.check("could not make the server", name);
   tf.server_start(made, outcome.get());
   outcome.check("could not start the server", name);
+  detail::add_cluster(options.cluster);
   target_ = tf.server_target(made);  // `made` is not deleted: the library crashes if a server is deleted while calls are open
 }
 

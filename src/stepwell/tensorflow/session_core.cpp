@@ -3,6 +3,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/run_request.hpp"
+#include "stepwell/tensorflow/detail/bounded_call.hpp"
+#include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 #include "stepwell/tensorflow/detail/config.hpp"
 #include "stepwell/tensorflow/runtime.hpp"
 
@@ -64,28 +66,55 @@ std::int64_t step_in(const c::tensor* value, dtype type) {
 
 }  // namespace
 
-open_session::open_session(const graph_state& graph, const graph_session_options& options) {
+session_handle::~session_handle() {
+  const call_status ignored;
+  functions().delete_session(raw, ignored.get());
+}
+
+open_session::open_session(const graph_state& graph, const graph_session_options& options) : master_(options.target.master) {
   const auto& tf = functions();
   auto* const made = tf.new_session_options();
   const call_status outcome;
   const auto config = config_bytes(options);
   tf.set_config(made, config.data(), config.size(), outcome.get());
+  c::session* raw = nullptr;
   if (outcome.ok()) {
-    if (!options.target.master.empty()) { tf.set_target(made, options.target.master.c_str()); }
-    raw_ = tf.new_session(graph.raw, made, outcome.get());
+    if (!master_.empty()) {
+      tf.set_target(made, master_.c_str());
+      limit_ = timeout_of(options);
+    }
+    raw = tf.new_session(graph.raw, made, outcome.get());
   }
   tf.delete_session_options(made);
   outcome.check("could not open a session of TensorFlow over", graph.place);
+  handle_ = std::make_shared<session_handle>(raw);
 }
 
 open_session::~open_session() {
-  const call_status ignored;
-  functions().delete_session(raw_, ignored.get());
+  if (limit_.count() == 0) { return; }
+  // If closing has not ended, its thread is the last owner.
+  static_cast<void>(ends_within(limit_, [handle = std::exchange(handle_, nullptr)]() mutable { handle.reset(); }));
 }
 
-void open_session::close() noexcept {
-  const call_status ignored;  // a session that failed may not close; it is deleted in any case
-  functions().close_session(raw_, ignored.get());
+void open_session::close() {
+  const auto close = [handle = handle_] {
+    const call_status ignored;  // a session that failed may not close; it is deleted in any case
+    functions().close_session(handle->raw, ignored.get());
+  };
+  if (limit_.count() == 0) { return close(); }
+  if (ends_within(limit_, close)) { return; }
+  throw deadline_exceeded_error("could not close the session of TensorFlow within " + std::to_string(limit_.count()) +
+                                    " ms: " + sentence_about_tasks(master_, limit_) +
+                                    "; the session is abandoned, and its memory is not released before its "
+                                    "servers answer",
+                                master_);
+}
+
+/// Throws a failure. If it may come from a task that does not answer, names these tasks.
+void open_session::fail(const call_status& outcome, std::string_view tried) const {
+  const auto code = outcome.code();
+  const bool is_lost = code == errc::deadline_exceeded || code == errc::unavailable;
+  outcome.fail(tried, {}, is_lost && !master_.empty() ? sentence_about_tasks(master_, limit_) : std::string());
 }
 
 void open_session::run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
@@ -93,9 +122,9 @@ void open_session::run(const std::vector<c::output>& feeds, const std::vector<c:
                        const c::buffer* options, c::buffer* metadata) const {
   const call_status outcome;
   values.assign(outputs.size(), nullptr);
-  functions().session_run(raw_, options, feeds.data(), fed.data(), static_cast<int>(feeds.size()), outputs.data(), values.data(),
+  functions().session_run(handle_->raw, options, feeds.data(), fed.data(), static_cast<int>(feeds.size()), outputs.data(), values.data(),
                           static_cast<int>(outputs.size()), targets.data(), static_cast<int>(targets.size()), metadata, outcome.get());
-  outcome.check(tried);
+  if (!outcome.ok()) [[unlikely]] { fail(outcome, tried); }
 }
 
 session_core::session_core(std::shared_ptr<graph_state> over, graph_session_options given)

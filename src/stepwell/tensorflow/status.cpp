@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace stepwell::tensorflow::detail {
 namespace {
@@ -28,10 +29,14 @@ call_status::~call_status() { functions().delete_status(status_); }
 bool call_status::ok() const noexcept { return functions().get_code(status_) == ok_code; }
 std::string call_status::message() const { return functions().message(status_); }
 
-void call_status::fail(std::string_view tried, std::string_view on) const {
+errc call_status::code() const noexcept { return code_of(functions().get_code(status_)); }
+
+void call_status::fail(std::string_view tried, std::string_view on, std::string_view more) const {
   std::string text(tried);
   if (!on.empty()) { text.append(" ").append(on); }
-  throw_status(status(code_of(functions().get_code(status_)), text + ": " + message()));
+  text.append(": ").append(message());
+  if (!more.empty()) { text.append("; ").append(more); }
+  throw_status(status(code(), std::move(text)));
 }
 
 }  // namespace stepwell::tensorflow::detail

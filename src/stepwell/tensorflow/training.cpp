@@ -8,6 +8,7 @@
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/tensorflow/detail/graph_state.hpp"
 #include "stepwell/tensorflow/detail/meta_graph.hpp"
+#include "stepwell/tensorflow/detail/saved_variables.hpp"
 #include "stepwell/tensorflow/detail/session_core.hpp"
 
 #include <algorithm>
@@ -223,6 +224,9 @@ graph_session graph_session_creator::create_session(session_creation& creation) 
 training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph, training_options<tensorflow::graph> options) {
   if (options.save_meta_graph && options.is_chief) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
+  }
+  if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && options.is_chief) {
+    options.saver.shards = variables_of(*graph).shards;
   }
   return options;
 }

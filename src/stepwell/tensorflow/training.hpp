@@ -46,6 +46,8 @@ struct training_options<tensorflow::graph> {
   std::string checkpoint_dir = {};
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
+  setting<double> save_checkpoint_overhead = {};
+  interval_bounds save_checkpoint_interval = {};
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
   setting<std::int64_t> log_step_count_steps = {};
@@ -62,11 +64,13 @@ struct training_options<tensorflow::graph> {
   retry_policy retry = {};
   bool keep_initial_state = true;
   unseekable_policy on_unseekable = unseekable_policy::fail;
+  other_data_policy on_other_data = other_data_policy::warn;
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   seconds_value stop_grace_period_secs = 120;
   std::stop_token stop_token = {};
   std::vector<int> stop_on = {};
   setting<seconds_value> preemption_grace = {};
+  std::optional<bool> check_update_fence = std::nullopt;  ///< Has no effect: a graph has no fence.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 
   /// The operation of a step without fetches and targets. Empty: the one in the collection `train_op`.
@@ -135,7 +139,8 @@ private:
   seconds_value recovery_wait_;
 };
 
-/// Returns the options with a listener that writes the ".meta" files, if they are wanted.
+/// Returns the options with a listener that writes the ".meta" files, if they are wanted, and with as many shards as a sharded saver of the
+/// graph writes.
 [[nodiscard]] training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph,
                                                             training_options<tensorflow::graph> options);
 /// Returns the summary hook. It writes nothing if there is no summary operation, or no directory.

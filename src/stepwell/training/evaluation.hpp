@@ -12,6 +12,7 @@
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
+#include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/final_ops_hook.hpp"
 #include "stepwell/hooks/stop_hooks.hpp"
@@ -74,6 +75,16 @@ struct evaluation {
 /// Placeholder for the source of a model whose `step` takes no batch.
 struct no_source {};
 
+/// A subject of evaluations that opens a raw session with the values of a checkpoint, such as a `tensorflow::graph_evaluation`.
+template<class Subject>
+concept opens_evaluations = requires(Subject& subject, const checkpoint_reader& source, const restore_options& options) {
+  { subject.open_evaluation(source, options) } -> raw_session;
+};
+
+/// A model, or another subject of evaluations.
+template<class Subject>
+concept evaluable = trainable_model<Subject> || opens_evaluations<Subject>;
+
 namespace detail {
 
 [[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
@@ -100,18 +111,29 @@ std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) {
   return hook;
 }
 
+/// Restores a subject, and returns the raw session that evaluates it.
+template<class Model>
+auto open_evaluation(Model& model, const checkpoint_reader& reader, const restore_options& options) {
+  if constexpr (opens_evaluations<Model>) {
+    return model.open_evaluation(reader, options);
+  } else {
+    stepwell::restore(model, reader, options);
+    return evaluation_session<Model>(model, reader.step().value_or(0));
+  }
+}
+
 /// Restores and evaluates a model. Calls `make_source` once, after the restore.
 template<class FinalOps, class Model, class MakeSource, class... Hooks>
 evaluation<typename FinalOps::values_type> evaluate(Model& model, const checkpoint_reader& reader, MakeSource&& make_source,
                                                     const evaluation_options& options, FinalOps& final_ops, Hooks... hooks) {
   static_assert(((phase_of<detail::hook_type_of<Hooks>>() != hook_phase::persist) && ...),
                 "stepwell: an evaluation saves nothing; leave out the hook that saves");
-  stepwell::restore(model, reader, options.restore);
+  auto raw = detail::open_evaluation(model, reader, options.restore);
   const auto step = reader.step().value_or(0);
   auto&& source = make_source();
   stop_after_n_evals_hook counter({.num_evals = options.num_evals, .log_progress = options.log_progress});
-  monitored_session session(settings_of(options), evaluation_session<Model>(model, step), saves_nothing_hook{}, std::move(hooks)...,
-                            std::ref(counter), std::ref(final_ops));
+  monitored_session session(settings_of(options), std::move(raw), saves_nothing_hook{}, std::move(hooks)..., std::ref(counter),
+                            std::ref(final_ops));
   const auto time = options.clock ? options.clock : system_clock();
   const auto started = time->now();
   log_info("Starting evaluation of " + reader.prefix());
@@ -156,14 +178,14 @@ generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model
 /// position.
 /// @errors   Failures of the restore. Exceptions of a step or a hook; as in training, `on_error` of the hooks is called for them.
 /// @lifetime All arguments must live until the call returns.
-template<trainable_model Model, class Source, class... Ops, class... Hooks>
+template<evaluable Model, class Source, class... Ops, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options,
                    final_ops_hook<Ops...> final_ops, Hooks... hooks) {
   return detail::evaluate(
       model, detail::open_checkpoint(checkpoint_path, options), [&]() -> auto& { return source; }, options, final_ops, std::move(hooks)...);
 }
 /// Like the overload above, without final values.
-template<trainable_model Model, class Source, class... Hooks>
+template<evaluable Model, class Source, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options = {},
                    Hooks... hooks) {
   return stepwell::evaluate_once(model, checkpoint_path, std::forward<Source>(source), options, final_ops_hook{}, std::move(hooks)...);
@@ -176,7 +198,7 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
 /// damaged, is skipped with a log line.
 /// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
 /// @errors   Those of `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
-template<trainable_model Model, std::invocable MakeSource, class... Ops, class... Hooks>
+template<evaluable Model, std::invocable MakeSource, class... Ops, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options, final_ops_hook<Ops...> final_ops, Hooks... hooks) {
   auto checkpoints = checkpoints_iterator(std::move(checkpoint_dir), detail::following_of(options));
@@ -184,7 +206,7 @@ template<trainable_model Model, std::invocable MakeSource, class... Ops, class..
                                std::tuple<Hooks...>(std::move(hooks)...));
 }
 /// Like the overload above, without final values.
-template<trainable_model Model, std::invocable MakeSource, class... Hooks>
+template<evaluable Model, std::invocable MakeSource, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options = {}, Hooks... hooks) {
   return stepwell::evaluate_repeatedly(model, std::move(checkpoint_dir), std::move(make_source), std::move(options), final_ops_hook{},

@@ -9,10 +9,16 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/trace.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/feed_fn_hook.hpp>
+#include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/global_step_waiter_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/profiler_hook.hpp>
+#include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/tensorflow/graph_builder.hpp>
 #include <stepwell/tensorflow/runtime.hpp>
 #include <stepwell/tensorflow/training.hpp>
@@ -31,6 +37,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -166,13 +173,20 @@ TEST_CASE("summaries, graph and traces of a graph reach the event file", "[tenso
 TEST_CASE("few plans are made with all hooks on", "[tensorflow][real]") {
   const test::log_capture quiet;
   const test::temporary_directory directory;
+  const tf::typed_fetch<float> loss("loss:0");
+  const auto labels = [] { return tf::tensor(sw::dtype::int64, {16}); };
   auto graph = tf::graph::import_meta_graph(data + "/graph/mlp/model.ckpt-0.meta");
   auto session = sw::monitored_training_session(
       graph, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3'000, .save_summaries_steps = 70, .config = one_thread()},
       sw::nan_tensor_hook{"loss:0"}, sw::logging_tensor_hook{{.every_n_iter = 30}, "loss:0", "accuracy:0"},
-      sw::profiler_hook{{.save_steps = 4'000, .output_dir = directory.path()}}, sw::stop_at_step_hook{{.last_step = 10'000}});
-  const auto feeds = mlp_feeds();
-  const std::vector<std::vector<tf::named_feed>> batches(10'001, feeds);
+      sw::profiler_hook{{.save_steps = 4'000, .output_dir = directory.path()}}, sw::stop_at_step_hook{{.last_step = 10'000}},
+      sw::early_stopping_hook{loss, {.patience = 100'000, .every_n_steps = 20}}, sw::time_limit_hook{3'600},
+      sw::progress_hook{{.is_terminal = false, .output = [](std::string_view) {}}, loss},
+      sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 50}, sw::summary::scalar("cost", loss)},
+      sw::global_step_waiter_hook{{.wait_until_step = 0}}, sw::feed_fn_hook([labels] { return sw::feed("labels:0", labels()); }),
+      sw::final_ops_hook{[](const tf::graph_session& raw) { return raw.global_step(); }});
+  const std::vector<tf::named_feed> images = {mlp_feeds().front()};
+  const std::vector<std::vector<tf::named_feed>> batches(10'001, images);
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
   CHECK(session.global_step() == 10'000);
   CHECK(session.raw_session().plan_count() <= 4);

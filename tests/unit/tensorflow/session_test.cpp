@@ -10,11 +10,16 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/hook/any_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/feed_fn_hook.hpp>
 #include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/global_step_waiter_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/tensorflow/evaluation.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
 #include <cstddef>
@@ -24,6 +29,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -202,6 +208,50 @@ TEST_CASE("a checkpoint is one more run, and a later session goes on from it", "
   CHECK(variable_of(session) == std::vector<float>{trained(9), 0.5F});
 }
 
+TEST_CASE("a sharded saver of the graph writes as many data files", "[tensorflow][session]") {
+  auto meta = test::stub_meta_graph();
+  meta.mutable_saver_def()->set_save_tensor_name("sharded/Identity:0");
+  meta.mutable_saver_def()->set_sharded(true);
+  stub_graph made(meta);
+  {
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()}, sw::stop_at_step_hook{{.last_step = 3}});
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+  }
+  CHECK(std::filesystem::exists(made.run_dir() + "/model.ckpt-3.data-00001-of-00002"));
+  CHECK(sw::checkpoint_reader(made.run_dir() + "/model.ckpt-3").read("w").as<float>()[0] == trained(3));
+  auto again = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()});
+  CHECK(again.global_step() == 3);
+}
+
+TEST_CASE("a worker that waits for a step sees the steps of others", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph, {}, sw::global_step_waiter_hook{{.wait_until_step = 3, .max_wait_secs = 5}});
+  const auto& raw = session.raw_session();
+  for (int i = 0; i < 3; ++i) { static_cast<void>(raw.run_apart({}, sw::target("train_op"))); }  // as another session would
+  CHECK(raw.global_step() == 0);
+  CHECK_NOTHROW(session.run());
+  CHECK(session.global_step() == 4);
+}
+
+TEST_CASE("hooks that take numbers take typed fetches", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  const tf::typed_fetch<float> loss("loss:0");
+  std::string line;
+  const auto keep = [&](std::string_view text) { line += text; };
+  auto session = sw::monitored_training_session(
+      made.graph, {}, sw::early_stopping_hook{loss, {.patience = 3, .mode = sw::early_stopping_mode::maximize}},
+      sw::progress_hook{{.line_every = 0, .is_terminal = false, .output = keep}, loss},
+      sw::summary_saver_hook{{.output_dir = made.run_dir(), .save_steps = 1}, sw::summary::scalar("cost", loss)});
+  ::stub_reset();
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  CHECK(session.global_step() == 4);  // the loss falls in each step
+  CHECK(::stub_runs() == 4);
+  session.close();
+  CHECK_FALSE(line.empty());
+}
+
 TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorflow][session]") {
   const test::log_capture quiet;
   stub_graph made;
@@ -339,4 +389,33 @@ TEST_CASE("sessions leave nothing behind in the library", "[tensorflow][session]
   }
   CHECK(::stub_sessions() == sessions);
   CHECK(::stub_tensors() == tensors);
+}
+
+TEST_CASE("a graph is evaluated at each checkpoint of its training", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  {
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()}, sw::stop_at_step_hook{{.last_step = 4}});
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+  }
+  tf::graph_evaluation graph(made.graph, {.operations = {.train_op = "summary"}});
+  const std::vector<sw::fed<std::string, std::vector<float>>> batches(3, {"x", {1}});
+  const auto weight = [](const tf::graph_session& raw) { return raw.run_apart({"w/first"}).front().as<float>(); };
+  SECTION("once, and the variables have the values of the checkpoint") {
+    const auto found = sw::evaluate_once(graph, made.run_dir() + "/model.ckpt-4", batches, {}, sw::final_ops_hook{weight});
+    CHECK(found.evals == 3);
+    CHECK(found.global_step == 4);
+    CHECK(std::get<0>(*found.final_ops_values) == trained(4));
+  }
+  SECTION("repeatedly") {
+    std::vector<std::int64_t> steps;
+    const auto all = [&] { return sw::data::source(batches); };
+    for (const auto& found :
+         sw::evaluate_repeatedly(graph, made.run_dir(), all, {.eval_interval_secs = 0, .timeout = 0, .all_listed = true})) {
+      steps.push_back(found.global_step);
+    }
+    CHECK(steps == std::vector<std::int64_t>{0, 4});
+  }
+  CHECK(::stub_train_runs() == 4);  // those of the training
 }

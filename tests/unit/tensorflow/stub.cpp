@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -45,6 +47,8 @@ int last_targets = 0;
 int fails_at = 0;
 int fail_code = 0;
 std::string fail_message;
+bool blocks_closing = false;
+std::condition_variable changed;  // with `guard`: `blocks_closing` or `sessions`
 std::atomic<int> sessions = 0;
 std::atomic<int> tensors = 0;
 
@@ -142,6 +146,15 @@ void make_graph(c::graph& graph) {
   auto* const save =
       graph.add({"save/SaveV2", "SaveV2", "", {{file, 0}, {names, 0}, {slices, 0}, {read_step, 0}, {first, 0}, {second, 0}}, {}, {}, {}});
   graph.add({"save/control_dependency", "Identity", "", {{file, 0}}, {save}, {{string, scalar}}, {}});
+  auto* const name_of_step = graph.add({"sharded/name_of_step", "Const", "", {}, {}, {{string, {1}}}, {"global_step"}});
+  auto* const no_slice = graph.add({"sharded/no_slice", "Const", "", {}, {}, {{string, {1}}}, {""}});
+  auto* const names_of_w = graph.add({"sharded/names_of_w", "Const", "", {}, {}, {{string, {2}}}, {"w", "w"}});
+  auto* const slices_of_w = graph.add({"sharded/slices_of_w", "Const", "", {}, {}, {{string, {2}}}, {"2 0,1", "2 1,1"}});
+  auto* const save_step =
+      graph.add({"sharded/SaveV2", "SaveV2", "", {{file, 0}, {name_of_step, 0}, {no_slice, 0}, {read_step, 0}}, {}, {}, {}});
+  auto* const save_w =
+      graph.add({"sharded/SaveV2_1", "SaveV2", "", {{file, 0}, {names_of_w, 0}, {slices_of_w, 0}, {first, 0}, {second, 0}}, {}, {}, {}});
+  graph.add({"sharded/Identity", "Identity", "", {{file, 0}}, {save_step, save_w}, {{string, scalar}}, {}});
   auto* const restore = graph.add(
       {"save/RestoreV2", "RestoreV2", "", {{file, 0}, {names, 0}, {slices, 0}}, {}, {{int64, scalar}, {float32, {1}}, {float32, {1}}}, {}});
   auto* const assign = graph.add({"save/Assign", "AssignVariableOp", "", {{w, 0}, {restore, 1}}, {}, {}, {}});
@@ -198,6 +211,13 @@ struct one_run {
   }
 };
 
+/// Field 1 of a message, with this content.
+std::string field(const std::string& content) {
+  std::string bytes(1, '\x0a');
+  bytes.push_back(static_cast<char>(content.size()));
+  return bytes.append(content);
+}
+
 void fail(c::status* status, int code, std::string message) {
   status->code = code;
   status->message = std::move(message);
@@ -216,6 +236,15 @@ int stub_tensors() { return tensors; }
 void stub_reset() {
   runs = train_runs = 0;
   fails_at = 0;
+}
+void stub_block_closing(int blocks) {
+  const std::lock_guard lock(guard);
+  blocks_closing = blocks != 0;
+  changed.notify_all();
+}
+int stub_wait_for_sessions(int count) {
+  std::unique_lock lock(guard);
+  return changed.wait_for(lock, std::chrono::seconds(10), [&] { return sessions == count; }) ? 1 : 0;
 }
 void stub_fail(int run, int code, const char* message) {
   fails_at = runs + run;
@@ -240,9 +269,9 @@ c::buffer* TF_GetAllOpList() {
                                    "MergeSummary", "Const", "Slice", "SaveV2", "Identity", "RestoreV2", "AssignVariableOp", "VariableV2"}) {
       const bool is_stateful =
           name != "MatMul" && name != "Cast" && name != "Const" && name != "Slice" && name != "Identity" && name != "NoOp";
-      std::string op = "\x0a" + std::string(1, static_cast<char>(name.size())) + name;
-      if (is_stateful) { op += std::string("\x88\x01\x01", 3); }
-      all += "\x0a" + std::string(1, static_cast<char>(op.size())) + op;
+      std::string op = field(name);
+      if (is_stateful) { op.append("\x88\x01\x01", 3); }
+      all.append(field(op));
     }
     return all;
   }();
@@ -343,10 +372,16 @@ c::session* TF_NewSession(c::graph* graph, const c::session_options* /*options*/
   made->over = graph;
   return made;
 }
-void TF_CloseSession(c::session* one, c::status* /*status*/) { one->is_closed = true; }
+void TF_CloseSession(c::session* one, c::status* /*status*/) {
+  std::unique_lock lock(guard);
+  changed.wait(lock, [] { return !blocks_closing; });
+  one->is_closed = true;
+}
 void TF_DeleteSession(c::session* one, c::status* /*status*/) {
+  const std::lock_guard lock(guard);
   if (one != nullptr) { --sessions; }
   delete one;
+  changed.notify_all();
 }
 void TF_SessionRun(c::session* session, const c::buffer* /*options*/, const c::output* inputs, c::tensor* const* fed, int input_count,
                    const c::output* outputs, c::tensor** fetched, int output_count, const c::operation* const* targets, int target_count,

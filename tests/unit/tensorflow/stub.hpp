@@ -16,6 +16,10 @@ int stub_last_targets();
 void stub_reset();
 /// Makes run number `run` from now (1 is the next one) fail with `code`.
 void stub_fail(int run, int code, const char* message);
+/// If `blocks` is not 0, TF_CloseSession blocks until this is called with 0: the server of the session does not answer.
+void stub_block_closing(int blocks);
+/// Blocks until `count` sessions exist, at most for 10 s. Returns 1 if so.
+int stub_wait_for_sessions(int count);
 /// Returns the number of sessions that exist, and of tensors.
 int stub_sessions();
 int stub_tensors();

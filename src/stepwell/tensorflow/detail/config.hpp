@@ -7,6 +7,7 @@
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/graph_session.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,8 @@ namespace stepwell::tensorflow::detail {
 
 /// Returns the ConfigProto of a session.
 [[nodiscard]] std::string config_bytes(const graph_session_options& options);
+/// Returns the time-out of each run of a session. 0: none.
+[[nodiscard]] std::chrono::milliseconds timeout_of(const graph_session_options& options);
 
 /// The options of one run, and room for its metadata if the run is traced. Null options cost nothing.
 class run_with_options {

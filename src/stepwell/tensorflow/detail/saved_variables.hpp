@@ -58,6 +58,7 @@ private:
 struct saved_variables {
   std::vector<std::shared_ptr<saved_variable>> all;
   std::vector<c::operation*> restore_ops;
+  int shards = 1;  // data files that the saver of the graph writes
 };
 
 /// Returns the variables of the graph's SaverDef, or else of its collection `variables`.

@@ -13,6 +13,7 @@
 #include "stepwell/tensorflow/graph_session.hpp"
 #include "stepwell/tensorflow/tensor.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -52,7 +53,19 @@ struct call_plan {
   std::vector<std::size_t> fetched_feeds;  // feeds of the request that are fetched, too
 };
 
-/// A session of the library, which is closed and deleted with its last owner.
+/// A session of the library, which is deleted with its last owner.
+struct session_handle {
+  explicit session_handle(c::session* made) noexcept : raw(made) {}
+  session_handle(const session_handle&) = delete;
+  session_handle& operator=(const session_handle&) = delete;
+  ~session_handle();
+
+  c::session* raw;
+};
+
+/// An open session of the library. With a server, closing and deleting it wait at most for the time-out of its runs, because TensorFlow
+/// waits for ever for a server that was stopped. A session that is abandoned then keeps its memory and a thread until its server answers,
+/// or until the process ends.
 class open_session {
 public:
   open_session(const graph_state& graph, const graph_session_options& options);
@@ -65,10 +78,15 @@ public:
   void run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
            std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
            const c::buffer* options = nullptr, c::buffer* metadata = nullptr) const;
-  void close() noexcept;
+  /// @errors `deadline_exceeded_error` that names the tasks without an answer, if the session is abandoned.
+  void close();
 
 private:
-  c::session* raw_ = nullptr;
+  [[noreturn]] void fail(const call_status& outcome, std::string_view tried) const;
+
+  std::string master_;
+  std::chrono::milliseconds limit_{0};  // 0: none
+  std::shared_ptr<session_handle> handle_;
 };
 
 /// The parts of a `graph_session` that its header does not show.

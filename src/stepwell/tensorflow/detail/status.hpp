@@ -3,6 +3,8 @@
 // The status of a call into TensorFlow, and its conversion to an exception.
 #pragma once
 
+#include "stepwell/base/error.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -22,13 +24,15 @@ public:
 
   [[nodiscard]] c::status* get() const noexcept { return status_; }
   [[nodiscard]] bool ok() const noexcept;
+  [[nodiscard]] errc code() const noexcept;
   [[nodiscard]] std::string message() const;
 
   /// Throws the failure, if any, as the exception of its code. The message is "`tried` `on`: TensorFlow's text".
   void check(std::string_view tried, std::string_view on = {}) const {
     if (!ok()) [[unlikely]] { fail(tried, on); }
   }
-  [[noreturn]] void fail(std::string_view tried, std::string_view on) const;
+  /// Throws the failure. `more`, if it is not empty, ends the message.
+  [[noreturn]] void fail(std::string_view tried, std::string_view on, std::string_view more = {}) const;
 
 private:
   c::status* status_;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/tensorflow/detail/cluster_tasks.hpp"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stepwell::tensorflow::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using steady = std::chrono::steady_clock;
+
+constexpr milliseconds patience{1'000};
+constexpr std::string_view scheme = "grpc://";
+// A client begins a connection of HTTP/2 with these bytes: the preface, and an empty frame of settings.
+constexpr std::string_view preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+
+std::mutex guard;
+std::map<std::string, std::string>& tasks_by_address() {
+  static std::map<std::string, std::string> all;
+  return all;
+}
+
+/// A connection to one task, and how far the question has come.
+class question {
+public:
+  question(std::string name, std::string address) : name_(std::move(name)), address_(std::move(address)) { connect(); }
+  question(const question&) = delete;
+  question& operator=(const question&) = delete;
+  ~question() { close(); }
+
+  [[nodiscard]] bool is_open() const noexcept { return socket_ >= 0; }
+  [[nodiscard]] bool is_answered() const noexcept { return is_answered_; }
+  [[nodiscard]] pollfd wanted() const noexcept { return {socket_, static_cast<short>(is_asked_ ? POLLIN : POLLOUT), 0}; }
+  [[nodiscard]] std::string text() const { return name_.empty() ? address_ : name_ + " at " + address_; }
+
+  /// Continues when the socket is ready.
+  void proceed() {
+    char byte = 0;
+    if (!is_asked_) {
+      is_asked_ = ::send(socket_, preface.data(), preface.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(preface.size());
+      if (!is_asked_) { close(); }  // nothing listens there
+    } else {
+      is_answered_ = ::recv(socket_, &byte, 1, 0) > 0;
+      close();
+    }
+  }
+
+private:
+  void connect() {
+    const auto colon = address_.rfind(':');
+    if (colon == std::string::npos) { return; }
+    auto host = address_.substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']')) { host = host.substr(1, host.size() - 2); }
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host.c_str(), address_.c_str() + colon + 1, &hints, &found) != 0) { return; }
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+    socket_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (socket_ >= 0 && ::connect(socket_, found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) { close(); }
+  }
+  void close() noexcept {
+    if (socket_ >= 0) { ::close(socket_); }
+    socket_ = -1;
+  }
+
+  std::string name_;
+  std::string address_;
+  int socket_ = -1;
+  bool is_asked_ = false;
+  bool is_answered_ = false;
+};
+
+std::vector<std::unique_ptr<question>> questions_to(std::string_view master) {
+  std::map<std::string, std::string> tasks;
+  {
+    const std::lock_guard lock(guard);
+    tasks = tasks_by_address();
+  }
+  if (master.starts_with(scheme)) { tasks.try_emplace(std::string(master.substr(scheme.size()))); }
+  std::vector<std::unique_ptr<question>> all;
+  for (auto& [address, name] : tasks) { all.push_back(std::make_unique<question>(name, address)); }
+  return all;
+}
+
+/// Waits until a socket of `all` is ready, or until `end`, and continues with these. Returns false if nothing more can happen.
+bool wait_for(const std::vector<std::unique_ptr<question>>& all, steady::time_point end) {
+  std::vector<pollfd> sockets;
+  std::vector<question*> asked;
+  for (const auto& one : all) {
+    if (one->is_open()) { sockets.push_back(one->wanted()), asked.push_back(one.get()); }
+  }
+  const auto left = std::chrono::duration_cast<milliseconds>(end - steady::now());
+  if (sockets.empty() || left.count() <= 0) { return false; }
+  if (::poll(sockets.data(), sockets.size(), static_cast<int>(left.count())) < 0) { return errno == EINTR; }
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
+    if (sockets[i].revents != 0) { asked[i]->proceed(); }
+  }
+  return true;
+}
+
+}  // namespace
+
+void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster) {
+  const std::lock_guard lock(guard);
+  for (const auto& [job, addresses] : cluster) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) { tasks_by_address()[addresses[i]] = "/job:" + job + "/task:" + std::to_string(i); }
+  }
+}
+
+std::vector<std::string> silent_tasks(std::string_view master, milliseconds limit) {
+  const auto all = questions_to(master);
+  const auto end = steady::now() + limit;
+  while (wait_for(all, end)) {}
+  std::vector<std::string> silent;
+  for (const auto& one : all) {
+    if (!one->is_answered()) { silent.push_back(one->text()); }
+  }
+  std::ranges::sort(silent);
+  return silent;
+}
+
+std::string sentence_about_tasks(std::string_view master, milliseconds limit) {
+  std::string names;
+  for (const auto& one : silent_tasks(master, std::min(limit, patience))) { names.append(names.empty() ? "" : ", ").append(one); }
+  return names.empty() ? names : "no answer from " + names;
+}
+
+}  // namespace stepwell::tensorflow::detail
