@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -116,7 +117,7 @@ int main(int argc, char** argv) {
   std::vector<row> table;
   for (const double rate : {0.03, 0.1, 0.3, 1.0, 3.0}) {
     for (const double momentum : {0.0, 0.5, 0.9, 0.99}) {
-      for (const std::uint64_t batch_size : {8, 32}) {
+      for (const std::uint64_t batch_size : {8U, 32U}) {
         for (std::uint64_t seed = 1; seed <= 5; ++seed) { table.push_back({{rate, momentum, batch_size, seed}, {}}); }
       }
     }
@@ -132,11 +133,16 @@ int main(int argc, char** argv) {
                      return error;
                    }));
   }
-  for (auto& one : table) { one.value = one.error.get(); }  // throws the exception of the run
-  const auto diverged = std::ranges::stable_partition(table, [](const row& one) { return std::isfinite(one.value); });
-  std::ranges::stable_sort(table.begin(), diverged.begin(), {}, &row::value);
-  std::printf("%zu runs, %zu of them diverged; the best:\n  rate  momentum  batch  seed  test error\n", table.size(), diverged.size());
-  for (std::size_t i = 0; i < std::min<std::size_t>(10, table.size() - diverged.size()); ++i) {
+  std::size_t diverged = 0;
+  for (auto& one : table) {
+    one.value = one.error.get();  // throws the exception of the run
+    if (std::isfinite(one.value)) { continue; }
+    one.value = std::numeric_limits<double>::infinity();  // sorted last
+    ++diverged;
+  }
+  std::ranges::sort(table, {}, &row::value);
+  std::printf("%zu runs, %zu of them diverged; the best:\n  rate  momentum  batch  seed  test error\n", table.size(), diverged);
+  for (std::size_t i = 0; i < std::min<std::size_t>(10, table.size() - diverged); ++i) {
     const auto& [with, future, error] = table[i];
     std::printf("%6.2f  %8.2f  %5d  %4d  %10.6f\n", with.rate, with.momentum, static_cast<int>(with.batch_size),
                 static_cast<int>(with.seed), error);
