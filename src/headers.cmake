@@ -153,6 +153,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/source_registrations.hpp
   # layer 8: hooks
   stepwell/hooks/detail/optional_value.hpp
+  stepwell/hooks/detail/options_given_last.hpp
   stepwell/hooks/detail/value_text.hpp
   # layer 9: training
   stepwell/training/detail/evaluation_work.hpp

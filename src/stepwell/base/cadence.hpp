@@ -100,8 +100,8 @@ struct cadence {
 
 /// Bounds for an interval between checkpoints that is chosen by measurement.
 struct interval_bounds {
-  seconds_value min_interval = 1;
-  seconds_value max_interval = 600;
+  seconds_value min_interval = 1;    ///< At least zero.
+  seconds_value max_interval = 600;  ///< At least `min_interval`.
 };
 
 /// The time and the number of steps between two triggers.

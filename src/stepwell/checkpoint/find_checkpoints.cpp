@@ -117,6 +117,8 @@ public:
       throw invalid_argument_error(
           fmt::format("following checkpoints: invalid seconds_to_sleep={}; it must be above zero", wait.seconds_to_sleep.count()));
     }
+    detail::refuse_negative("timeout", wait.timeout);
+    detail::refuse_negative("min_interval_secs", options_.min_interval_secs);
     if (!wait.clock) { wait.clock = system_clock(); }
     wait.file_system = or_real(std::move(wait.file_system));
   }

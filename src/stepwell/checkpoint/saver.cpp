@@ -66,6 +66,7 @@ void check_saver_options(const saver_options& options) {
   detail::refuse_negative("max_to_keep", options.max_to_keep);
   detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
   detail::refuse_negative("on_error.retries", options.on_error.retries());
+  detail::refuse_negative("on_error.first_wait", options.on_error.first_wait());
 }
 
 /// The state of a saver, and the tasks on the pool, which keep it alive. One task at a time writes one snapshot.

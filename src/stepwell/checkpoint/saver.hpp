@@ -77,7 +77,7 @@ struct keep_best {
 
 /// Options of a saver. Every option has a default. A null pointer selects the process-wide object.
 struct saver_options {
-  std::string basename = "model.ckpt";
+  std::string basename = "model.ckpt";  ///< A file name; the step is appended.
   /// Whether to write "model.ckpt-00000500" instead of "model.ckpt-500", so that names sort in the order of steps.
   bool pad_step_number = false;
   setting<int> max_to_keep = 5;  ///< Number of newest complete checkpoints to keep. 0 or `none`: all.
@@ -88,9 +88,9 @@ struct saver_options {
   std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
   /// Maximum number of snapshots held, including the one being written. Each takes the memory of the variables.
   std::size_t max_staged = 1;
-  stepwell::when_busy when_busy = stepwell::when_busy::postpone;
-  on_save_error on_error = on_save_error::stop();
-  int shards = 1;
+  stepwell::when_busy when_busy = stepwell::when_busy::postpone;  ///< Policy for a save while `max_staged` snapshots are held.
+  on_save_error on_error = on_save_error::stop();                 ///< Policy for a failed save.
+  int shards = 1;                                                 ///< Number of data files of a checkpoint.
   /// Whether to sync files to disk. If false, saves are faster, but a power failure may lose them. A killed process does not lose them.
   bool sync = true;
   std::shared_ptr<io::file_system> file_system = nullptr;

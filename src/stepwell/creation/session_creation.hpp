@@ -28,8 +28,8 @@ namespace stepwell {
 /// with access to the session can read them with `config()`. 0: the raw session chooses.
 /// @see contract CREATE-1
 struct session_config {
-  int intra_op_parallelism_threads = 0;
-  int inter_op_parallelism_threads = 0;
+  int intra_op_parallelism_threads = 0;  ///< Threads in one operation. 0: the raw session chooses.
+  int inter_op_parallelism_threads = 0;  ///< Operations at the same time. 0: the raw session chooses.
   /// Threads on which checkpoints and event files are written. Null: the threads shared by all sessions of the process.
   std::shared_ptr<io::pool> io = nullptr;
 };

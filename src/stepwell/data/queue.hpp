@@ -193,7 +193,7 @@ private:
 
 /// Options of a `fifo_queue`.
 struct fifo_queue_options {
-  std::size_t capacity = 32;
+  std::size_t capacity = 32;  ///< Maximum number of elements, above zero.
   std::string name = "fifo_queue";
   std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
 };
@@ -212,7 +212,7 @@ public:
 
 /// Options of a `shuffle_queue`.
 struct shuffle_queue_options {
-  std::size_t capacity = 1024;
+  std::size_t capacity = 1024;        ///< Maximum number of elements, above `min_after_dequeue`.
   std::size_t min_after_dequeue = 0;  ///< Number of elements that stay in the queue for mixing until it is closed.
   std::uint64_t seed = 0;
   std::string name = "shuffle_queue";

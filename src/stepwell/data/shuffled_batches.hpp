@@ -79,10 +79,10 @@ template<dataset Dataset>
 
 /// Options of `shuffled_batches`.
 struct shuffle_options {
-  std::uint64_t batch_size = 32;
-  std::uint64_t seed = 0;
-  bool drop_remainder = false;  ///< Whether to skip an incomplete batch at the end of an epoch.
-  std::string name = {};        ///< Name of the position in a checkpoint.
+  std::uint64_t batch_size = 32;  ///< Number of examples in a batch, above zero.
+  std::uint64_t seed = 0;         ///< Selects the order of the examples in each epoch.
+  bool drop_remainder = false;    ///< Whether to skip an incomplete batch at the end of an epoch.
+  std::string name = {};          ///< Name of the position in a checkpoint.
   /// Number of epochs after which the data ends, counted from the beginning of the data and not of a resumed run. Empty: endless.
   std::optional<std::uint64_t> epochs = std::nullopt;
   bool shuffle = true;  ///< False: the order of the dataset in each epoch.

@@ -158,7 +158,12 @@ public:
   /// @pre `has_value()`.
   template<std::size_t I>
   [[nodiscard]] constexpr decltype(auto) get() const {
-    return this->raw_.read(this->outcome_, detail::untagged(std::get<I>(this->pack_->projections)));
+    const auto& wanted = detail::untagged(std::get<I>(this->pack_->projections));
+    static_assert(
+        requires { this->raw_.read(this->outcome_, wanted); },
+        "stepwell: this session cannot read the fetch. A model session reads members of the step's result and of the model, and callables "
+        "that take one of them or both; a value gets a name by tag(\"loss\", &result::loss)");
+    return this->raw_.read(this->outcome_, wanted);
   }
   /// Returns the value of the only fetch.
   /// @pre `has_value()`.

@@ -49,6 +49,7 @@ public:
 /// Options of `checkpoint_saver_hook`. Required are `checkpoint_dir` and one of `save_secs`, `save_steps` and `save_overhead`.
 struct checkpoint_saver_options {
   std::string checkpoint_dir = {};
+  /// Periods between checkpoints.
   setting<seconds_value> save_secs = {};
   setting<std::int64_t> save_steps = {};
   /// Share of the training time that saving may cost, for example 0.02. The hook measures the cost of each save: the time for which the
@@ -57,12 +58,12 @@ struct checkpoint_saver_options {
   /// `max_interval`, even if saving then exceeds its share. A save never begins before the previous one has ended. A process that resumes
   /// measures anew, and begins with `min_interval`. A recovery keeps the measurements.
   setting<double> save_overhead = {};
-  interval_bounds save_interval = {};
+  interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses.
   saver_options saver = {};
-  std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};
+  std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};  ///< Listeners that are notified of each checkpoint.
   /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.
   std::string summary_dir = {};
-  summary::writer_options events = {};
+  summary::writer_options events = {};  ///< Options of that event file.
 };
 
 /// Copies the state in each period, and writes the copy in a background task. The step does not block on a disk, unless the saver's

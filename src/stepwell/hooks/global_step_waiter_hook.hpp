@@ -27,7 +27,10 @@ struct global_step_waiter_options {
 /// @errors `deadline_exceeded_error`, thrown by the run, if the step is not reached within `max_wait_secs`. The next run then waits again.
 class global_step_waiter_hook {
 public:
-  explicit global_step_waiter_hook(global_step_waiter_options options) : options_(options) {}
+  /// @errors `invalid_argument_error` for a negative `max_wait_secs`.
+  explicit global_step_waiter_hook(global_step_waiter_options options) : options_(options) {
+    detail::refuse_negative("max_wait_secs", options.max_wait_secs);
+  }
 
   void begin() { is_over_ = options_.wait_until_step <= 0; }
 

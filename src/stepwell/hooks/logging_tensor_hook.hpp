@@ -9,6 +9,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/hooks/detail/options_given_last.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include <algorithm>
@@ -36,8 +37,8 @@ struct logged_value {
 /// Options of `logging_tensor_hook`. At least one of these is required: one of the periods, or `at_end`. Both periods cannot be given
 /// together.
 struct logging_tensor_options {
-  std::optional<std::int64_t> every_n_iter = std::nullopt;  ///< In runs of this session, not in global steps; above zero.
-  std::optional<seconds_value> every_n_secs = std::nullopt;
+  std::optional<std::int64_t> every_n_iter = std::nullopt;   ///< In runs of this session, not in global steps; above zero.
+  std::optional<seconds_value> every_n_secs = std::nullopt;  ///< Time between two lines, at least zero.
   /// If true, the values of the last run are logged at a clean close, even if they were logged after that run. The model is not run again.
   /// @see contract D-19
   bool at_end = false;
@@ -211,8 +212,25 @@ private:
   std::optional<std::array<detail::kept_value, sizeof...(Projections)>> kept_;  // values of the last run that fetched
 };
 
+/// Reports at compile time that the options were given last.
+template<class... Given>
+class logging_tensor_hook<detail::options_given_last, Given...> {
+  static_assert(sizeof...(Given) > 1000,
+                "stepwell: logging_tensor_hook takes its options first: logging_tensor_hook{{.every_n_iter = 100}, &result::loss}");
+
+public:
+  explicit logging_tensor_hook(Given... given, logging_tensor_options options);
+  void begin();
+};
+
 template<class... Given>
 logging_tensor_hook(logging_tensor_options, Given...) -> logging_tensor_hook<detail::projection_of<Given>...>;
+template<class A>
+logging_tensor_hook(A, logging_tensor_options) -> logging_tensor_hook<detail::options_given_last, A>;
+template<class A, class B>
+logging_tensor_hook(A, B, logging_tensor_options) -> logging_tensor_hook<detail::options_given_last, A, B>;
+template<class A, class B, class C>
+logging_tensor_hook(A, B, C, logging_tensor_options) -> logging_tensor_hook<detail::options_given_last, A, B, C>;
 template<class... Projections>
 logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<Projections...>;
 

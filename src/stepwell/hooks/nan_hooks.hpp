@@ -63,7 +63,7 @@ template<class Value>
 
 /// Checks one value after every run: a number or a tensor of any shape. A NaN, an infinity or a tensor that contains one is a bad value.
 /// An empty `std::optional` is not checked.
-/// After a bad value, the state is saved neither at this boundary nor at the close.
+/// After a bad value, the state is saved neither at this boundary nor at the close. The options may come first or last.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
@@ -77,6 +77,8 @@ public:
       : nan_tensor_hook(std::move(watched.projection), options) {
     name_ = std::move(watched.name);
   }
+  explicit nan_tensor_hook(nan_tensor_options options, Projection watched) : nan_tensor_hook(std::move(watched), options) {}
+  explicit nan_tensor_hook(nan_tensor_options options, tagged<Projection> watched) : nan_tensor_hook(std::move(watched), options) {}
 
   auto before_run(auto& /*context*/) const { return watched_; }
 
@@ -120,7 +122,7 @@ struct rollback_on_nan_options {
 /// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. For a bad value it requests a rollback: the session restores the newest checkpoint, as in a
 /// recovery, including the backoff. The same state and the same batch would give the same bad value again. Therefore the hook needs an
 /// answer, which is `skip_batch{}` or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] {
-/// model.rate *= 0.5f; })`.
+/// model.rate *= 0.5f; })`. The options may come first or last.
 /// @errors `nan_loss_error`, thrown by the run, for a bad value after `max_rollbacks` rollbacks. `aborted_error` if recovery is turned off
 ///         in the session.
 template<class Projection>
@@ -140,6 +142,10 @@ public:
     }
     detail::refuse_negative("max_rollbacks", options.max_rollbacks);
   }
+  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, skip_batch answer)
+      : rollback_on_nan_hook(std::move(watched), answer, options) {}
+  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, std::function<void()> change)
+      : rollback_on_nan_hook(std::move(watched), std::move(change), options) {}
 
   auto before_run(auto& /*context*/) const { return watched_; }
 

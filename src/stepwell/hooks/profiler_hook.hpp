@@ -26,6 +26,7 @@ class profiler_work;
 /// Options of `profiler_hook`. One of the periods is required. If both are above zero, the seconds are used, and a warning is logged.
 /// @see contract D-8
 struct profiler_options {
+  /// Periods between traced runs.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
   /// The directory of the timelines and the event file. Empty: the current directory of the process.

@@ -79,6 +79,7 @@ template<class Target, schedules::schedule Schedule>
 
 /// Options of `reduce_on_plateau_hook`.
 struct reduce_on_plateau_hook_options {
+  /// The rule by which the rate is reduced.
   schedules::reduce_on_plateau_options plateau = {};
   /// The value is added after the first run that reaches each multiple of this number of global steps, above zero.
   std::int64_t every_n_steps = 1;
@@ -94,7 +95,7 @@ void log_reduction(double from, double to, std::int64_t step);
 
 /// Watches a number and reduces a rate of the model when the number does not improve any more; see `schedules::reduce_on_plateau`:
 /// `reduce_on_plateau_hook{&model::rate, &result::validation_loss, {.plateau = {.factor = 0.5, .patience = 3}}}`. A `std::optional` number
-/// counts only in the runs in which it has a value. The state and the rate are saved: a resumed run continues with the reduced rate.
+/// counts only in the runs in which it has a value. The options may come first or last. The state and the rate are saved: a resumed run continues with the reduced rate.
 /// @cost The number is fetched in the runs in which it is added.
 template<class Target, class Projection>
 class reduce_on_plateau_hook {
@@ -108,6 +109,8 @@ public:
     static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
     detail::check_plateau_hook(options_);
   }
+  explicit reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, Projection watched)
+      : reduce_on_plateau_hook(std::move(target), std::move(watched), std::move(options)) {}
 
   void begin() noexcept {
     plateau_.reset();

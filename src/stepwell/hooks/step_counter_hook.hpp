@@ -18,6 +18,7 @@ namespace stepwell {
 
 /// Options of `step_counter_hook`. The default period is 100 steps.
 struct step_counter_options {
+  /// Periods between measurements. Default if neither is set: 100 steps.
   setting<std::int64_t> every_n_steps = {};
   setting<seconds_value> every_n_secs = {};
   std::string output_dir = {};                        ///< If this is empty and there is no writer, the rate is only logged.

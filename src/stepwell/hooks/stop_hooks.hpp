@@ -76,9 +76,9 @@ private:
 
 /// Options of `multi_step_stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
 struct multi_step_stop_at_step_options {
-  std::optional<std::int64_t> num_steps = std::nullopt;
-  std::optional<std::int64_t> last_step = std::nullopt;
-  std::int64_t steps_per_run = 1;  ///< Maximum number of steps in a run, above zero.
+  std::optional<std::int64_t> num_steps = std::nullopt;  ///< As of `stop_at_step_options`.
+  std::optional<std::int64_t> last_step = std::nullopt;  ///< As of `stop_at_step_options`.
+  std::int64_t steps_per_run = 1;                        ///< Maximum number of steps in a run, above zero.
 };
 
 /// A `stop_at_step_hook` for a model whose `step` does several steps in one run. Such a model counts its steps itself, by `global_step()`.
@@ -192,7 +192,7 @@ private:
 /// Options of `stop_after_n_evals_hook`.
 struct stop_after_n_evals_options {
   std::optional<std::int64_t> num_evals = std::nullopt;  ///< Empty: until the end of the data.
-  bool log_progress = true;
+  bool log_progress = true;                              ///< Log "Evaluation [3/10]".
 };
 
 /// Counts the runs of its session and requests a stop after `num_evals` runs. Logs the progress as "Evaluation [3/10]". If `num_evals` is

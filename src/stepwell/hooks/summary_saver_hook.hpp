@@ -11,6 +11,7 @@
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/hooks/detail/options_given_last.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
@@ -131,13 +132,14 @@ namespace stepwell {
 
 /// Options of `summary_saver_hook`. At least one of `output_dir`, `writer` and `metrics` is required. The default period is 100 steps.
 struct summary_saver_options {
-  std::string output_dir = {};
+  std::string output_dir = {};                        ///< Directory of the event file.
   std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
   summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
   /// Metric writers, which also receive the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need no event file.
   /// If the event writer already forwards its scalars to a metric writer (`writer_options::metrics`), do not list that metric writer here.
   /// Histograms, texts and images are written to event files only.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
+  /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
   /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file once, when the session
@@ -244,5 +246,24 @@ private:
   second_or_step_timer timer_;
   bool is_due_ = false;
 };
+
+/// Reports at compile time that the options were given last.
+template<summary::summary_op... Ops>
+class summary_saver_hook<detail::options_given_last, Ops...> {
+  static_assert(sizeof...(Ops) > 1000,
+                "stepwell: summary_saver_hook takes its options first: summary_saver_hook{{.output_dir = \"run\"}, "
+                "summary::scalar(\"loss\", &result::loss)}");
+
+public:
+  explicit summary_saver_hook(Ops... ops, const summary_saver_options& options);
+  void begin();
+};
+
+template<summary::summary_op A>
+summary_saver_hook(A, summary_saver_options) -> summary_saver_hook<detail::options_given_last, A>;
+template<summary::summary_op A, summary::summary_op B>
+summary_saver_hook(A, B, summary_saver_options) -> summary_saver_hook<detail::options_given_last, A, B>;
+template<summary::summary_op A, summary::summary_op B, summary::summary_op C>
+summary_saver_hook(A, B, C, summary_saver_options) -> summary_saver_hook<detail::options_given_last, A, B, C>;
 
 }  // namespace stepwell

@@ -25,8 +25,8 @@ struct retry_policy {
   int max_attempts = 10;
   /// The wait before the first recovery. Each further wait is `multiplier` times as long, up to `max_backoff`.
   seconds_value initial_backoff = 0.1;
-  seconds_value max_backoff = 30;
-  double multiplier = 2;
+  seconds_value max_backoff = 30;  ///< The longest wait.
+  double multiplier = 2;           ///< The factor from one wait to the next, at least 1.
   /// Each wait is shortened by a random fraction between 0 and `jitter`, so that several sessions do not retry at the same time.
   double jitter = 0.5;
   /// Seed of these random fractions. Sessions with different seeds have different waits.
@@ -73,14 +73,14 @@ struct session_settings {
   /// If true, the session recovers from `aborted_error` and `unavailable_error`. If false, the session throws them to the caller.
   /// @see contract SING-1
   bool recover = true;
-  retry_policy retry = {};
+  retry_policy retry = {};  ///< Limit of recoveries, and the waits before them.
   /// If true, and if no checkpoint is found at the start, the session keeps a copy of the model's initial values, for recoveries.
   bool keep_initial_state = true;
   /// True if `find_checkpoint` finds the checkpoints that this session saves. The copy of the initial state is then freed as soon as there
   /// is a checkpoint.
   bool restores_what_it_saves = false;
-  unseekable_policy on_unseekable = unseekable_policy::fail;
-  other_data_policy on_other_data = other_data_policy::warn;
+  unseekable_policy on_unseekable = unseekable_policy::fail;  ///< Policy for a source that cannot seek back in a recovery.
+  other_data_policy on_other_data = other_data_policy::warn;  ///< Policy for a source with other data than in the checkpoint.
   /// Queue runners. Their threads are started with the session and after each recovery, and stopped and joined at the close.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// A stop token of the application. A stop requested there also stops the session.

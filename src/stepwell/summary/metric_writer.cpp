@@ -112,7 +112,7 @@ struct metric_writer::core {
 };
 
 metric_writer::metric_writer(std::string path, metric_writer_options options, kind what)
-    : core_(std::make_unique<core>(std::move(path), options, what)) {}
+    : core_(std::make_unique<core>(std::move(path), checked(options), what)) {}
 
 metric_writer::~metric_writer() {
   core_->out.end("", path(), [this](clock::time_point until) { close(until); });

@@ -112,8 +112,8 @@ struct event_file {
 
 /// Creates an event file with a name greater than the names of all event files in the directory. Never changes an existing file.
 event_file make_event_file(const std::string& directory, const writer_options& options) {
-  if (options.filename_suffix.find('/') != std::string::npos) {
-    throw invalid_argument_error("the suffix of an event file's name must not contain a slash: " + options.filename_suffix);
+  if (checked(options).filename_suffix.find('/') != std::string::npos) {
+    throw invalid_argument_error("filename_suffix, the end of an event file's name, must not contain a slash: " + options.filename_suffix);
   }
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.time->wall_now().time_since_epoch()).count();
   constexpr int attempts = 16;  // another host may take the same name, but hardly twice

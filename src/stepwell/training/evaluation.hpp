@@ -40,16 +40,16 @@ namespace stepwell {
 /// Options of an evaluation. Every option has a default.
 struct evaluation_options {
   std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of steps. Empty: until the end of the data.
-  bool log_progress = true;
-  restore_options restore = {};  ///< For example, `{.names = ema_names(...)}` restores averages instead of the variables.
-  std::stop_token stop_token = {};
+  bool log_progress = true;                              ///< Log "Evaluation [3/10]".
+  restore_options restore = {};     ///< For example, `{.names = ema_names(...)}` restores averages instead of the variables.
+  std::stop_token stop_token = {};  ///< Ends the evaluation after the current step.
   std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
   std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
 };
 
 /// Options of `evaluate_repeatedly`. Every option has a default.
 struct repeated_evaluation_options {
-  evaluation_options evaluation = {};
+  evaluation_options evaluation = {};                                    ///< Options of each evaluation.
   seconds_value eval_interval_secs = 60;                                 ///< Minimum time between the starts of two evaluations.
   std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Empty: no limit.
   std::optional<seconds_value> timeout = std::nullopt;                   ///< Maximum time to wait for a new checkpoint. Empty: no limit.

@@ -70,6 +70,8 @@ void check_roles(const session_target& target, seconds_value max_wait, seconds_v
         "monitored_training_session: is_chief is false and master is empty; a worker needs the master whose chief it waits for, e.g. "
         "master = \"local:NAME\"");
   }
+  refuse_negative("intra_op_parallelism_threads", target.config.intra_op_parallelism_threads);
+  refuse_negative("inter_op_parallelism_threads", target.config.inter_op_parallelism_threads);
   if (!(max_wait.count() >= 0)) {
     throw invalid_argument_error(fmt::format("monitored_training_session: max_wait_secs is {}; it cannot be negative", max_wait.count()));
   }
@@ -99,6 +101,7 @@ saver_options completed_saver_options(const saver_options& given, const setting<
   if (!max_to_keep.is_default()) { made.max_to_keep = max_to_keep; }
   if (!made.clock) { made.clock = time ? time : system_clock(); }
   if (!made.pool) { made.pool = pool; }
+  check_saver_options(made);
   return made;
 }
 

@@ -180,6 +180,7 @@ void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const
     const std::vector<std::shared_ptr<checkpoint_saver_listener>>& option);
 [[nodiscard]] saver_options copied(const saver_options& option);
 /// Returns the saver options `given`, completed by other options of the session.
+/// @errors Those of `check_saver_options`.
 [[nodiscard]] saver_options completed_saver_options(const saver_options& given, const setting<int>& max_to_keep,
                                                     const std::shared_ptr<clock>& time, const std::shared_ptr<io::pool>& pool);
 /// Returns the options of event files. They use the same file system and threads as checkpoints.

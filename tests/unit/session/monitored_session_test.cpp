@@ -75,6 +75,7 @@ TEST_CASE("a session steps over a source until its end and counts the steps", "[
   CHECK(steps == std::vector<std::int64_t>{1, 2, 3, 4, 5});
   CHECK(model.sum == 15);
   CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);
+  CHECK(session.stop_reason().text == "the source has no more batches");
   CHECK_FALSE(session.should_stop());  // more data may come
   for (const auto& step : session.steps(one_to_five)) { steps.push_back(step.global_step); }
   CHECK(session.global_step() == 10);

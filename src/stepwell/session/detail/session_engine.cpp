@@ -63,8 +63,8 @@ void session_engine::call(piece what, detail::step_attempt* attempt) {
 stop_reason session_engine::why() const {
   auto why = control_.signals()->why();
   if (why.cause == stop_cause::none && !is_closed() && !threads_joined_ && threads_.should_stop()) { why = stop_of_threads(); }
-  if (why.cause == stop_cause::none) { why.cause = source_ended_ ? stop_cause::end_of_data : stop_cause::none; }
-  if (why.cause == stop_cause::none && is_closed()) { why.cause = stop_cause::closed; }
+  if (why.cause == stop_cause::none && source_ended_) { why = {stop_cause::end_of_data, "the source has no more batches"}; }
+  if (why.cause == stop_cause::none && is_closed()) { why = {stop_cause::closed, "the session was closed"}; }
   return why;
 }
 

@@ -11,6 +11,11 @@
 
 namespace stepwell::summary {
 
+void check_limits(std::size_t max_queue_bytes, seconds_value flush_secs) {
+  if (max_queue_bytes == 0) { throw invalid_argument_error("max_queue_bytes is 0; the queue of a writer needs space, give 1 or more"); }
+  stepwell::detail::refuse_negative("flush_secs", flush_secs);
+}
+
 void output::failure_listeners::add(std::function<void(const status&)> action) {
   std::unique_lock lock(mutex_);
   if (!happened_) { return actions_.push_back(std::move(action)); }

@@ -20,6 +20,17 @@
 
 namespace stepwell::summary {
 
+/// Throws `invalid_argument_error` that names the option, if the limit of a queue is 0 or the flush period is negative.
+void check_limits(std::size_t max_queue_bytes, seconds_value flush_secs);
+
+/// Returns the options of a writer of any kind.
+/// @errors Those of `check_limits`.
+template<class Options>
+[[nodiscard]] const Options& checked(const Options& options) {
+  check_limits(options.max_queue_bytes, options.flush_secs);
+  return options;
+}
+
 /// A file behind a queue, with flush timer, failure and close.
 /// @threads Any.
 class output {
