@@ -40,6 +40,7 @@ public:
   void cut_from(double x);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  void rename(std::string name) { name_ = std::move(name); }
   [[nodiscard]] const std::vector<point_group>& groups() const noexcept { return groups_; }
   [[nodiscard]] std::uint64_t points() const noexcept;
   [[nodiscard]] std::uint64_t not_finite() const noexcept { return not_finite_; }
@@ -111,10 +112,12 @@ struct chart {
 /// Returns ", and 3 not finite", ", and 2 of 0 or below left out (...)", or both. Empty if no value of the line was skipped.
 [[nodiscard]] std::string left_out_text(const series& line);
 
-/// Draws with braille dots (`ascii`: stars), and numbers at the axes. Several lines in one chart can be distinguished by colour only.
-/// Without colours, each line has its own chart.
+/// Draws with braille dots (`ascii`: stars), and numbers at the axes. Several lines in one chart have different colours. Without colours, or
+/// with `ascii`, they have different characters.
 void draw_in_terminal(const chart& drawn, bool ascii, console& to);
 /// Returns a complete SVG document, without scripts and embedded fonts.
 [[nodiscard]] std::string svg_of(const chart& drawn);
+/// Returns a document with the charts one below the other.
+[[nodiscard]] std::string svg_of(const std::vector<chart>& charts);
 
 }  // namespace stepwell::tool

@@ -7,9 +7,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <functional>
 #include <new>
+#include <optional>
 
 namespace stepwell::tool {
 namespace {
@@ -31,13 +34,19 @@ public:
     add_verify();
     add_events();
     add_plot();
+    add_compare();
     add_prune();
     add_export();
     add_stats();
     add_completion();
+    add_manual_page();
   }
 
   exit_code run(std::vector<std::string> arguments) {
+    if (const auto refused = unknown_command(arguments)) {
+      print_error(to_, *refused);
+      return exit_code::usage;
+    }
     std::ranges::reverse(arguments);  // the order that CLI11 requires
     try {
       app_.parse(std::move(arguments));
@@ -46,6 +55,17 @@ public:
   }
 
 private:
+  /// Returns the message about a first argument that is not the name of a command. Empty if it is one.
+  [[nodiscard]] std::optional<std::string> unknown_command(const std::vector<std::string>& arguments) {
+    if (arguments.empty() || arguments.front().starts_with('-')) { return std::nullopt; }
+    std::vector<std::string> names;
+    for (const auto* command : app_.get_subcommands([](const CLI::App*) { return true; })) { names.push_back(command->get_name()); }
+    if (std::ranges::find(names, arguments.front()) != names.end()) { return std::nullopt; }
+    const auto nearest = nearest_name(arguments.front(), names);
+    return fmt::format("there is no command \"{}\"; {}commands are {}", arguments.front(),
+                       nearest.empty() ? "" : fmt::format("did you mean {}? The ", nearest), fmt::join(names, ", "));
+  }
+
   /// Adds a subcommand that runs `act` with `options`.
   template<class Options>
   CLI::App& add(const std::string& name, const std::string& what, Options& options, exit_code (*act)(const Options&, console&)) {
@@ -87,6 +107,7 @@ private:
     summary->needs(json);
     auto* follow = command.add_flag("-f,--follow", events_.follow, "also show values that are written later, until Ctrl-C");
     follow->excludes(summary);
+    command.add_flag("--all", events_.all, "also values of steps that the run made again after a resume or a rollback");
     command.add_flag("-r,--recursive", events_.recursive, "also search subdirectories")->excludes(follow);
     command.parse_complete_callback([this] {
       events_.form = as_csv_                       ? events_form::csv
@@ -99,8 +120,13 @@ private:
 
   void add_plot() {
     auto& command = add("plot", "Scalars of event files as a chart", plot_, &plot);
-    command.add_option("TARGET", plot_.targets, "directories of event files, or event files; several are drawn together")->required();
-    command.add_option("--tag", plot_.tags, "the tag to draw; can be repeated")->required()->type_name("TAG")->expected(1)->take_all();
+    command.add_option("TARGET", plot_.targets, "runs: directories of event files, or event files; each is a line in each chart")
+        ->required();
+    command.add_option("--tag", plot_.tags, "a tag, or a pattern such as 'eval/*'; can be repeated; default: all scalars")
+        ->type_name("TAG")
+        ->expected(1)
+        ->take_all();
+    command.add_flag("--together", plot_.together, "one chart for all tags, instead of one for each");
     command.add_option("--svg", plot_.svg, "write an SVG image to this file instead")->type_name("FILE");
     command.add_option("--width", plot_.width, "columns (with --svg: pixels); default: the width of the terminal")
         ->check(CLI::Range(1, 20000));
@@ -109,6 +135,24 @@ private:
     command.add_option("--to", plot_.to_step, "the last step to draw")->type_name("STEP");
     command.add_flag("--log", plot_.log_scale, "a logarithmic axis for the values");
     command.add_flag("--ascii", plot_.ascii, "only ASCII characters");
+  }
+
+  void add_compare() {
+    auto& command = add("compare", "Last and best values of several runs, and the hyper-parameters that differ", compare_, &compare);
+    command.add_option("TARGET", compare_.targets, "two or more runs: directories of event files, or event files")
+        ->required()
+        ->expected(2, 1000);
+    command.add_option("--tag", compare_.tags, "a tag, or a pattern such as 'eval/*'; can be repeated; default: all scalars")
+        ->type_name("TAG")
+        ->expected(1)
+        ->take_all();
+    command
+        .add_option("--higher-is-better", compare_.higher_is_better,
+                    "the greatest value of this tag or pattern is the best; can be repeated")
+        ->type_name("TAG")
+        ->expected(1)
+        ->take_all();
+    command.add_flag("--json", compare_.json, is_json);
   }
 
   void add_prune() {
@@ -134,9 +178,12 @@ private:
   }
 
   void add_export() {
-    auto& command = add("export", "A checkpoint as a file for NumPy", export_, &export_npz);
+    auto& command = add("export", "A checkpoint as files for NumPy", export_, &export_arrays);
     command.add_option("TARGET", export_.target, "a prefix, or a directory: its newest checkpoint")->required();
-    command.add_option("--npz", export_.npz, "the file to write: numpy.load reads it")->required()->type_name("FILE");
+    auto* npz = command.add_option("--npz", export_.npz, "the archive to write: numpy.load reads it")->type_name("FILE");
+    command.add_option("--npy", export_.npy, "the directory in which each tensor becomes a file NAME.npy, which NumPy can map into memory")
+        ->type_name("DIRECTORY")
+        ->excludes(npz);
     command.add_option("--tensor", export_.tensors, "only this tensor; can be repeated")->type_name("NAME")->expected(1)->take_all();
     command.add_flag("--json", export_.json, is_json);
   }
@@ -158,15 +205,34 @@ private:
     });
   }
 
+  void add_manual_page() {
+    auto& command = *app_.add_subcommand("man", "The manual page: stepwell man | man -l -");
+    command.final_callback([this] {
+      chosen_ = [this] {
+        write_manual_page(described(), to_.out);
+        return exit_code::good;
+      };
+    });
+  }
+
+  static void describe(const CLI::App& command, described_command& made) {
+    for (const auto* option : command.get_options()) {
+      if (option->get_positional()) {
+        made.arguments += (made.arguments.empty() ? "" : " ") + option->get_name() + (option->get_items_expected_max() > 1 ? "..." : "");
+        made.about_arguments.emplace_back(option->get_name(), option->get_description());
+      }
+      for (const auto& name : option->get_lnames()) {
+        const bool takes_value = option->get_items_expected_max() != 0;
+        const auto type = takes_value ? option->get_type_name() : "";  // a check adds text, such as "FLOAT:NONNEGATIVE"
+        made.options.push_back({"--" + name, option->get_description(), takes_value, type.substr(0, type.find_first_of(": "))});
+      }
+    }
+  }
   [[nodiscard]] std::vector<described_command> described() {
     std::vector<described_command> all;
     for (const auto* command : app_.get_subcommands([](const CLI::App*) { return true; })) {
       described_command made{command->get_name(), command->get_description(), {}};
-      for (const auto* option : command->get_options()) {
-        for (const auto& name : option->get_lnames()) {
-          made.options.push_back({"--" + name, option->get_description(), option->get_items_expected_max() != 0});
-        }
-      }
+      describe(*command, made);
       if (made.name == "completion") { made.words = {"bash", "zsh", "fish"}; }
       all.push_back(std::move(made));
     }
@@ -179,6 +245,7 @@ private:
   verify_options verify_;
   events_options events_;
   plot_options plot_;
+  compare_options compare_;
   prune_options prune_;
   export_options export_;
   run_stats_options stats_;

@@ -11,6 +11,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepwell::tool {
@@ -65,32 +66,56 @@ struct events_options {
   std::vector<std::string> tags = {};  ///< Show only these tags; empty: all.
   events_form form = events_form::summary;
   bool recursive = false;
+  bool all = false;     ///< Also show values of steps that the run made again after a resume or a rollback.
   bool follow = false;  ///< Continue with events that are written later; `form` must not be a summary then.
 };
 
-/// Shows events in the order of the files. If a file is damaged, the damage is reported, the events before it are shown, and the next file
+/// Shows events in the order of the files. The files of a directory are one run: unless `all` is set, values that a resume or a rollback made
+/// obsolete are left out and counted. A single file is shown as it is. If a file is damaged, the damage is reported, the events before it are shown, and the next file
 /// is read. A truncated last record counts as damage, too, except with `follow`, because the file may still be written.
 /// @errors Those of reading; `not_found_error`, after the output, if no value has one of the tags.
-/// @cost Memory for the largest record and the names of all tags; for a summary also one line for each tag.
+/// @cost Memory for the largest record and the names of all tags; for a summary also one line for each tag. The files of a directory are read
+///       twice.
 [[nodiscard]] exit_code events(const events_options& options, console& to);
 
 /// Options of `stepwell plot`.
 struct plot_options {
-  std::vector<std::string> targets;  ///< Directories of event files, or event files.
-  std::vector<std::string> tags;
-  std::string svg = {};    ///< The output file; empty: draw in the terminal.
-  int width = 0;           ///< Columns (SVG: pixels); 0: the width of the terminal (SVG: 860).
-  int height = 0;          ///< Lines (SVG: pixels); 0: 20 (SVG: 480).
-  bool log_scale = false;  ///< Values of 0 and below are skipped, and counted.
+  std::vector<std::string> targets;    ///< Directories of event files, or event files. Each of them is a run.
+  std::vector<std::string> tags = {};  ///< Tags, or patterns of tags with `*`, `?` and `[...]`. Empty: all scalars.
+  std::string svg = {};                ///< The output file; empty: draw in the terminal.
+  int width = 0;                       ///< Columns (SVG: pixels); 0: the width of the terminal (SVG: 860).
+  int height = 0;                      ///< Lines of one chart (SVG: pixels); 0: 20, or 10 if there are several charts (SVG: 480).
+  bool log_scale = false;              ///< Values of 0 and below are skipped, and counted.
+  bool together = false;               ///< One chart for all tags; false: a chart for each tag.
   bool ascii = false;
   std::optional<std::int64_t> from_step = {};
   std::optional<std::int64_t> to_step = {};
 };
 
-/// Draws one line for each tag and target. Values at steps that were later rolled back and repeated are ignored, as in viewers.
-/// @errors `not_found_error` that lists the existing scalars; `invalid_argument_error` if a logarithmic axis leaves no value to draw.
+/// Draws a chart for each tag, with one line for each target. Values at steps that were later rolled back and repeated are ignored, as in
+/// viewers. A line with no value that can be drawn is left out, with a message.
+/// @errors `not_found_error` that lists the existing scalars if one of the tags is missing; `invalid_argument_error` if a logarithmic axis
+///         leaves no value to draw.
 /// @cost Memory for 65536 groups of points for each line.
 [[nodiscard]] exit_code plot(const plot_options& options, console& to);
+
+/// Returns true if `tag` is equal to `pattern`, or matches it as a shell pattern with `*`, `?` and `[...]`. `*` also matches slashes.
+[[nodiscard]] bool matches_tag(const std::string& pattern, const std::string& tag);
+
+/// Options of `stepwell compare`.
+struct compare_options {
+  std::vector<std::string> targets;    ///< Two or more directories of event files, or event files.
+  std::vector<std::string> tags = {};  ///< Tags or patterns, as for `plot_options`. Empty: all scalars.
+  std::vector<std::string> higher_is_better =
+      {};  ///< Patterns of tags whose greatest value is the best one, in addition to the usual names.
+  bool json = false;
+};
+
+/// Shows the last and the best value of each scalar in each run, and the hyper-parameters that differ. The best value is the least one, or
+/// the greatest one if a word of the tag is a usual name of a metric such as "accuracy". Values at steps that were made again are ignored.
+/// @errors Those of reading; `not_found_error` if no run has one of the tags.
+/// @cost   Reads the event files twice.
+[[nodiscard]] exit_code compare(const compare_options& options, console& to);
 
 /// Options of `stepwell prune`.
 struct prune_options {
@@ -116,18 +141,21 @@ struct prune_options {
 /// Options of `stepwell export`.
 struct export_options {
   std::string target;                     ///< A prefix, or a directory, which stands for its newest checkpoint.
-  std::string npz;                        ///< The output file. An existing file is replaced when the new one is complete.
+  std::string npz = {};                   ///< The output file. An existing file is replaced when the new one is complete.
+  std::string npy = {};                   ///< Used instead of `npz`: a directory in which each tensor becomes one file.
   std::vector<std::string> tensors = {};  ///< Export only these tensors; empty: all.
   bool json = false;
 };
 
-/// Writes each tensor as an array with the same name. bfloat16, which NumPy lacks, is converted to float32 without loss. Quantised integers
+/// Writes each tensor as an array with the same name: into one archive, or into the file "NAME.npy" of a directory, where each slash of the
+/// name begins a subdirectory. bfloat16, which NumPy lacks, is converted to float32 without loss. Quantised integers
 /// become plain integers. float8, int4 and similar types become uint8 with the stored bytes. Strings become fixed-width bytes ("S"). A
 /// tensor without an equivalent array is skipped, and reported: variants, strings that end in a zero byte, strings that would need too much
-/// memory at a fixed width, TensorFlow's object graph, and tensors whose names a ZIP archive cannot hold.
-/// @errors `data_loss_error` that names the damaged tensor; nothing is written in this case. Those of the file system.
+/// memory at a fixed width, TensorFlow's object graph, and tensors whose names a ZIP archive cannot hold, or that are no relative path.
+/// @errors `data_loss_error` that names the damaged tensor; no archive is written in this case, and no file of this tensor. Those of the file
+///         system.
 /// @cost   Reads every tensor once, piece by piece. Tensors of strings, which are read twice, and partitioned tensors are read as a whole.
-[[nodiscard]] exit_code export_npz(const export_options& options, console& to);
+[[nodiscard]] exit_code export_arrays(const export_options& options, console& to);
 
 /// Options of `stepwell stats`.
 struct run_stats_options {
@@ -149,6 +177,7 @@ struct described_option {
   std::string name;  ///< With the leading dashes.
   std::string what;
   bool takes_value = false;
+  std::string value = {};  ///< The name of its value, such as "FILE".
 };
 
 /// A command, with its options.
@@ -157,10 +186,19 @@ struct described_command {
   std::string what;
   std::vector<described_option> options;
   std::vector<std::string> words = {};  ///< Valid arguments; empty: files and directories.
+  std::string arguments = {};           ///< For the synopsis, such as "TARGET".
+  std::vector<std::pair<std::string, std::string>> about_arguments = {};
 };
 
 /// Writes the completion script of a shell.
 /// @errors `invalid_argument_error` unless the shell is bash, zsh or fish.
 void write_completion(std::string_view shell, const std::vector<described_command>& commands, std::ostream& out);
+
+/// Writes the manual page, in the format of man(7).
+void write_manual_page(const std::vector<described_command>& commands, std::ostream& out);
+
+/// Returns the name in `names` that needs the fewest changes of letters to become `word`. Empty if all of them need more than a third of the
+/// letters, and more than two.
+[[nodiscard]] std::string_view nearest_name(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace stepwell::tool

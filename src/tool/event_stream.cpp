@@ -19,8 +19,8 @@ constexpr std::uint64_t most_decoded = std::uint64_t{8} << 20;  // a decoded mes
 
 }  // namespace
 
-event_stream::event_stream(io::file_system& files, const std::string& path)
-    : file_(value_or_throw(files.open(path, io::open_mode::read))), chunk_(chunk_size) {}
+event_stream::event_stream(io::file_system& files, const std::string& path, large_records large)
+    : file_(value_or_throw(files.open(path, io::open_mode::read))), large_(large), chunk_(chunk_size) {}
 
 bool event_stream::read_more() {
   const auto count = value_or_throw(file_->read_at(read_, chunk_));
@@ -49,8 +49,10 @@ bool event_stream::pass_over(std::uint64_t length) {
   if (kernel::crc32c_mask(crc) != format::load_little<std::uint32_t>(footer.data())) {
     throw data_loss_error(fmt::format("record {} at byte {}: checksum of the record's data does not match", records_, begin), path());
   }
-  log_warning(fmt::format("{}: record {} at byte {} has {} bytes; its checksum is right, but it is too large to be shown", path(), records_,
-                          begin, length));
+  if (large_ == large_records::warned) {
+    log_warning(fmt::format("{}: record {} at byte {} has {} bytes; its checksum is right, but it is too large to be shown", path(),
+                            records_, begin, length));
+  }
   ++records_;
   read_ = data + length + footer.size();
   decoder_ = format::record_decoder(format::default_record_limit, read_);

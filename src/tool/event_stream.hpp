@@ -18,15 +18,21 @@
 
 namespace stepwell::tool {
 
+/// The report of records that are too large to be decoded.
+enum class large_records {
+  warned,  ///< A warning for each of them.
+  silent,
+};
+
 /// The events of one file.
 class event_stream {
 public:
   /// Opens the file.
   /// @errors Failures to open it.
-  event_stream(io::file_system& files, const std::string& path);
+  event_stream(io::file_system& files, const std::string& path, large_records large = large_records::warned);
 
   /// Returns the next event. Empty at the end of the file; after the file has grown, returns events again. Records of more than 8 MiB are
-  /// checked and counted, but skipped with a warning.
+  /// checked and counted, but skipped.
   /// @errors `data_loss_error` with the offset; no record after it can be found.
   /// @cost Memory: at most 64 MiB, independent of the sizes stored in the file.
   [[nodiscard]] std::optional<format::event> next();
@@ -44,6 +50,7 @@ private:
   [[nodiscard]] bool pass_over(std::uint64_t length);
 
   std::unique_ptr<io::file> file_;
+  large_records large_;
   format::record_decoder decoder_;
   std::vector<std::byte> chunk_;
   std::uint64_t read_ = 0;

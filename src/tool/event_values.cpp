@@ -215,6 +215,15 @@ std::optional<double> scalar_of(const format::summary_value& value) {
   return number;
 }
 
+std::map<std::string, std::string> settings_of(const format::summary_value& value) {
+  std::map<std::string, std::string> all;
+  const auto record = hparams_of(value);
+  const auto* start = record ? std::get_if<hparams_start>(&*record) : nullptr;
+  if (start == nullptr) { return all; }
+  for (const auto& [name, setting] : start->hparams) { all[printable(name)] = setting_text(setting); }
+  return all;
+}
+
 std::string value_text(const format::summary_value& value) {
   if (const auto record = hparams_of(value)) { return hparams_text(*record); }
   return std::visit(

@@ -29,6 +29,9 @@ private:
 /// Returns the number if the value is a scalar: in the old format, or a tensor of one element.
 [[nodiscard]] std::optional<double> scalar_of(const format::summary_value& value);
 
+/// Returns the hyper-parameters of a run as printable texts, by name. Empty if the value has none.
+[[nodiscard]] std::map<std::string, std::string> settings_of(const format::summary_value& value);
+
 /// Returns one line of printable text: "0.25", "-1.5 to 2 (1000 values)", "28x28, 285 B".
 [[nodiscard]] std::string value_text(const format::summary_value& value);
 /// Returns one line of printable text for an event that is not a summary.

@@ -6,12 +6,14 @@
 #include "stepwell/base/error.hpp"
 #include "tool/event_stream.hpp"
 #include "tool/event_values.hpp"
+#include "tool/repeated_steps.hpp"
 #include "tool/target.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <chrono>
+#include <compare>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -46,7 +48,8 @@ public:
   event_sink& operator=(const event_sink&) = delete;
   virtual ~event_sink() = default;
 
-  void add(std::string_view file, const format::event& happened) {
+  /// Shows an event. The values of an obsolete event are only counted.
+  void add(std::string_view file, const format::event& happened, bool is_obsolete) {
     const auto* values = std::get_if<format::summary>(&happened.what);
     if (values == nullptr) {
       if (options_.tags.empty()) { show({file, happened, {}, std::string(what_of(happened))}); }
@@ -55,7 +58,10 @@ public:
     for (const auto& value : values->values) {
       auto kind = kinds_.of(value);
       if (!seen_.contains(value.tag)) { seen_.insert(value.tag); }
-      if (options_.tags.empty() || std::ranges::find(options_.tags, value.tag) != options_.tags.end()) {
+      if (!options_.tags.empty() && std::ranges::find(options_.tags, value.tag) == options_.tags.end()) { continue; }
+      if (is_obsolete) {
+        ++obsolete_values_;
+      } else {
         show({file, happened, value.tag, std::move(kind), &value});
       }
     }
@@ -63,6 +69,9 @@ public:
   /// Called at the end of each file.
   virtual void end_file(std::string_view /*file*/, std::uint64_t /*records*/, std::uint64_t /*bytes*/) {}
   virtual void finish() {}
+
+  /// Returns the number of values that were left out because the run made their steps again.
+  [[nodiscard]] std::uint64_t obsolete_values() const noexcept { return obsolete_values_; }
 
   /// Throws `not_found_error` if one of the requested tags was not seen.
   void require_tags() const {
@@ -83,6 +92,7 @@ protected:
 private:
   value_kinds kinds_;
   std::set<std::string, std::less<>> seen_;
+  std::uint64_t obsolete_values_ = 0;
 };
 
 /// Returns `text` as a field according to RFC 4180.
@@ -163,30 +173,62 @@ private:
     std::string path;
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
+
+    [[nodiscard]] std::string directory() const { return io::parent_directory(path); }
+  };
+  struct tag_key {
+    std::string directory;
+    std::string tag;
+    std::string kind;
+
+    friend auto operator<=>(const tag_key&, const tag_key&) = default;
   };
 
   [[nodiscard]] bool is_json() const noexcept { return options_.form == events_form::summary_json; }
 
   void show(const row& one) override {
-    extents_[{std::string(one.tag), one.kind}].add(one.happened, is_json() ? one.json() : json(one.text()));
+    extents_[{io::parent_directory(one.file), std::string(one.tag), one.kind}].add(one.happened, is_json() ? one.json() : json(one.text()));
+  }
+
+  /// Prints a line for each directory.
+  void print_files() {
+    for (auto first = files_.begin(); first != files_.end();) {
+      const auto directory = first->directory();
+      const auto last = std::find_if(first, files_.end(), [&](const auto& file) { return file.directory() != directory; });
+      std::uint64_t records = 0;
+      std::uint64_t bytes = 0;
+      for (auto file = first; file != last; ++file) {
+        records += file->records;
+        bytes += file->bytes;
+      }
+      const bool is_single = last - first == 1;
+      to_.out << paint(to_, ink::bold, printable(is_single ? first->path : directory)) << ": " << count_text(records, "record") << ", "
+              << size_text(bytes) << (is_single ? "" : fmt::format(" in {} event files", last - first)) << '\n';
+      is_several_runs_ = is_several_runs_ || last != files_.end();
+      first = last;
+    }
+    if (obsolete_values() == 0) { return; }
+    to_.out << count_text(obsolete_values(), "value")
+            << " of steps that were made again after a resume or a rollback left out; --all shows all\n";
   }
 
   void print_text() {
-    for (const auto& file : files_) {
-      to_.out << paint(to_, ink::bold, printable(file.path)) << ": " << count_text(file.records, "record") << ", " << size_text(file.bytes)
-              << '\n';
-    }
-    text_table table({"TAG", "KIND", ">COUNT", "STEPS", "TIME (UTC)", "LAST VALUE"});
+    print_files();
+    std::vector<std::string> headings{"TAG", "KIND", ">COUNT", "STEPS", "TIME (UTC)", "LAST VALUE"};
+    if (is_several_runs_) { headings.insert(headings.begin(), "RUN"); }
+    text_table table(std::move(headings));
     for (const auto& [key, of] : extents_) {
       const auto steps =
           of.first_step == of.last_step ? std::to_string(of.last_step) : fmt::format("{} to {}", of.first_step, of.last_step);
       const auto length = of.end > of.begin ? " + " + duration_text(of.end - of.begin) : "";
-      table.add({{key.first.empty() ? "-" : printable(key.first), ink::cyan},
-                 key.second,
-                 std::to_string(of.count),
-                 steps,
-                 {time_text(of.begin) + length, ink::dim},
-                 of.last.get<std::string>()});
+      std::vector<cell> row{{key.tag.empty() ? "-" : printable(key.tag), ink::cyan},
+                            key.kind,
+                            std::to_string(of.count),
+                            steps,
+                            {time_text(of.begin) + length, ink::dim},
+                            of.last.get<std::string>()};
+      if (is_several_runs_) { row.insert(row.begin(), printable(key.directory)); }
+      table.add(std::move(row));
     }
     if (table.empty()) { return; }
     to_.out << '\n';
@@ -197,37 +239,61 @@ private:
     json_document document(to_.out);
     document.add_list("files", files_,
                       [](const auto& file) { return json{{"path", file.path}, {"records", file.records}, {"bytes", file.bytes}}; });
+    document.add("obsolete_values", obsolete_values());
     document.add_list("tags", extents_, [](const auto& entry) {
       const auto& [key, of] = entry;
-      return json{{"tag", key.first},           {"kind", key.second},
-                  {"count", of.count},          {"first_step", of.first_step},
-                  {"last_step", of.last_step},  {"begin", json_number(of.begin)},
-                  {"end", json_number(of.end)}, {"last", of.last}};
+      return json{{"run", key.directory},
+                  {"tag", key.tag},
+                  {"kind", key.kind},
+                  {"count", of.count},
+                  {"first_step", of.first_step},
+                  {"last_step", of.last_step},
+                  {"begin", json_number(of.begin)},
+                  {"end", json_number(of.end)},
+                  {"last", of.last}};
     });
     document.end();
   }
 
   std::vector<read_file> files_;
-  std::map<std::pair<std::string, std::string>, extent> extents_;  // by tag and kind
+  std::map<tag_key, extent> extents_;
+  bool is_several_runs_ = false;
 };
 
-/// Shows the remaining events of one file.
+/// Shows the remaining events of a file that may grow. No value is left out.
 exit_code drain(event_stream& stream, event_sink& sink, console& to) {
-  return each_event(stream, to, [&](const format::event& happened) { sink.add(stream.path(), happened); });
+  return each_event(stream, to, [&](const format::event& happened) { sink.add(stream.path(), happened, false); });
 }
 
-exit_code show(const std::vector<std::string>& files, event_sink& sink, console& to) {
+/// Shows the events of the files of one directory. `known` has their START events.
+exit_code show(const std::vector<std::string>& files, const repeated_steps& known, event_sink& sink, console& to) {
   exit_code how = exit_code::good;
-  for (const auto& path : files) {
-    event_stream stream(*to.files, path);
-    auto seen = drain(stream, sink, to);
-    sink.end_file(path, stream.records(), stream.bytes());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    event_stream stream(*to.files, files[i]);
+    auto seen = each_event(
+        stream, to, [&](const format::event& happened) { sink.add(files[i], happened, known.is_obsolete(i, stream.records(), happened)); });
+    sink.end_file(files[i], stream.records(), stream.bytes());
     if (seen == exit_code::good && stream.cut_short() != 0) {
-      print_error(to, fmt::format("{}: the last record is truncated, only {} of it are present; it may still be being written", path,
+      print_error(to, fmt::format("{}: the last record is truncated, only {} of it are present; it may still be being written", files[i],
                                   count_text(stream.cut_short(), "byte")));
       seen = exit_code::damaged;
     }
     how = worse(how, seen);
+  }
+  return how;
+}
+
+/// Shows the events of all files, directory by directory. The files of a directory are one run.
+exit_code show_all(const events_options& options, event_sink& sink, console& to) {
+  const auto files = require_event_files(to, options.target, options.recursive, ", or add --recursive");
+  const bool merges = !options.all && is_directory(to, options.target);
+  exit_code how = exit_code::good;
+  for (auto first = files.begin(); first != files.end();) {
+    const auto directory = io::parent_directory(*first);
+    const auto last = std::find_if(first, files.end(), [&](const auto& file) { return io::parent_directory(file) != directory; });
+    const std::vector<std::string> run(first, last);
+    how = worse(how, show(run, merges ? repeated_steps(run, to) : repeated_steps(), sink, to));
+    first = last;
   }
   return how;
 }
@@ -294,7 +360,7 @@ exit_code events(const events_options& options, console& to) {
   const auto sink =
       is_summary ? std::unique_ptr<event_sink>(std::make_unique<summary_sink>(options, to)) : std::make_unique<line_sink>(options, to);
   if (options.follow) { return follower(options, *sink, to).run(); }
-  const auto how = show(require_event_files(to, options.target, options.recursive, ", or add --recursive"), *sink, to);
+  const auto how = show_all(options, *sink, to);
   sink->finish();
   if (how == exit_code::good) { sink->require_tags(); }  // with damage the tag may be in the unreadable part
   return how;

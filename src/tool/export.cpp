@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stepwell export`: an archive of NumPy's arrays, written by libarchive.
+// `stepwell export`: an archive of NumPy's arrays, written by libarchive, or one file for each array.
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/io/atomic_file.hpp"
+#include "stepwell/io/file_system.hpp"
 #include "tool/elements.hpp"
 #include "tool/json.hpp"
 #include "tool/target.hpp"
@@ -24,6 +25,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell::tool {
 namespace {
@@ -101,9 +103,6 @@ array_plan plan_strings(const checkpoint_reader& reader, const checkpoint_entry&
 }
 
 array_plan plan(const checkpoint_reader& reader, const checkpoint_entry& entry) {
-  if (entry.name.size() > 65000 || entry.name.find('\0') != std::string::npos) {
-    return {.header = {}, .refusal = "its name is too long for a ZIP archive, or has a zero byte"};
-  }
   if (entry.dtype == dtype::string) { return plan_strings(reader, entry); }
   const auto type = numpy_type(entry.dtype);
   if (type.empty()) { return {.header = {}, .refusal = "NumPy has no array of " + dtype_text(entry.dtype)}; }
@@ -221,6 +220,24 @@ private:
   std::unique_ptr<archive, discard> archive_;
 };
 
+/// The reason why the name of a tensor cannot be the name of a member of an archive, or of a file below a directory.
+std::optional<std::string> zip_refusal(std::string_view name) {
+  if (name.size() <= 65000 && name.find('\0') == std::string_view::npos) { return std::nullopt; }
+  return "its name is too long for a ZIP archive, or has a zero byte";
+}
+std::optional<std::string> path_refusal(std::string_view name) {
+  constexpr std::size_t longest_name = 200;  // of a file; leaves space for the name under which it is written
+  const auto is_bad = [](std::string_view part) { return part.empty() || part == "." || part == ".." || part.size() > longest_name; };
+  bool is_path = name.size() <= 2000 && name.find('\0') == std::string_view::npos;
+  for (std::size_t begin = 0; is_path && begin <= name.size();) {
+    const auto end = std::min(name.find('/', begin), name.size());
+    is_path = !is_bad(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (is_path) { return std::nullopt; }
+  return "its name is not the path of a file below the directory";
+}
+
 /// The exported and the skipped tensors.
 struct export_report {
   std::vector<std::string> written;
@@ -228,28 +245,60 @@ struct export_report {
   std::uint64_t bytes = 0;
 };
 
-void add_tensor(zip_archive& zip, const checkpoint_reader& reader, const checkpoint_entry& entry, export_report& report) {
-  const auto planned = plan(reader, entry);
+/// Passes the bytes of the .npy file of a tensor to `append`, after `begin(size)`. `refusal` is a reason to skip the tensor.
+template<class Begin, class Append>
+void add_tensor(const checkpoint_reader& reader, const checkpoint_entry& entry, std::optional<std::string> refusal, export_report& report,
+                Begin begin, Append append) {
+  const auto planned = refusal ? array_plan{.header = {}, .refusal = std::move(refusal)} : plan(reader, entry);
   if (planned.refusal) {
     report.left_out.emplace_back(entry.name, *planned.refusal);
     return;
   }
-  zip.begin(std::string(entry.name) + ".npy", planned.header.size() + planned.size);
-  zip.append(std::as_bytes(std::span(planned.header)));
-  visit_array(reader, entry, planned, [&](std::span<const std::byte> bytes) { zip.append(bytes); });
+  begin(planned.header.size() + planned.size);
+  append(std::as_bytes(std::span(planned.header)));
+  visit_array(reader, entry, planned, append);
   report.written.emplace_back(entry.name);
   report.bytes += planned.size;
 }
 
+void write_archive(const checkpoint_reader& reader, const std::vector<checkpoint_entry>& entries, const export_options& options,
+                   console& to, export_report& report) {
+  zip_archive zip(value_or_throw(io::atomic_file::create(*to.files, options.npz)));
+  for (const auto& entry : entries) {
+    add_tensor(
+        reader, entry, zip_refusal(entry.name), report, [&](std::uint64_t size) { zip.begin(std::string(entry.name) + ".npy", size); },
+        [&](std::span<const std::byte> bytes) { zip.append(bytes); });
+  }
+  zip.finish();
+}
+
+/// Writes one file for each tensor. Each file appears when it is complete.
+void write_files(const checkpoint_reader& reader, const std::vector<checkpoint_entry>& entries, const export_options& options, console& to,
+                 export_report& report) {
+  value_or_throw(to.files->create_directories(options.npy));
+  for (const auto& entry : entries) {
+    std::optional<io::atomic_file> file;
+    const auto begin = [&](std::uint64_t /*size*/) {
+      const auto path = io::join_path(options.npy, std::string(entry.name) + ".npy");
+      value_or_throw(to.files->create_directories(io::parent_directory(path)));
+      file.emplace(value_or_throw(io::atomic_file::create(*to.files, path)));
+    };
+    add_tensor(reader, entry, path_refusal(entry.name), report, begin,
+               [&](std::span<const std::byte> bytes) { value_or_throw(file->append(bytes)); });
+    if (file) { value_or_throw(file->publish()); }
+  }
+}
+
 void print_report(const export_report& report, const export_options& options, console& to) {
+  const auto& target = options.npz.empty() ? options.npy : options.npz;
   if (!options.json) {
     for (const auto& [name, why] : report.left_out) { print_error(to, fmt::format("left out {}: {}", name, why)); }
-    to.out << "wrote " << printable(options.npz) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
+    to.out << "wrote " << printable(target) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
            << '\n';
     return;
   }
   json_document document(to.out);
-  document.add("file", options.npz);
+  document.add(options.npz.empty() ? "directory" : "file", target);
   document.add("bytes", report.bytes);
   document.add_list("written", report.written);
   document.add("left_out", json_members(report.left_out));
@@ -258,18 +307,18 @@ void print_report(const export_report& report, const export_options& options, co
 
 }  // namespace
 
-exit_code export_npz(const export_options& options, console& to) {
+exit_code export_arrays(const export_options& options, console& to) {
+  if (options.npz.empty() == options.npy.empty()) { throw invalid_argument_error("give either --npz FILE or --npy DIRECTORY"); }
   const checkpoint_reader reader(require_checkpoint(to, options.target), to.files);
   for (const auto& name : options.tensors) {
     if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
   }
-  zip_archive zip(value_or_throw(io::atomic_file::create(*to.files, options.npz)));
-  export_report report;
+  std::vector<checkpoint_entry> wanted;
   for (const auto& entry : reader.entries()) {
-    const bool is_wanted = options.tensors.empty() || std::ranges::find(options.tensors, entry.name) != options.tensors.end();
-    if (is_wanted) { add_tensor(zip, reader, entry, report); }
+    if (options.tensors.empty() || std::ranges::find(options.tensors, entry.name) != options.tensors.end()) { wanted.push_back(entry); }
   }
-  zip.finish();
+  export_report report;
+  (options.npz.empty() ? write_files : write_archive)(reader, wanted, options, to, report);
   print_report(report, options, to);
   return exit_code::good;
 }

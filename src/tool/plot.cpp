@@ -10,29 +10,32 @@
 #include "tool/target.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 #include <variant>
 
 namespace stepwell::tool {
 namespace {
 
-/// Reads the lines of one target.
-class line_reader {
+constexpr std::size_t most_tags = 1000;  // of one run
+
+using tag_set = std::set<std::string, std::less<>>;
+
+/// Reads the scalars of one run.
+class run_reader {
 public:
-  line_reader(const plot_options& options, const std::string& target, console& to) : options_(options), to_(to) {
-    const bool names_targets = options.targets.size() > 1;
-    for (const auto& tag : options.tags) {
-      lines_.emplace_back(!names_targets             ? printable(tag)
-                          : options.tags.size() == 1 ? printable(target)
-                                                     : printable(target) + " " + printable(tag));
-      if (options.log_scale) { lines_.back().take_positive_only(); }
-    }
+  run_reader(const plot_options& options, const std::string& target, console& to) : options_(options), to_(to) {
     for (const auto& path : require_event_files(to, target)) { read(path); }
+    if (has_more_tags_) { print_error(to, fmt::format("{}: more than {} tags; choose some with --tag", target, most_tags)); }
   }
 
-  [[nodiscard]] std::vector<series>& lines() noexcept { return lines_; }
-  [[nodiscard]] const std::set<std::string>& scalars() const noexcept { return scalars_; }
+  /// Returns the lines by tag.
+  [[nodiscard]] std::map<std::string, series, std::less<>>& lines() noexcept { return lines_; }
+  /// Returns all tags with scalars, up to a maximum number.
+  [[nodiscard]] const tag_set& scalars() const noexcept { return scalars_; }
   [[nodiscard]] exit_code how() const noexcept { return how_; }
 
 private:
@@ -44,27 +47,40 @@ private:
   void take(const format::event& happened) {
     const auto* log = std::get_if<format::session_log>(&happened.what);
     if (log != nullptr && log->status == format::session_status::start) {
-      for (auto& line : lines_) { line.cut_from(static_cast<double>(happened.step)); }
+      for (auto& [tag, line] : lines_) { line.cut_from(static_cast<double>(happened.step)); }
     }
     const auto* values = std::get_if<format::summary>(&happened.what);
     if (values == nullptr) { return; }
+    const bool is_inside = happened.step >= options_.from_step.value_or(INT64_MIN) && happened.step <= options_.to_step.value_or(INT64_MAX);
     for (const auto& value : values->values) {
       const auto number = scalar_of(value);
-      if (!number) { continue; }
-      if (scalars_.size() < 1000) { scalars_.insert(value.tag); }
-      const auto tag = std::ranges::find(options_.tags, value.tag);
-      const bool is_inside =
-          happened.step >= options_.from_step.value_or(INT64_MIN) && happened.step <= options_.to_step.value_or(INT64_MAX);
-      if (tag != options_.tags.end() && is_inside) {
-        lines_[static_cast<std::size_t>(tag - options_.tags.begin())].add(static_cast<double>(happened.step), *number);
-      }
+      auto* const line = number ? line_of(value.tag) : nullptr;
+      if (line != nullptr && is_inside) { line->add(static_cast<double>(happened.step), *number); }
     }
+  }
+
+  /// Returns the line of a tag, or null if the tag is not drawn.
+  series* line_of(const std::string& tag) {
+    if (const auto known = lines_.find(tag); known != lines_.end()) { return &known->second; }
+    if (scalars_.contains(tag)) { return nullptr; }
+    if (scalars_.size() >= most_tags) {
+      has_more_tags_ = true;
+      return nullptr;
+    }
+    scalars_.insert(tag);
+    const bool is_wanted =
+        options_.tags.empty() || std::ranges::any_of(options_.tags, [&](const std::string& pattern) { return matches_tag(pattern, tag); });
+    if (!is_wanted) { return nullptr; }
+    auto& made = lines_.emplace(tag, series()).first->second;
+    if (options_.log_scale) { made.take_positive_only(); }
+    return &made;
   }
 
   const plot_options& options_;
   console& to_;
-  std::vector<series> lines_;
-  std::set<std::string> scalars_;
+  std::map<std::string, series, std::less<>> lines_;
+  tag_set scalars_;
+  bool has_more_tags_ = false;
   exit_code how_ = exit_code::good;
 };
 
@@ -74,46 +90,102 @@ std::string joined(const auto& names) {
   return text;
 }
 
-void check_drawable(const std::vector<series>& lines, const plot_options& options, const std::set<std::string>& scalars) {
-  const bool is_empty = std::ranges::all_of(lines, [](const auto& line) { return line.groups().empty(); });
-  const bool has_other = std::ranges::any_of(lines, [](const auto& line) { return line.not_positive() != 0; });
-  if (is_empty && has_other) {
-    throw invalid_argument_error(
-        fmt::format("every value of {} is 0 or below and cannot be drawn on a logarithmic axis; leave out --log", joined(options.tags)),
+/// Checks that each requested tag exists.
+void check_tags(const plot_options& options, const tag_set& scalars) {
+  for (const auto& pattern : options.tags) {
+    if (std::ranges::any_of(scalars, [&](const auto& tag) { return matches_tag(pattern, tag); })) { continue; }
+    throw not_found_error(
+        fmt::format("no scalars of {}; tags with scalars: {}", printable(pattern), scalars.empty() ? "none" : joined(scalars)),
         options.targets.front());
   }
-  if (is_empty) {
-    throw not_found_error(fmt::format("no finite scalars of {} to draw; tags with scalars: {}", joined(options.tags),
-                                      scalars.empty() ? "none" : joined(scalars)),
-                          options.targets.front());
+}
+
+/// The charts to draw, and messages about lines that are left out.
+struct picture {
+  std::vector<chart> charts;
+  std::vector<std::string> left_out;
+  bool has_not_positive = false;
+
+  /// Adds a line to a chart, or a message if it has no point.
+  void add(chart& into, series line) {
+    if (!line.groups().empty()) { return into.lines.push_back(std::move(line)); }
+    if (line.not_positive() == 0 && line.not_finite() == 0) { return; }  // no value in the chosen steps
+    has_not_positive = has_not_positive || line.not_positive() != 0;
+    left_out.push_back(line.name() +
+                       (line.not_positive() != 0 ? ": every value is 0 or below, and the axis is logarithmic" : ": no value is finite"));
   }
+};
+
+/// Returns a chart for each tag, or one for all of them, with one line for each run and tag.
+picture charts_of(std::vector<std::pair<std::string, std::map<std::string, series, std::less<>>>> runs, const plot_options& options,
+                  const tag_set& drawn) {
+  picture made;
+  const bool names_runs = runs.size() > 1;
+  const bool is_one = options.together && drawn.size() > 1;
+  chart all{.lines = {}, .title = options.tags.empty() ? "all scalars" : joined(options.tags), .log_scale = options.log_scale};
+  for (const auto& tag : drawn) {
+    chart own{.lines = {}, .title = printable(tag), .log_scale = options.log_scale};
+    for (auto& [run, lines] : runs) {
+      const auto found = lines.find(tag);
+      if (found == lines.end()) { continue; }
+      found->second.rename(!names_runs ? printable(tag) : is_one ? printable(run) + " " + printable(tag) : printable(run));
+      made.add(is_one ? all : own, std::move(found->second));
+    }
+    if (!own.lines.empty()) { made.charts.push_back(std::move(own)); }
+  }
+  if (!all.lines.empty()) { made.charts.push_back(std::move(all)); }
+  return made;
+}
+
+void throw_nothing_to_draw(const picture& made, const plot_options& options, const tag_set& scalars) {
+  if (made.has_not_positive) {
+    throw invalid_argument_error(fmt::format("every value of {} is 0 or below and cannot be drawn on a logarithmic axis; leave out --log",
+                                             options.tags.empty() ? "all scalars" : joined(options.tags)),
+                                 options.targets.front());
+  }
+  throw not_found_error(fmt::format("no finite scalars to draw; tags with scalars: {}", scalars.empty() ? "none" : joined(scalars)),
+                        options.targets.front());
 }
 
 }  // namespace
 
+bool matches_tag(const std::string& pattern, const std::string& tag) {
+  return pattern == tag || ::fnmatch(pattern.c_str(), tag.c_str(), FNM_NOESCAPE) == 0;
+}
+
 exit_code plot(const plot_options& options, console& to) {
   const bool is_svg = !options.svg.empty();
-  chart drawn{.lines = {}, .title = joined(options.tags), .log_scale = options.log_scale};
-  std::set<std::string> scalars;
+  std::vector<std::pair<std::string, std::map<std::string, series, std::less<>>>> runs;
+  tag_set scalars;
+  tag_set drawn;
   exit_code how = exit_code::good;
   for (const auto& target : options.targets) {
-    line_reader reader(options, target, to);
-    std::ranges::move(reader.lines(), std::back_inserter(drawn.lines));
+    run_reader reader(options, target, to);
     scalars.insert(reader.scalars().begin(), reader.scalars().end());
+    for (const auto& [tag, line] : reader.lines()) { drawn.insert(tag); }
     how = worse(how, reader.how());
+    runs.emplace_back(target, std::move(reader.lines()));
   }
-  check_drawable(drawn.lines, options, scalars);
-  drawn.width = options.width != 0 ? options.width : is_svg ? 860 : to.width;
-  drawn.height = options.height != 0 ? options.height : is_svg ? 480 : 20;
+  check_tags(options, scalars);
+  auto made = charts_of(std::move(runs), options, drawn);
+  if (made.charts.empty()) { throw_nothing_to_draw(made, options, scalars); }
+  const bool is_several = made.charts.size() > 1;
+  for (auto& one : made.charts) {
+    one.width = options.width != 0 ? options.width : is_svg ? 860 : to.width;
+    one.height = options.height != 0 ? options.height : is_svg ? (is_several ? 300 : 480) : is_several ? 10 : 20;
+  }
   if (is_svg) {
-    value_or_throw(io::write_file_atomically(*to.files, options.svg, svg_of(drawn)));
+    value_or_throw(io::write_file_atomically(*to.files, options.svg, svg_of(made.charts)));
     to.out << "wrote " << printable(options.svg) << '\n';
-    for (const auto& line : drawn.lines) {
-      if (const auto missing = left_out_text(line); !missing.empty()) { to.out << "  " << line.name() << missing << '\n'; }
+    for (const auto& one : made.charts) {
+      for (const auto& line : one.lines) {
+        if (const auto missing = left_out_text(line); !missing.empty()) { to.out << "  " << line.name() << missing << '\n'; }
+      }
     }
   } else {
-    draw_in_terminal(drawn, options.ascii, to);
+    for (const auto& one : made.charts) { draw_in_terminal(one, options.ascii, to); }
   }
+  for (const auto& message : made.left_out) { to.out << "  not drawn: " << message << '\n'; }
   return how;
 }
 

@@ -153,4 +153,18 @@ std::string svg_of(const chart& whole) {
   return svg_writer(drawn, inside, x_axis, y_axis).write();
 }
 
+std::string svg_of(const std::vector<chart>& charts) {
+  if (charts.size() == 1) { return svg_of(charts.front()); }
+  std::string inside;
+  int width = 0;
+  int height = 0;
+  for (const auto& one : charts) {
+    inside += fmt::format("<svg y=\"{}\"", height) + svg_of(one).substr(std::string_view("<svg").size());
+    width = std::max(width, std::clamp(one.width, 200, 20000));
+    height += std::clamp(one.height, 150, 20000);
+  }
+  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\">\n{2}</svg>\n", width,
+                     height, inside);
+}
+
 }  // namespace stepwell::tool

@@ -12,36 +12,44 @@
 namespace stepwell::tool {
 namespace {
 
-constexpr std::array palette = {ink::cyan, ink::yellow, ink::magenta, ink::green, ink::red, ink::blue};
+/// The colour of a line, and its character where dots cannot be used.
+struct pen {
+  ink colour = ink::plain;
+  char mark = '*';
+};
+constexpr std::array palette = {pen{ink::cyan, '*'},  pen{ink::yellow, '+'}, pen{ink::magenta, 'o'},
+                                pen{ink::green, 'x'}, pen{ink::red, '#'},    pen{ink::blue, '@'}};
 
-/// A grid of dots, row by row from the top. Each character has the colour of the line drawn last through it.
+pen pen_of(std::size_t line) noexcept { return palette[line % palette.size()]; }
+
+/// A grid of dots, or of characters, row by row from the top. Each character is that of the line drawn last through it.
 class canvas {
 public:
-  canvas(int columns, int rows, bool ascii)
-      : columns_(columns), rows_(rows), ascii_(ascii), cells_(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows)) {}
+  canvas(int columns, int rows, bool has_marks)
+      : columns_(columns), rows_(rows), has_marks_(has_marks), cells_(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows)) {}
 
-  [[nodiscard]] int width() const noexcept { return columns_ * (ascii_ ? 1 : 2); }
-  [[nodiscard]] int height() const noexcept { return rows_ * (ascii_ ? 1 : 4); }
+  [[nodiscard]] int width() const noexcept { return columns_ * (has_marks_ ? 1 : 2); }
+  [[nodiscard]] int height() const noexcept { return rows_ * (has_marks_ ? 1 : 4); }
 
-  void dot(int x, int y, ink colour) {
+  void dot(int x, int y, pen with) {
     if (x < 0 || y < 0 || x >= width() || y >= height()) { return; }
     constexpr std::array<std::array<unsigned, 2>, 4> bits = {{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
-    auto& cell = at(ascii_ ? x : x / 2, ascii_ ? y : y / 4);
-    cell.dots |= ascii_ ? 1u : bits[static_cast<std::size_t>(y % 4)][static_cast<std::size_t>(x % 2)];
-    cell.colour = colour;
+    auto& cell = at(has_marks_ ? x : x / 2, has_marks_ ? y : y / 4);
+    cell.dots |= has_marks_ ? 1u : bits[static_cast<std::size_t>(y % 4)][static_cast<std::size_t>(x % 2)];
+    cell.with = with;
   }
-  void line(int x0, int y0, int x1, int y1, ink colour) {
+  void line(int x0, int y0, int x1, int y1, pen with) {
     const int steps = std::max({std::abs(x1 - x0), std::abs(y1 - y0), 1});
     for (int i = 0; i <= steps; ++i) {
       dot(x0 + static_cast<int>(std::lround(double(x1 - x0) * i / steps)), y0 + static_cast<int>(std::lround(double(y1 - y0) * i / steps)),
-          colour);
+          with);
     }
   }
   [[nodiscard]] std::string row(int y, const console& to) {
     std::string text;
     for (int x = 0; x < columns_; ++x) {
       const auto& cell = at(x, y);
-      text += cell.dots == 0 ? " " : paint(to, cell.colour, ascii_ ? "*" : braille(cell.dots));
+      text += cell.dots == 0 ? " " : paint(to, cell.with.colour, has_marks_ ? std::string(1, cell.with.mark) : braille(cell.dots));
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
@@ -50,7 +58,7 @@ public:
 private:
   struct letter {
     unsigned dots = 0;
-    ink colour = ink::plain;
+    pen with = {};
   };
   [[nodiscard]] letter& at(int x, int y) {
     return cells_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(x)];
@@ -62,20 +70,20 @@ private:
 
   int columns_;
   int rows_;
-  bool ascii_;
+  bool has_marks_;
   std::vector<letter> cells_;
 };
 
-void draw(canvas& on, const series& line, const axis& x_axis, const axis& y_axis, ink colour) {
+void draw(canvas& on, const series& line, const axis& x_axis, const axis& y_axis, pen with) {
   const auto x_of = [&](double x) { return static_cast<int>(std::lround(x_axis.place_of(x) * (on.width() - 1))); };
   const auto y_of = [&](double y) { return static_cast<int>(std::lround((1 - y_axis.place_of(y)) * (on.height() - 1))); };
   const point_group* before = nullptr;
   for (const auto& group : line.groups()) {
     if (before != nullptr && before->last_x <= group.first_x) {
-      on.line(x_of(before->last_x), y_of(before->last), x_of(group.first_x), y_of(group.first), colour);
+      on.line(x_of(before->last_x), y_of(before->last), x_of(group.first_x), y_of(group.first), with);
     }
-    on.line(x_of(group.first_x), y_of(group.first), x_of(group.last_x), y_of(group.last), colour);
-    on.line(x_of(group.first_x), y_of(group.min), x_of(group.first_x), y_of(group.max), colour);
+    on.line(x_of(group.first_x), y_of(group.first), x_of(group.last_x), y_of(group.last), with);
+    on.line(x_of(group.first_x), y_of(group.min), x_of(group.first_x), y_of(group.max), with);
     before = &group;
   }
 }
@@ -106,10 +114,11 @@ std::string x_line(const axis& x_axis, int columns, bool ascii) {
   return text;
 }
 
-void print_legend(const std::vector<series>& lines, console& to) {
+void print_legend(const std::vector<series>& lines, bool has_marks, console& to) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto& line = lines[i];
-    to.out << "  " << paint(to, palette[i % palette.size()], "──") << ' ' << line.name();
+    const auto sign = has_marks && lines.size() > 1 ? std::string(2, pen_of(i).mark) : "──";
+    to.out << "  " << paint(to, pen_of(i).colour, sign) << ' ' << line.name();
     if (!line.groups().empty()) {
       const auto values = y_range({line});
       to.out << fmt::format("  last {} at step {:.0f}, from {} to {}, {}", number_text(line.groups().back().last),
@@ -118,31 +127,6 @@ void print_legend(const std::vector<series>& lines, console& to) {
     }
     to.out << paint(to, ink::red, left_out_text(line)) << '\n';
   }
-}
-
-void draw_one(const chart& drawn, bool ascii, console& to) {
-  const int rows = std::clamp(drawn.height, 3, 1000);
-  const axis y_axis(y_range(drawn.lines), static_cast<std::size_t>(std::max(2, rows / 4 + 1)), true, drawn.log_scale);
-  std::size_t widest = 0;
-  for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
-  const int margin = static_cast<int>(widest) + 2;
-  const int columns = std::clamp(drawn.width - margin - 1, 10, 10000);
-  const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(std::max(2, columns / 12)), false);
-  canvas on(columns, rows, ascii);
-  for (std::size_t i = 0; i < drawn.lines.size(); ++i) { draw(on, drawn.lines[i], x_axis, y_axis, palette[i % palette.size()]); }
-
-  to.out << std::string(static_cast<std::size_t>(margin), ' ') << paint(to, ink::bold, drawn.title) << '\n';
-  for (int row = 0; row < rows; ++row) {
-    std::string label;
-    for (const auto& tick : y_axis.ticks()) {
-      if (std::lround((1 - tick.place) * (rows - 1)) == row) { label = tick.text; }
-    }
-    to.out << std::string(widest - label.size(), ' ') << label << ' '
-           << paint(to, ink::dim, ascii ? (label.empty() ? "|" : "+") : (label.empty() ? "│" : "┤")) << on.row(row, to) << '\n';
-  }
-  to.out << std::string(widest + 1, ' ') << paint(to, ink::dim, x_line(x_axis, columns, ascii)) << '\n';
-  to.out << x_labels(x_axis, margin, columns) << '\n';
-  print_legend(drawn.lines, to);
 }
 
 }  // namespace
@@ -157,18 +141,29 @@ std::string left_out_text(const series& line) {
 }
 
 void draw_in_terminal(const chart& drawn, bool ascii, console& to) {
-  if (to.colours || drawn.lines.size() == 1) { return draw_one(drawn, ascii, to); }
-  for (const auto& line : drawn.lines) {
-    if (line.groups().empty()) {
-      const auto missing = left_out_text(line);
-      if (!missing.empty()) { to.out << "  " << line.name() << "  nothing to draw" << missing << '\n'; }
-      continue;
+  const bool has_marks = ascii || (!to.colours && drawn.lines.size() > 1);
+  const int rows = std::clamp(drawn.height, 3, 1000);
+  const axis y_axis(y_range(drawn.lines), static_cast<std::size_t>(std::max(2, rows / 4 + 1)), true, drawn.log_scale);
+  std::size_t widest = 0;
+  for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
+  const int margin = static_cast<int>(widest) + 2;
+  const int columns = std::clamp(drawn.width - margin - 1, 10, 10000);
+  const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(std::max(2, columns / 12)), false);
+  canvas on(columns, rows, has_marks);
+  for (std::size_t i = 0; i < drawn.lines.size(); ++i) { draw(on, drawn.lines[i], x_axis, y_axis, pen_of(i)); }
+
+  to.out << std::string(static_cast<std::size_t>(margin), ' ') << paint(to, ink::bold, drawn.title) << '\n';
+  for (int row = 0; row < rows; ++row) {
+    std::string label;
+    for (const auto& tick : y_axis.ticks()) {
+      if (std::lround((1 - tick.place) * (rows - 1)) == row) { label = tick.text; }
     }
-    auto alone = drawn;
-    alone.lines = {line};
-    alone.title = line.name();
-    draw_one(alone, ascii, to);
+    to.out << std::string(widest - label.size(), ' ') << label << ' '
+           << paint(to, ink::dim, ascii ? (label.empty() ? "|" : "+") : (label.empty() ? "│" : "┤")) << on.row(row, to) << '\n';
   }
+  to.out << std::string(widest + 1, ' ') << paint(to, ink::dim, x_line(x_axis, columns, ascii)) << '\n';
+  to.out << x_labels(x_axis, margin, columns) << '\n';
+  print_legend(drawn.lines, has_marks, to);
 }
 
 }  // namespace stepwell::tool

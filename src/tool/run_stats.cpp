@@ -84,12 +84,14 @@ public:
   /// not count, and neither do values that a resumed session writes at step 0.
   void add(const format::event& happened) {
     const bool is_start = is_log_of(happened, format::session_status::start);
+    if (is_start && last_step_ && *last_step_ >= happened.step) { last_step_ = happened.step - 1; }  // the run made these steps again
     if (std::exchange(is_new_file_, false) || is_start) {
       sessions_.push_back({happened.wall_time, is_start ? happened.step : INT64_MIN, series("step", most_groups)});
     }
     auto& now = sessions_.back();
     if (!is_progress(happened) || happened.step < now.reached) { return; }
     now.reached = happened.step;
+    last_step_ = std::max(last_step_.value_or(happened.step), happened.step);
     now.steps.add(happened.wall_time, static_cast<double>(happened.step));
   }
 
@@ -114,6 +116,12 @@ public:
     }
     return made;
   }
+  /// Returns the last step that was made and not rolled back, as far as events show it.
+  [[nodiscard]] std::optional<std::int64_t> last_step() const noexcept { return last_step_; }
+  /// Returns the begin of the last session, in seconds since 1970. Empty if there are no events.
+  [[nodiscard]] std::optional<double> last_begin() const noexcept {
+    return sessions_.empty() ? std::nullopt : std::optional(sessions_.back().begin);
+  }
   /// Returns the number of sessions that have a rate.
   [[nodiscard]] std::size_t sessions() const { return static_cast<std::size_t>(std::ranges::distance(rated())); }
   /// Returns the total running time of these sessions in seconds.
@@ -132,6 +140,7 @@ public:
 
 private:
   std::vector<session> sessions_;
+  std::optional<std::int64_t> last_step_;
   bool is_new_file_ = true;  // true if the next event begins a session
 };
 
@@ -154,12 +163,21 @@ struct run_facts {
   std::optional<std::string> newest_checkpoint = {};  ///< The checkpoint from which training continues.
   std::vector<event_line> event_files = {};
   run_progress progress = {};
-  std::optional<std::int64_t> last_step = {};
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
   exit_code how = exit_code::good;
 
-  void saw(std::int64_t step) { last_step = std::max(last_step.value_or(step), step); }
+  /// Returns the last step of the run. A checkpoint counts if it is from the last session: an earlier one may be of a step that was made
+  /// again.
+  [[nodiscard]] std::optional<std::int64_t> last_step() const {
+    auto last = progress.last_step();
+    const auto begin = last ? progress.last_begin() : std::nullopt;
+    for (const auto& one : checkpoints) {
+      const bool counts = one.step && (!begin || one.time >= *begin);
+      if (counts) { last = std::max(last.value_or(*one.step), *one.step); }
+    }
+    return last;
+  }
 };
 
 void add_usage(const console& to, const std::string& directory, int depth, run_facts& facts) {
@@ -181,7 +199,6 @@ void add_checkpoints(const console& to, const std::string& directory, run_facts&
     if (!info) { continue; }  // deleted in the meantime
     const auto time = std::chrono::duration<double>(info->modified.time_since_epoch()).count();
     facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, size_on_disk(to, prefix)});
-    if (const auto step = facts.checkpoints.back().step) { facts.saw(*step); }
   }
   facts.newest_checkpoint = newest_checkpoint(to, directory);
 }
@@ -198,7 +215,6 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   facts.how = worse(facts.how, how);
   line.records = stream.records();
   line.bytes = stream.bytes();
-  if (line.last_step) { facts.saw(*line.last_step); }
   facts.event_files.push_back(std::move(line));
 }
 
@@ -253,10 +269,11 @@ void print_rates(const run_facts& facts, console& to) {
 }
 
 void print_as_text(const run_facts& facts, const std::string& directory, console& to) {
+  const auto last_step = facts.last_step();
   to.out << paint(to, ink::bold, printable(directory)) << ": "
-         << (facts.last_step ? fmt::format("last step {}", *facts.last_step) : std::string("no step known")) << ", "
-         << size_text(facts.bytes) << " in " << count_text(facts.files, "file") << " (checkpoints "
-         << size_text(bytes_of(facts.checkpoints)) << ", event files " << size_text(bytes_of(facts.event_files)) << ")\n";
+         << (last_step ? fmt::format("last step {}", *last_step) : std::string("no step known")) << ", " << size_text(facts.bytes) << " in "
+         << count_text(facts.files, "file") << " (checkpoints " << size_text(bytes_of(facts.checkpoints)) << ", event files "
+         << size_text(bytes_of(facts.event_files)) << ")\n";
   print_checkpoints(facts, to);
   print_event_files(facts, to);
   print_rates(facts, to);
@@ -265,7 +282,7 @@ void print_as_text(const run_facts& facts, const std::string& directory, console
 void print_as_json(const run_facts& facts, const std::string& directory, console& to) {
   json_document document(to.out);
   document.add("directory", directory);
-  if (facts.last_step) { document.add("last_step", *facts.last_step); }
+  if (const auto last_step = facts.last_step()) { document.add("last_step", *last_step); }
   document.add("bytes", facts.bytes);
   document.add("files", facts.files);
   if (facts.newest_checkpoint) { document.add("newest_checkpoint", *facts.newest_checkpoint); }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
+#include <tool/commands.hpp>
 #include <tool/elements.hpp>
 #include <tool/json.hpp>
 #include <tool/output.hpp>
@@ -18,7 +20,7 @@ using tool::exit_code;
 TEST_CASE("help lists every command and every exit code, and each command has its own", "[tool][command_line]") {
   const auto help = run_tool({"--help"});
   CHECK(help.how == exit_code::good);
-  for (const std::string name : {"inspect", "verify", "events", "plot", "prune", "export", "stats", "completion"}) {
+  for (const std::string name : {"inspect", "verify", "events", "plot", "compare", "prune", "export", "stats", "completion", "man"}) {
     CHECK(help.out.find("\n  " + name + " ") != std::string::npos);
     const auto own = run_tool({name, "--help"});
     CHECK(own.how == exit_code::good);
@@ -35,7 +37,8 @@ TEST_CASE("a command line that makes no sense ends with 2, and says why on the e
                                                        {"inspect", "a", "--diff", "b", "--tolerance", "-1"},
                                                        {"events", "a", "--csv", "--json"},
                                                        {"events", "a", "-f", "-r"},
-                                                       {"plot", "a"},
+                                                       {"plot"},
+                                                       {"compare", "a"},
                                                        {"prune", "a", "--max-to-keep", "-1"},
                                                        {"export", "a"},
                                                        {"completion", "csh"}};
@@ -46,6 +49,24 @@ TEST_CASE("a command line that makes no sense ends with 2, and says why on the e
     CHECK(said.out.empty());
     CHECK_FALSE(said.err.empty());
   }
+}
+
+TEST_CASE("an unknown command names the nearest one", "[tool][command_line]") {
+  const auto said = run_tool({"exprot", "run"});
+  CHECK(said.how == exit_code::usage);
+  CHECK(said.err.find("there is no command \"exprot\"; did you mean export?") != std::string::npos);
+  const auto far = run_tool({"frobnicate"});
+  CHECK(far.how == exit_code::usage);
+  CHECK(far.err.find("did you mean") == std::string::npos);
+  CHECK(far.err.find("commands are inspect, verify") != std::string::npos);
+  CHECK(tool::nearest_name("sats", {"stats", "man"}) == "stats");
+  CHECK(tool::nearest_name("", {"stats"}).empty());
+}
+
+TEST_CASE("the installed manual page is the one that the program makes", "[tool][command_line]") {
+  const auto said = run_tool({"man"});
+  CHECK(said.how == exit_code::good);
+  CHECK(said.out == sw::test::file_text(STEPWELL_MANUAL_PAGE));
 }
 
 TEST_CASE("output that cannot be written is a failure", "[tool][command_line]") {

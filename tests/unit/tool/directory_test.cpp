@@ -191,6 +191,26 @@ TEST_CASE("stats of a resumed run counts neither the settings written at step 0 
   CHECK(run_tool({"stats", shop.directory.path()}).out.find("last 10, over 20.8 s in 2 sessions") != std::string::npos);
 }
 
+TEST_CASE("stats shows the last step of the last session, not the greatest one", "[tool][stats]") {
+  const workshop shop;
+  const auto train = [&](std::int64_t from, std::int64_t to) {
+    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    writer.add_session_log(sw::format::session_status::start, from);
+    for (auto step = from; step <= to; ++step) {
+      shop.clock->advance(std::chrono::milliseconds(100));
+      writer.add_scalar("loss", 1.0, step);
+    }
+    writer.close();
+  };
+  const auto last = [&] { return json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out)["last_step"].get<int>(); };
+  train(1, 100);
+  CHECK(last() == 100);
+  train(41, 40);  // a resume from an earlier checkpoint
+  CHECK(last() == 40);
+  train(41, 60);
+  CHECK(last() == 60);
+}
+
 TEST_CASE("stats takes the rate of a short session from its checkpoints, and none from values at one step", "[tool][stats]") {
   const workshop shop;
   const auto train = [&](std::int64_t from, bool saves) {

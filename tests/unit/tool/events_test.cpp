@@ -307,3 +307,41 @@ TEST_CASE("names of tags and texts cannot steer the terminal", "[tool][events]")
     CHECK(said.out.find("tag") != std::string::npos);
   }
 }
+
+namespace {
+
+std::string start(std::int64_t step) {
+  return record_of({.wall_time = 1000,
+                    .step = step,
+                    .what = format::session_log{.status = format::session_status::start, .checkpoint_path = {}, .message = {}},
+                    .source_writer = {}});
+}
+
+}  // namespace
+
+TEST_CASE("the event files of a directory are one run: values of steps that were made again count once", "[tool][events]") {
+  const auto rig =
+      tool_rig{.files = files_of({{"run/a.tfevents.1", start(1) + scalar("loss", 1, 1) + scalar("loss", 2, 2) + scalar("loss", 3, 3)},
+                                  {"run/b.tfevents.2", start(2) + scalar("loss", 5, 2)}})};
+  const std::string heading = "file,wall_time,step,tag,kind,value\n";
+  CHECK(rig.run({"events", "run", "--tag", "loss", "--csv"}).out ==
+        heading + "run/a.tfevents.1,1001,1,loss,scalar,1\nrun/b.tfevents.2,1002,2,loss,scalar,5\n");
+  const auto summary = rig.run({"events", "run"});
+  CHECK(summary.out.find(" in 2 event files\n") != std::string::npos);
+  CHECK(summary.out.find("2 values of steps that were made again after a resume or a rollback left out; --all shows all\n") !=
+        std::string::npos);
+  const auto seen = json::parse(rig.run({"events", "run", "--json", "--summary"}).out);
+  CHECK(seen["obsolete_values"] == 2);
+  CHECK(seen["tags"].back()["count"] == 2);
+  CHECK(documents(rig.run({"events", "run", "--tag", "loss", "--json", "--all"}).out).size() == 4);
+  CHECK(documents(rig.run({"events", "run/a.tfevents.1", "--tag", "loss", "--json"}).out).size() == 3);
+}
+
+TEST_CASE("the runs below a directory are not mixed", "[tool][events]") {
+  const auto rig = tool_rig{.files = files_of({{"runs/x/a.tfevents.1", start(1) + scalar("loss", 1, 5)},
+                                               {"runs/y/a.tfevents.1", start(1) + scalar("loss", 2, 5)}})};
+  const auto said = rig.run({"events", "runs", "-r", "--tag", "loss"});
+  CHECK(said.out.find("RUN") != std::string::npos);
+  CHECK(said.out.find("runs/x  loss  scalar      1") != std::string::npos);
+  CHECK(said.out.find("runs/y  loss  scalar      1") != std::string::npos);
+}

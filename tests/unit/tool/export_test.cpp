@@ -199,3 +199,26 @@ TEST_CASE("names that are UTF-8 are marked as UTF-8, other names are kept", "[to
   CHECK((number_at<std::uint16_t>(archive, archive.find("π.npy") - 24) & 0x800) != 0);
   CHECK((number_at<std::uint16_t>(archive, archive.find("\xff.npy") - 24) & 0x800) == 0);
 }
+
+TEST_CASE("export --npy writes a file for each tensor, below a directory", "[tool][export]") {
+  const temporary_directory directory;
+  const std::vector<double> values{1, -2, 0.5, 4, 5, 6};
+  sw::checkpoint_writer writer(directory / "m");
+  for (const std::string name : {"../outside", "/absolute", "a//b", "layer/w"}) {
+    writer.add(name, {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});
+  }
+  writer.commit();
+  const auto said = run_tool({"export", directory / "m", "--npy", directory / "arrays"});
+  CHECK(said.how == exit_code::good);
+  CHECK(said.out.find("1 array, 48 B") != std::string::npos);
+  for (const std::string name : {"../outside", "/absolute", "a//b"}) {
+    CHECK(said.err.find("left out " + name + ": its name is not the path of a file below the directory") != std::string::npos);
+  }
+  CHECK_FALSE(std::filesystem::exists(directory / "outside.npy"));
+  const auto written = sw::test::file_text(directory / "arrays/layer/w.npy");
+  CHECK(header_of(written) == "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }");
+  CHECK(number_at<double>(elements_of(written), 8) == -2);
+  CHECK(run_tool({"export", directory / "m", "--npy", directory / "one", "--tensor", "layer/w"}).err.empty());
+  CHECK(run_tool({"export", directory / "m"}).how == exit_code::usage);
+  CHECK(run_tool({"export", directory / "m", "--npy", "a", "--npz", "b"}).how == exit_code::usage);
+}

@@ -151,18 +151,89 @@ TEST_CASE("any finite values have an axis, the greatest and the least of all too
   }
 }
 
-TEST_CASE("without colours several lines get a chart each", "[tool][plot]") {
+TEST_CASE("without colours several lines of a chart have different characters", "[tool][plot]") {
   const tool::chart drawn{.lines = {tool::series("a"), tool::series("b")}, .title = "a, b", .width = 30, .height = 4};
   auto two = drawn;
-  for (auto& line : two.lines) { line.add(1, 2); }
+  two.lines[0].add(1, 2);
+  two.lines[0].add(9, 2);
+  two.lines[1].add(1, 4);
+  two.lines[1].add(9, 4);
   std::ostringstream out;
   tool::console to{.out = out, .err = out};
-  tool::draw_in_terminal(two, true, to);
-  CHECK(out.str().find("── a") != std::string::npos);
-  CHECK(out.str().find("── b") != std::string::npos);
+  tool::draw_in_terminal(two, false, to);
+  CHECK(out.str().find("a, b") != std::string::npos);
+  CHECK(out.str().find("  ** a") != std::string::npos);
+  CHECK(out.str().find("  ++ b") != std::string::npos);
+  CHECK(out.str().find("+++++++") != std::string::npos);
+  CHECK(out.str().find("*******") != std::string::npos);
   std::ostringstream coloured;
   tool::console terminal{.out = coloured, .err = coloured, .colours = true};
-  tool::draw_in_terminal(two, true, terminal);
-  CHECK(coloured.str().find("a, b") != std::string::npos);
+  tool::draw_in_terminal(two, false, terminal);
   CHECK(coloured.str().find("\x1b[36m") != std::string::npos);
+  CHECK(coloured.str().find("\x1b[33m") != std::string::npos);
+}
+
+namespace {
+
+/// Writes scalars of several tags: "train/loss" falls, "train/gain" is negative, "eval/loss" is constant.
+void write_tags(const std::string& directory) {
+  sw::summary::writer writer(directory, {.time = std::make_shared<sw::manual_clock>()});
+  for (std::int64_t step = 1; step <= 10; ++step) {
+    writer.add_scalar("train/loss", 1.0 / static_cast<double>(step), step);
+    writer.add_scalar("train/gain", -static_cast<double>(step), step);
+    writer.add_scalar("eval/loss", 3.0, step);
+  }
+  writer.close();
+}
+
+std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) { ++count; }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("plot draws all scalars by default, and those of several tags and patterns if asked", "[tool][plot]") {
+  const temporary_directory directory;
+  write_tags(directory.path());
+  const auto all = run_tool({"plot", directory.path()});
+  CHECK(all.how == exit_code::good);
+  CHECK(count_of(all.out, " 10 points\n") == 3);
+  const auto losses = run_tool({"plot", directory.path(), "--tag", "*/loss"});
+  CHECK(count_of(losses.out, " 10 points\n") == 2);
+  CHECK(losses.out.find("gain") == std::string::npos);
+  const auto two = run_tool({"plot", directory.path(), "--tag", "train/gain", "--tag", "eval/*"});
+  CHECK(two.out.find("── train/gain") != std::string::npos);
+  CHECK(two.out.find("── eval/loss") != std::string::npos);
+  CHECK(two.out.find("train/loss") == std::string::npos);
+  const auto missing = run_tool({"plot", directory.path(), "--tag", "train/loss", "--tag", "test/*"});
+  CHECK(missing.how == exit_code::unreadable);
+  CHECK(missing.err.find("no scalars of test/*") != std::string::npos);
+}
+
+TEST_CASE("a line that a logarithmic axis cannot show is left out, and named", "[tool][plot]") {
+  const temporary_directory directory;
+  write_tags(directory.path());
+  const auto said = run_tool({"plot", directory.path(), "--log"});
+  CHECK(said.how == exit_code::good);
+  CHECK(count_of(said.out, " 10 points\n") == 2);
+  CHECK(said.out.find("not drawn: train/gain: every value is 0 or below, and the axis is logarithmic\n") != std::string::npos);
+}
+
+TEST_CASE("several runs are lines in one picture, for each tag", "[tool][plot]") {
+  const temporary_directory directory;
+  write_tags(directory / "a");
+  write_tags(directory / "b");
+  const auto said = run_tool({"plot", directory / "a", directory / "b", "--tag", "*/loss"});
+  CHECK(count_of(said.out, "  ** ") == 2);  // a chart for each tag
+  CHECK(count_of(said.out, "  ++ ") == 2);
+  const auto together = run_tool({"plot", directory / "a", directory / "b", "--tag", "*/loss", "--together"});
+  CHECK(count_of(together.out, " 10 points\n") == 4);
+  CHECK(count_of(together.out, "  ** ") == 1);
+  const auto file = directory / "all.svg";
+  CHECK(run_tool({"plot", directory / "a", directory / "b", "--svg", file}).how == exit_code::good);
+  const auto picture = sw::test::file_text(file);
+  CHECK(count_of(picture, "<svg") == 4);  // three charts in one document
+  CHECK(count_of(picture, "</svg>") == 4);
 }
