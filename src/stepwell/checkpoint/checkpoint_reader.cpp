@@ -105,15 +105,7 @@ constexpr std::string_view object_graph_name = "_CHECKPOINTABLE_OBJECT_GRAPH";
 std::string read_index_file(io::file_system& files, const std::string& prefix) {
   auto text = io::read_text_file(files, format::index_name(prefix), max_index_bytes);
   if (text) { return std::move(text).value(); }
-  if (text.error().code != errc::not_found) { throw_status(text.error()); }
-  const auto v1 = files.exists(prefix);
-  const bool is_v1 = v1 && *v1;
-  fail(errc::not_found,
-       is_v1 ? "The passed save_path is not a valid checkpoint of version 2; the file with this name may be a checkpoint of version 1, "
-               "which is not supported"
-             : "The passed save_path is not a valid checkpoint: it has no index; give the prefix, without \".index\" or "
-               "\".data-...\"",
-       prefix);
+  throw_status(text.error().code == errc::not_found ? detail::no_index(files, prefix) : text.error());
 }
 
 /// Returns the value, or throws its failure with the place added. Invalid content of a table or an entry becomes `data_loss`.
@@ -430,6 +422,17 @@ constexpr std::size_t block_size = std::size_t{1} << 20;  // bytes read at once;
 bool has_known_checksum(dtype type) noexcept { return type != dtype::variant && type != dtype::resource; }
 
 }  // namespace
+
+status detail::no_index(io::file_system& files, const std::string& prefix) {
+  const auto v1 = files.exists(prefix);
+  const bool is_v1 = v1 && *v1;
+  return {errc::not_found,
+          is_v1 ? "The passed save_path is not a valid checkpoint of version 2; the file with this name may be a checkpoint of version "
+                  "1, which is not supported"
+                : "The passed save_path is not a valid checkpoint: it has no index; give the prefix, without \".index\" or "
+                  "\".data-...\"",
+          prefix};
+}
 
 bool detail::is_damage(const error& failure) noexcept {
   switch (failure.kind()) {

@@ -65,6 +65,11 @@ public:
   [[nodiscard]] std::optional<checkpoint_reader> next() {
     while (left_ > 0) {
       const auto& prefix = claims_[--left_];
+      if (const auto has_index = files_->exists(format::index_name(prefix));
+          has_index && !*has_index) {  // without the cost of an exception
+        skip(prefix, error(detail::no_index(*files_, prefix)));
+        continue;
+      }
       try {
         checkpoint_reader reader(prefix, files_);
         reader.set_search(shared_from_this());

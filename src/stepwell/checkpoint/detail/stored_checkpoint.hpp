@@ -16,6 +16,9 @@ namespace stepwell::detail {
 /// Returns true if a failure to read a checkpoint is specific to this checkpoint, so that another one may be readable.
 [[nodiscard]] bool is_damage(const error& failure) noexcept;
 
+/// Returns the failure to open a checkpoint that has no index.
+[[nodiscard]] status no_index(io::file_system& files, const std::string& prefix);
+
 /// Returns the number of data files according to the index of `prefix`, or nothing if the index cannot be read or is damaged.
 [[nodiscard]] std::optional<std::int32_t> shards_in_index(io::file_system& files, const std::string& prefix);
 
