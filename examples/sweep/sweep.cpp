@@ -35,6 +35,10 @@ struct hyper_parameters {
 struct sample {
   double x, y;
 };
+struct row {
+  hyper_parameters with;
+  double error;
+};
 
 /// Fits y = sin(3 x) with a polynomial.
 struct polynomial {
@@ -79,7 +83,7 @@ double test_error(const polynomial& model) {
   return error.value();
 }
 
-/// Returns the error after the last step; NaN if the run has diverged. A run that has ended is only restored.
+/// Returns the error after the last step, infinity if the run has diverged. A run that has ended is only restored.
 double error_of_run(const std::string& directory, const hyper_parameters& with) {
   polynomial model{.with = with};
   const auto newest = sw::latest_checkpoint(directory);
@@ -101,7 +105,13 @@ double error_of_run(const std::string& directory, const hyper_parameters& with) 
                           sw::summary::scalar("test/error", test_error)));
   session.run_all(batches);
   session.close();
-  return session.stop_reason().cause == sw::stop_cause::nan ? std::nan("") : test_error(model);
+  return session.stop_reason().cause == sw::stop_cause::nan ? std::numeric_limits<double>::infinity() : test_error(model);
+}
+
+hyper_parameters choice(std::uint64_t run) {
+  constexpr std::array rates{0.03, 0.1, 0.3, 1.0, 3.0};
+  constexpr std::array momenta{0.0, 0.5, 0.9, 0.99};
+  return {rates[run / 40], momenta[run / 10 % 4], run / 5 % 2 == 0 ? 8U : 32U, run % 5 + 1};
 }
 
 int main(int argc, char** argv) {
@@ -109,41 +119,23 @@ int main(int argc, char** argv) {
   const int kill_after = argc > 2 ? std::atoi(argv[2]) : 0;
   sw::set_log_level(sw::log_level::error);  // a run that diverges is not worth a warning here
 
-  struct row {
-    hyper_parameters with;
-    std::future<double> error;
-    double value = 0;
-  };
-  std::vector<row> table;
-  for (const double rate : {0.03, 0.1, 0.3, 1.0, 3.0}) {
-    for (const double momentum : {0.0, 0.5, 0.9, 0.99}) {
-      for (const std::uint64_t batch_size : {8U, 32U}) {
-        for (std::uint64_t seed = 1; seed <= 5; ++seed) { table.push_back({{rate, momentum, batch_size, seed}, {}}); }
-      }
-    }
-  }
-
   asio::thread_pool pool;
   std::atomic<int> ended = 0;
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    table[i].error =
-        asio::post(pool, asio::use_future([&ended, kill_after, path = directory + "/" + std::to_string(i), with = table[i].with] {
-                     const double error = error_of_run(path, with);
-                     if (++ended == kill_after) { std::raise(SIGKILL); }
-                     return error;
-                   }));
+  std::vector<std::future<row>> runs;
+  for (std::uint64_t run = 0; run < 200; ++run) {
+    runs.push_back(asio::post(pool, asio::use_future([&ended, &directory, kill_after, run] {
+                                const row made{choice(run), error_of_run(directory + "/" + std::to_string(run), choice(run))};
+                                if (++ended == kill_after) { std::raise(SIGKILL); }
+                                return made;
+                              })));
   }
-  std::size_t diverged = 0;
-  for (auto& one : table) {
-    one.value = one.error.get();  // throws the exception of the run
-    if (std::isfinite(one.value)) { continue; }
-    one.value = std::numeric_limits<double>::infinity();  // sorted last
-    ++diverged;
-  }
-  std::ranges::sort(table, {}, &row::value);
-  std::printf("%zu runs, %zu of them diverged; the best:\n  rate  momentum  batch  seed  test error\n", table.size(), diverged);
-  for (std::size_t i = 0; i < std::min<std::size_t>(10, table.size() - diverged); ++i) {
-    const auto& [with, future, error] = table[i];
+  std::vector<row> table;
+  for (auto& run : runs) { table.push_back(run.get()); }  // throws the exception of the run
+  std::ranges::sort(table, {}, &row::error);
+  std::printf("%zu runs, %d of them diverged; the best:\n  rate  momentum  batch  seed  test error\n", table.size(),
+              static_cast<int>(std::ranges::count_if(table, [](const row& one) { return std::isinf(one.error); })));
+  table.resize(10);
+  for (const auto& [with, error] : table) {
     std::printf("%6.2f  %8.2f  %5d  %4d  %10.6f\n", with.rate, with.momentum, static_cast<int>(with.batch_size),
                 static_cast<int>(with.seed), error);
   }
