@@ -36,7 +36,7 @@ struct evaluation_board {
 }  // namespace detail
 
 /// One metric of an evaluation. `early_stopping_hook` and `best_checkpoint_hook` watch it: they see each new result in the run in which it
-/// takes effect. Other hooks fetch it like any value of a run, for example `progress_hook{{}, tag("accuracy", tested.value("accuracy"))}`.
+/// takes effect. Other hooks fetch it like any value of a run, for example `log_every(100, tag("accuracy", tested.value("accuracy")))`.
 /// They get the newest result, or an empty optional before the first one.
 /// @threads The session's thread.
 class evaluated_value {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/async_rig.hpp"
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
 #include "support/log_capture.hpp"
@@ -14,10 +13,17 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/factories.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/async_training_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -81,6 +87,13 @@ struct effects_hook {
 };
 
 using effects = std::vector<std::pair<std::int64_t, double>>;
+
+/// Runs an awaited session over `source` to its end.
+boost::asio::awaitable<void> run_awaited(auto& session, auto& source) {
+  co_await session.async_start();
+  static_cast<void>(co_await session.async_run_all(source));
+  co_await session.async_close();
+}
 
 }  // namespace
 
@@ -156,11 +169,13 @@ TEST_CASE("the values are logged, written as summaries, and fetched by other hoo
   const auto keep = [&](std::optional<double> value) { fetched = value; };
   sw::test::log_capture log;
   auto session = sw::monitored_training_session(model, in_directory(directory.path()), tested, sw::stop_at_step(4),
-                                                sw::every_n_steps(1, keep, sw::fetch(tested.value("loss"))));
+                                                sw::every_n_steps(1, keep, sw::fetch(tested.value("loss"))),
+                                                sw::log_every(1, sw::tag("test loss", tested.value("loss"))));
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
   CHECK(log.contains(sw::log_level::info, "test at step 2: loss = 4 (1 batch"));
   CHECK(sw::test::scalars_in(directory.path(), "test/loss") == std::map<std::int64_t, float>{{2, 4}, {4, 0}});
+  CHECK(log.contains(sw::log_level::info, "test loss = 0"));
   CHECK(fetched == 0);
 }
 
@@ -218,6 +233,36 @@ TEST_CASE("the best checkpoint of an evaluation beside the training is the state
   CHECK(best->step == 4);
   CHECK(best->value == 0);
   CHECK(model.steps == 4);
+}
+
+TEST_CASE("an awaited session evaluates, saves the best state and restores it like a blocking one",
+          "[hooks][evaluate_every][best][async]") {
+  const bool is_beside = GENERATE(false, true);
+  CAPTURE(is_beside);
+  const sw::test::temporary_directory directory;
+  adding_model model;
+  adding_model other;
+  const auto distance = [](const adding_model& now) { return (now.sum - 4) * (now.sum - 4); };
+  const std::vector<std::int64_t> ones(20, 1);
+  auto source = sw::data::source(ones);
+  const auto train = [&](auto tested) {
+    auto session = sw::monitored_training_session(
+        sw::defer_start, model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = sw::none}, tested,
+        sw::best_checkpoint_hook{tested.value("distance")},
+        sw::early_stopping_hook{tested.value("distance"), {.patience = 2, .restore_best = true}});
+    boost::asio::io_context io;
+    auto done = boost::asio::co_spawn(io, run_awaited(session, source), boost::asio::use_future);
+    io.run();
+    done.get();
+  };
+  const auto metric = sw::measure("distance", &own_value);
+  if (is_beside) {
+    train(sw::evaluate_every(2, sw::beside(other), distance, metric));
+  } else {
+    train(sw::evaluate_every(2, distance, metric));
+  }
+  CHECK(sw::best_checkpoint(directory.path())->step == 4);
+  CHECK(model.sum == 4);
 }
 
 TEST_CASE("a run that is resumed after any step sees the values of an evaluation beside the training at the same steps",

@@ -131,8 +131,8 @@ bool is_ours(std::string_view prefix, std::string_view basename) { return step_i
 bool is_own_temporary(std::string_view name, std::string_view basename) {
   const auto final_name = io::final_name_of_temporary(name);
   const auto data = parse_data_name(final_name);
-  return final_name == state_file_name ||
-         step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
+  return final_name == state_file_name || step_in_name(final_name, basename, ".index").has_value() ||
+         (data && is_ours(data->prefix, basename));
 }
 
 /// Returns the files that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
@@ -528,9 +528,7 @@ void checkpoint_directory::write_state() {
 std::vector<listed_checkpoint> checkpoint_directory::listed() const {
   const std::lock_guard lock(mutex_);
   auto list = list_;
-  for (auto& entry : list) {
-    entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_;
-  }
+  for (auto& entry : list) { entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_; }
   return list;
 }
 
