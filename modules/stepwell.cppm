@@ -32,6 +32,7 @@ module;
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
+#include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -52,6 +53,7 @@ module;
 #include "stepwell/threads/queue_runner.hpp"
 #include "stepwell/hook/any_hook.hpp"
 #include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/evaluated_value.hpp"
 #include "stepwell/hook/feed.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
@@ -74,9 +76,11 @@ module;
 #include "stepwell/session/training_session.hpp"
 #include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"
+#include "stepwell/hooks/best_checkpoint_hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"
 #include "stepwell/hooks/ema_hook.hpp"
+#include "stepwell/hooks/evaluate_every.hpp"
 #include "stepwell/hooks/factories.hpp"
 #include "stepwell/hooks/feed_fn_hook.hpp"
 #include "stepwell/hooks/final_ops_hook.hpp"
@@ -346,7 +350,8 @@ using stepwell::io::write_file_atomically;
 
 // checkpoint
 export namespace stepwell {
-using stepwell::better;
+using stepwell::best_checkpoint;
+using stepwell::best_value_name;
 using stepwell::check_saver_options;
 using stepwell::checkpoint_entry;
 using stepwell::checkpoint_exists;
@@ -356,12 +361,13 @@ using stepwell::checkpoint_writer;
 using stepwell::checkpoints_iterator;
 using stepwell::checkpoints_iterator_options;
 using stepwell::checks_update_fence_by_default;
+using stepwell::default_best_name;
 using stepwell::default_checkpoint_basename;
 using stepwell::find_newest_whole;
 using stepwell::get_checkpoint_mtimes;
-using stepwell::keep_best;
 using stepwell::latest_checkpoint;
 using stepwell::list_checkpoints;
+using stepwell::metric_mode;
 using stepwell::new_checkpoint_options;
 using stepwell::on_save_error;
 using stepwell::open_newest;
@@ -375,6 +381,7 @@ using stepwell::save_outcome;
 using stepwell::saved_checkpoint;
 using stepwell::saver;
 using stepwell::saver_options;
+using stepwell::scored_checkpoint;
 using stepwell::snapshot;
 using stepwell::snapshot_entry;
 using stepwell::snapshot_pool;
@@ -478,6 +485,7 @@ using stepwell::deadline;
 using stepwell::debug_options;
 using stepwell::end_hook;
 using stepwell::erased_request;
+using stepwell::evaluated_value;
 using stepwell::fed;
 using stepwell::feed;
 using stepwell::feed_pack;
@@ -600,6 +608,10 @@ using stepwell::uses_update_fence;
 export namespace stepwell {
 using stepwell::at_end;
 using stepwell::at_end_hook;
+using stepwell::beside;
+using stepwell::beside_model;
+using stepwell::best_checkpoint_hook;
+using stepwell::best_checkpoint_options;
 using stepwell::checkpoint_saver_hook;
 using stepwell::checkpoint_saver_listener;
 using stepwell::checkpoint_saver_options;
@@ -609,6 +621,11 @@ using stepwell::early_stopping_options;
 using stepwell::ema_hook;
 using stepwell::ema_names;
 using stepwell::ema_options;
+using stepwell::epochs;
+using stepwell::evaluate_every;
+using stepwell::evaluate_every_options;
+using stepwell::evaluation_hook;
+using stepwell::evaluation_period;
 using stepwell::every;
 using stepwell::every_epoch;
 using stepwell::every_epoch_hook;
@@ -621,6 +638,8 @@ using stepwell::log_every;
 using stepwell::logged_value;
 using stepwell::logging_tensor_hook;
 using stepwell::logging_tensor_options;
+using stepwell::measure;
+using stepwell::measured;
 using stepwell::multi_step_stop_at_step_hook;
 using stepwell::multi_step_stop_at_step_options;
 using stepwell::nan_tensor_hook;

@@ -34,6 +34,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/io/file_system.hpp
   stepwell/io/pool.hpp
   # layer 3: checkpoint
+  stepwell/checkpoint/best_checkpoint.hpp
   stepwell/checkpoint/checkpoint_reader.hpp
   stepwell/checkpoint/checkpoint_writer.hpp
   stepwell/checkpoint/find_checkpoints.hpp
@@ -58,6 +59,7 @@ set(STEPWELL_PUBLIC_HEADERS
   # layer 5: hook
   stepwell/hook/any_hook.hpp
   stepwell/hook/boundary.hpp
+  stepwell/hook/evaluated_value.hpp
   stepwell/hook/feed.hpp
   stepwell/hook/fetch.hpp
   stepwell/hook/hook.hpp
@@ -84,9 +86,11 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/model/model.hpp
   stepwell/model/model_session.hpp
   # layer 8: hooks
+  stepwell/hooks/best_checkpoint_hook.hpp
   stepwell/hooks/checkpoint_saver_hook.hpp
   stepwell/hooks/early_stopping_hook.hpp
   stepwell/hooks/ema_hook.hpp
+  stepwell/hooks/evaluate_every.hpp
   stepwell/hooks/factories.hpp
   stepwell/hooks/feed_fn_hook.hpp
   stepwell/hooks/final_ops_hook.hpp

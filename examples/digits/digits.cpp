@@ -10,6 +10,8 @@
 #include "options.hpp"
 #include "train.hpp"
 
+#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/hook/session_signals.hpp>
 #include <stepwell/io/file_system.hpp>
 
 #include <cstdio>
@@ -32,7 +34,14 @@ void run(const digits::options& wanted) {
   digits::set_matrix_threads(wanted.threads);
   const auto data = data_for(wanted);
   digits::network model(wanted.hidden, wanted.seed);
-  const auto step = digits::train(model, data, wanted);
+  const auto [step, why] = digits::train(model, data, wanted);
+  if (why.cause == stepwell::stop_cause::signal) {
+    std::printf("stopped at step %lld: %s; start again to continue\n", static_cast<long long>(step), why.text.c_str());
+    return;
+  }
+  if (const auto best = stepwell::best_checkpoint(wanted.run_dir)) {
+    std::printf("best step=%lld accuracy=%.4f checkpoint=%s\n", static_cast<long long>(best->step), best->value, best->prefix.c_str());
+  }
   const auto score = digits::evaluate(model, data.test);
   std::printf("final step=%lld loss=%.6f accuracy=%.4f fingerprint=%s\n", static_cast<long long>(step), static_cast<double>(score.loss),
               static_cast<double>(score.accuracy), digits::fingerprint(model.variables()).c_str());

@@ -4,14 +4,20 @@
 #include "features.hpp"
 
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
+#include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/kernel/schedules.hpp>
 #include <stepwell/summary/writer.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdint>
 #include <utility>
 
 namespace digits {
@@ -35,32 +41,53 @@ auto frequent_summaries(const network& model, const options& wanted) {
 }
 
 /// Returns the hook for more expensive summaries, written rarely.
-auto rare_summaries(const dataset& test, const options& wanted) {
+auto rare_summaries(const options& wanted) {
   return sw::summary_saver_hook{
       {.output_dir = wanted.run_dir, .save_steps = 1000},
-      sw::summary::scalar("test/accuracy", [&test](const network& now) { return evaluate(now, test).accuracy; }),
       sw::summary::histogram("hidden/kernel", [](const network& now) -> const auto& { return now.hidden.kernel.value; }),
       sw::summary::image("hidden/features", [](const network& now) { return features(now, 3); })};
 }
 
+/// Returns the hook that measures the model on the test data after each epoch.
+auto evaluation(const dataset& test) {
+  return sw::evaluate_every(
+      {.every = sw::epochs(1), .name = "test", .log = false}, [&test](const network& now) { return evaluate(now, test); },
+      sw::measure("accuracy", &score::accuracy), sw::measure("loss", &score::loss));
+}
+
+/// Returns the hook that sets the learning rate: it rises for 200 steps, then falls to a tenth.
+auto learning_rate(const network& model, const options& wanted) {
+  constexpr std::int64_t warm_up = 200;
+  const sw::schedules::cosine_decay fall({.initial = static_cast<double>(model.optimizer.learning_rate),
+                                          .decay_steps = std::max<std::int64_t>(wanted.steps - warm_up, 1),
+                                          .alpha = 0.1});
+  return sw::scheduled([](network& now) -> float& { return now.optimizer.learning_rate; }, sw::schedules::warm_up(warm_up, fall));
+}
+
 }  // namespace
 
-std::int64_t train(network& model, const datasets& data, const options& wanted) {
+outcome train(network& model, const datasets& data, const options& wanted) {
   auto batches = sw::data::shuffled_batches(
       data.train, {.batch_size = std::min<std::uint64_t>(wanted.batch_size, data.train.size()), .seed = wanted.seed});
 
   // All writers of a directory share one event file. This one flushes every second, so that the run can be watched.
   const auto events = sw::summary::writer::shared(wanted.run_dir, {.flush_secs = 1});
 
+  const auto tested = evaluation(data.test);
+  const auto accuracy = tested.value("accuracy");
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = wanted.run_dir, .save_checkpoint_steps = wanted.save_steps, .log_step_count_steps = 5000},
-      sw::stop_at_step_hook{{.last_step = wanted.steps}}, sw::nan_tensor_hook{&network::result::loss},
-      sw::progress_hook{{.last_step = wanted.steps}, &network::result::loss}, frequent_summaries(model, wanted),
-      rare_summaries(data.test, wanted));
+      model,
+      {.checkpoint_dir = wanted.run_dir,
+       .save_checkpoint_steps = wanted.save_steps,
+       .log_step_count_steps = 5000,
+       .stop_on = {SIGINT, SIGTERM}},
+      sw::stop_at_step(wanted.steps), learning_rate(model, wanted), sw::nan_tensor_hook{&network::result::loss}, tested,
+      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, accuracy},
+      sw::progress_hook{{.last_step = wanted.steps}, &network::result::loss}, frequent_summaries(model, wanted), rare_summaries(wanted));
 
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
   session.close();
-  return session.global_step();
+  return {session.global_step(), session.stop_reason()};
 }
 
 }  // namespace digits

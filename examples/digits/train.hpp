@@ -7,12 +7,21 @@
 #include "network.hpp"
 #include "options.hpp"
 
+#include <stepwell/hook/session_signals.hpp>
+
 #include <cstdint>
 
 namespace digits {
 
-/// Trains `model` on `data.train` up to step `wanted.steps`, from the newest checkpoint of the run directory. Returns
-/// the last step.
-std::int64_t train(network& model, const datasets& data, const options& wanted);
+/// The step at which a training run has ended, and the reason.
+struct outcome {
+  std::int64_t step;
+  stepwell::stop_reason why;
+};
+
+/// Trains `model` on `data.train` up to step `wanted.steps`, from the newest checkpoint of the run directory. Stops
+/// earlier if the process gets SIGINT or SIGTERM. Measures the model on `data.test` after each epoch, and saves the one
+/// with the highest accuracy.
+outcome train(network& model, const datasets& data, const options& wanted);
 
 }  // namespace digits

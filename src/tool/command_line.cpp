@@ -164,9 +164,6 @@ private:
         ->check(CLI::NonNegativeNumber);
     command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others, keep one every HOURS hours permanently")
         ->type_name("HOURS");
-    command.add_option("--keep-best", prune_.keep_best, "number of checkpoints with the best metric reported to the saver to keep")
-        ->type_name("COUNT");
-    command.add_flag("--higher-is-better", prune_.higher_is_better, "higher values of this metric are better")->needs("--keep-best");
     command.add_option("--pin", prune_.pinned, "never delete this checkpoint; can be repeated")
         ->type_name("CHECKPOINT")
         ->expected(1)

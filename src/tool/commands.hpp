@@ -123,8 +123,6 @@ struct prune_options {
   std::string basename = "model.ckpt";
   int max_to_keep = 5;  ///< Number of the newest checkpoints to keep; 0: all.
   std::optional<double> keep_every_n_hours = {};
-  std::size_t keep_best = 0;  ///< Number of checkpoints with the best reported metric to keep; 0: ignore the metric.
-  bool higher_is_better = false;
   std::vector<std::string> pinned = {};  ///< Prefixes or names that are never deleted.
   bool yes = false;                      ///< Delete; false: only report.
   bool json = false;

@@ -37,10 +37,6 @@ saver_options rules_of(const prune_options& options, const console& to) {
   rules.basename = options.basename;
   rules.max_to_keep = options.max_to_keep;
   if (options.keep_every_n_hours) { rules.keep_every_n_hours = *options.keep_every_n_hours; }
-  if (options.keep_best != 0) {
-    rules.keep_best =
-        keep_best{.metric = "", .count = options.keep_best, .direction = options.higher_is_better ? better::higher : better::lower};
-  }
   rules.pinned = options.pinned;
   rules.file_system = to.files;
   rules.clock = to.time;

@@ -53,7 +53,7 @@ public:
 
   void kill() const { ::kill(id_, SIGKILL); }
 
-  /// Returns the last line of a successful run, or nothing if the process was killed.
+  /// Returns the last line of a successful run and the best result, or nothing if the process was killed.
   std::optional<std::string> wait() const {
     int how = 0;
     REQUIRE(waitpid(id_, &how, 0) == id_);
@@ -66,8 +66,12 @@ public:
     std::ifstream in(output_);
     std::string line;
     std::string last;
-    while (std::getline(in, line)) { last = line; }
-    return last;
+    std::string best;
+    while (std::getline(in, line)) {
+      last = line;
+      if (line.starts_with("best ")) { best = line.substr(0, line.find(" checkpoint=")); }
+    }
+    return last + "; " + best;
   }
 
 private:

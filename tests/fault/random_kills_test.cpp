@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kills a small training program at random moments. After each kill the program is started again. Then every view of
-// the directory must name the same newest checkpoint, and all events at or below its step must exist.
+// the directory must name the same newest checkpoint, all events at or below its step must exist, and the best checkpoint must be the best
+// state at or below its step.
 //
 // STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them.
 #include "support/bundle_oracle.hpp"
@@ -11,6 +12,7 @@
 #include "support/killed_run.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <tool/command_line.hpp>
 
@@ -18,6 +20,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdint>
@@ -131,17 +134,6 @@ std::string said_by_tool(std::vector<std::string> arguments) {
   return out.str();
 }
 
-/// Returns the steps in the metrics file next to the checkpoints.
-std::set<std::int64_t> steps_with_metrics(const std::string& directory) {
-  std::set<std::int64_t> steps;
-  if (!fs::exists(directory + "/model.ckpt.metrics")) { return steps; }
-  std::istringstream words(file_text(directory + "/model.ckpt.metrics"));
-  std::int64_t step = 0;
-  double value = 0;
-  while (words >> step >> value) { steps.insert(step); }
-  return steps;
-}
-
 /// One directory, from the first start to the last kill.
 class killed_training {
 public:
@@ -158,13 +150,12 @@ public:
       how.operation = at_random(1, 400);
     } else {
       how.operation = at_random(1, 30);
-      how.word = std::array{"/checkpoint", ".index", ".data-", "tfevents", ".metrics"}.at(static_cast<std::size_t>(at_random(0, 4)));
+      how.word = std::array{"/checkpoint", ".index", ".data-", "tfevents", "/best/"}.at(static_cast<std::size_t>(at_random(0, 4)));
     }
     return run(directory_, last_step, how);
   }
 
   void start_once_more(std::mt19937_64& random) {
-    note_best();
     const auto more = std::uniform_int_distribution(-3, 3)(random);  // usually there is nothing to do
     REQUIRE_FALSE(run(directory_, std::max<std::int64_t>(newest_step_ + more, 1), {}));
   }
@@ -180,22 +171,20 @@ public:
     CHECK(sw::latest_checkpoint(directory_) == directory_ + "/" + newest.name);
     CHECK(json::parse(said_by_tool({"inspect", directory_, "--json"}))["prefix"] == directory_ + "/" + newest.name);
     CHECK(json::parse(said_by_tool({"stats", directory_, "--json"}))["newest_checkpoint"] == directory_ + "/" + newest.name);
-    check_kept(seen);
+    check_best();
     check_events(newest.step);
   }
 
 private:
-  /// Updates the saved step with the best metric in the file. Its complete checkpoint must be kept from now on.
-  void note_best() {
-    for (const auto step : steps_with_metrics(directory_)) {
-      if (!fs::exists(directory_ + "/model.ckpt-" + std::to_string(step) + ".index")) { continue; }  // killed before this save
-      if (best_ == 0 || killed_run::metric_of(step) < killed_run::metric_of(best_)) { best_ = step; }
-    }
-  }
-  void check_kept(const std::vector<seen_checkpoint>& seen) {
-    note_best();
-    const auto is_there = [&](std::int64_t step) { return std::ranges::find(seen, step, &seen_checkpoint::step) != seen.end(); };
-    if (best_ != 0) { CHECK(is_there(best_)); }
+  /// A checkpoint is committed after the best one before it, so the best one is at least as good as each step up to the newest checkpoint.
+  void check_best() const {
+    const auto best = sw::best_checkpoint(directory_);
+    REQUIRE(best);
+    CHECK(best->value == killed_run::metric_of(best->step));
+    CHECK(number_in(read_with_oracle(best->prefix), "global_step") == best->step);
+    double least = killed_run::metric_of(1);
+    for (std::int64_t step = 2; step <= newest_step_; ++step) { least = std::min(least, killed_run::metric_of(step)); }
+    CHECK(best->value <= least);
   }
   void check_events(std::int64_t newest) const {
     const auto there = steps_with_oracle(directory_, killed_run::tag);
@@ -208,7 +197,6 @@ private:
 
   std::string directory_;
   std::int64_t newest_step_ = 0;
-  std::int64_t best_ = 0;  // the saved step with the best durable metric
 };
 
 }  // namespace

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // train_and_be_killed DIRECTORY LAST_STEP OPERATION WORD DELAY: trains up to a step, saves every third step, writes a
-// summary of each step, and reports a metric of each saved step. If OPERATION is not zero, the process kills itself
+// summary of each step, and saves the best state. If OPERATION is not zero, the process kills itself
 // before that operation of its file system on a path that contains WORD. Each operation on an event file takes DELAY
 // microseconds more.
 #include "support/checkpoint_files.hpp"
 #include "support/killed_run.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/hooks/checkpoint_saver_hook.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
@@ -43,13 +43,10 @@ void train(const std::string& directory, std::int64_t last_step, std::uint64_t o
        .save_summaries_steps = 1,
        .log_step_count_steps = sw::none,
        .summary = write_summary,
-       .saver = {.max_to_keep = max_to_keep, .keep_best = sw::keep_best{.metric = "distance"}, .file_system = files}},
-      sw::stop_at_step_hook{{.last_step = last_step}});
-  for (const auto& step : session.steps()) {
-    if (step.global_step % save_steps == 0) {
-      session.hook<sw::checkpoint_saver_hook>().saver().report_metric(step.global_step, metric_of(step.global_step));
-    }
-  }
+       .saver = {.max_to_keep = max_to_keep, .file_system = files}},
+      sw::stop_at_step_hook{{.last_step = last_step}},
+      sw::best_checkpoint_hook{{.saver = {.file_system = files}}, [](const int& count) { return metric_of(count); }});
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
 }
 

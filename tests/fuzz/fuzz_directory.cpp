@@ -29,14 +29,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     files->content[std::string(prefix) + ".index"] = empty_index();
     files->content[std::string(prefix) + ".data-00000-of-00001"] = "";
   }
-  files->content["run/model.ckpt.metrics"] = bytes.piece();
   files->content["run/checkpoint"] = bytes.rest();
   const auto look = [&](tool::console&) {
     if (!stepwell::find_newest_whole("run", "model.ckpt", files)) { std::abort(); }  // both are good
     static_cast<void>(stepwell::latest_checkpoint("run", files));
     return tool::exit_code::good;
   };
-  stepwell::test::run_all(files, {look, [](tool::console& to) { return tool::prune({.directory = "run", .keep_best = 1}, to); },
+  stepwell::test::run_all(files, {look, [](tool::console& to) { return tool::prune({.directory = "run"}, to); },
                                   [](tool::console& to) { return tool::verify({.target = "run"}, to); }});
   return 0;
 }

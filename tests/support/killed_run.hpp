@@ -11,7 +11,7 @@ inline constexpr std::int64_t save_steps = 3;
 inline constexpr int max_to_keep = 2;
 inline constexpr const char* tag = "count";
 
-/// Returns the metric reported for a saved step. It is different for each of the first 10007 steps.
+/// Returns the metric of a step. It is different for each of the first 10007 steps.
 [[nodiscard]] inline double metric_of(std::int64_t step) { return static_cast<double>(step * 5003 % 10007); }
 
 }  // namespace stepwell::test::killed_run

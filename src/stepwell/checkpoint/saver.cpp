@@ -80,10 +80,9 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   std::condition_variable changed;
   std::deque<save_job> queue;       // queued jobs, oldest first
   std::optional<save_job> current;  // the job being written or about to be written
+  std::uint64_t accepted = 0;       // number of all jobs that were queued
+  std::uint64_t ended = 0;          // number of those that were written, given up or replaced
   bool dropped_one = false;         // `acquire` took the buffer of a queued snapshot
-  bool writes_metrics = false;      // a task that writes metrics is posted and has not ended
-  bool has_new_metrics = false;     // metrics were reported since that task began to write
-  bool has_metrics = false;         // metrics were reported to this saver
   bool waits_to_retry = false;
   bool is_closing = false;
   bool is_late = false;   // a drain reached its deadline
@@ -101,7 +100,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   std::function<void(std::exception_ptr)> on_failure;
 
   /// @pre The mutex is held. Like those of `is_full`, `take_waiting`, `start_next` and `begins_release`.
-  [[nodiscard]] bool is_idle() const noexcept { return !current && queue.empty() && !writes_metrics; }
+  [[nodiscard]] bool is_idle() const noexcept { return !current && queue.empty(); }
   [[nodiscard]] bool is_full() const noexcept { return queue.size() + (current && current->taken ? 1 : 0) >= options.max_staged; }
 
   /// Removes and returns the newest queued snapshot, or nothing if the queue is empty or a caller waits for that save.
@@ -109,6 +108,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     if (queue.empty() || queue.back().waiting) { return std::nullopt; }
     auto taken = std::move(queue.back().taken);
     queue.pop_back();
+    ++ended;
     return taken;
   }
 
@@ -245,22 +245,10 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   void finish() {
     std::unique_lock lock(mutex);
     current.reset();
+    ++ended;
     const bool starts = start_next();
     lock.unlock();
     if (starts) { post_current(); }
-    end_task();
-  }
-
-  /// Writes the reported metrics, and repeats while new ones were reported. Several reports in a row cause one write.
-  void write_metrics() {
-    for (;;) {
-      {
-        const std::lock_guard lock(mutex);
-        writes_metrics = std::exchange(has_new_metrics, false);
-        if (!writes_metrics) { break; }
-      }
-      directory.write_metrics();
-    }
     end_task();
   }
 
@@ -276,15 +264,6 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   /// @pre The saver is idle and closing.
   void release() noexcept {
     retry.cancel();
-    if (options.keep_best && !has_metrics && latest) {  // keep_best and metrics have an effect only together
-      log_warning(
-          fmt::format("{}: keep_best is set for \"{}\", but no value was reported, so it keeps no checkpoint; call "
-                      "report_metric(step, value) of the saver after each evaluation",
-                      directory.path(), options.keep_best->metric));
-    } else if (!options.keep_best && has_metrics) {
-      log_warning(directory.path() +
-                  ": values were reported by report_metric, but saver_options::keep_best is not set, so the values have no effect");
-    }
     directory.close();
     std::unique_lock lock(mutex);
     is_released = true;
@@ -335,6 +314,7 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit, st
     if (replaced) { outcome = save_outcome::coalesced; }
     core_->changed.wait(lock, [this] { return !core_->is_full(); });
   }
+  ++core_->accepted;
   core_->queue.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit), .if_failed = std::move(if_failed)});
   const bool starts = core_->start_next();
   lock.unlock();
@@ -347,6 +327,7 @@ saved_checkpoint saver::save_and_wait(snapshot taken) {
   const auto waiting = std::make_shared<ticket>();
   std::unique_lock lock(core_->mutex);
   core_->changed.wait(lock, [this] { return !core_->is_full(); });
+  ++core_->accepted;
   core_->queue.push_back({.taken = std::move(taken), .waiting = waiting});
   if (core_->start_next()) {
     lock.unlock();
@@ -386,6 +367,13 @@ save_backlog saver::backlog() const {
   if (current && current->taken) { found = {current->taken->size_bytes(), options().clock->now() - current->begun, 0}; }
   for (const auto& waiting : core_->queue) { found.waiting_bytes += waiting.taken->size_bytes(); }
   return found;
+}
+
+std::function<void()> saver::waits_for_accepted() const {
+  return [core = core_] {
+    std::unique_lock lock(core->mutex);
+    core->changed.wait(lock, [&, last = core->accepted] { return core->ended >= last; });
+  };
 }
 
 void saver::drain() {
@@ -458,19 +446,6 @@ std::optional<saved_checkpoint> saver::latest() const {
 
 std::vector<std::string> saver::checkpoints() const { return core_->directory.checkpoints(); }
 void saver::pin(const std::string& prefix) { core_->directory.pin(prefix); }
-
-void saver::report_metric(std::int64_t step, double value) {
-  std::unique_lock lock(core_->mutex);
-  if (core_->is_closing) {
-    throw failed_precondition_error("could not report a metric: this saver is closed; report metrics before it is closed", directory());
-  }
-  core_->directory.report_metric(step, value);
-  core_->has_metrics = true;
-  core_->has_new_metrics = true;
-  if (std::exchange(core_->writes_metrics, true)) { return; }
-  lock.unlock();
-  options().pool->post([core = core_] { core->write_metrics(); });
-}
 
 const std::string& saver::directory() const noexcept { return core_->directory.path(); }
 const saver_options& saver::options() const noexcept { return core_->options; }

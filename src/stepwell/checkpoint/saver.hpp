@@ -63,18 +63,6 @@ private:
   clock::duration first_wait_;
 };
 
-/// Direction of a metric: whether higher or lower values are better.
-enum class better { higher, lower };
-
-/// Retention of the best checkpoints. Besides the newest checkpoints, the `count` checkpoints with the best metric are kept. The
-/// metric is reported by `saver::report_metric`. A saver logs a warning at close if this option is set and no metric was reported,
-/// or if metrics were reported and this option is not set.
-struct keep_best {
-  std::string metric = "loss";
-  std::size_t count = 1;
-  better direction = better::lower;
-};
-
 /// Options of a saver. Every option has a default. A null pointer selects the process-wide object.
 struct saver_options {
   std::string basename = "model.ckpt";  ///< A file name; the step is appended.
@@ -84,7 +72,6 @@ struct saver_options {
   /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if at least this many
   /// hours have passed since the last one that was kept in this way.
   setting<double> keep_every_n_hours = none;
-  std::optional<stepwell::keep_best> keep_best = std::nullopt;
   std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
   /// Maximum number of snapshots held, including the one being written. Each takes the memory of the variables.
   std::size_t max_staged = 1;
@@ -185,11 +172,16 @@ public:
   [[nodiscard]] bool has_failure() const noexcept;
   /// Throws the first undelivered failure, if any. It is thrown once. Under policy `warn` there is none.
   void throw_if_failed();
-  /// Returns true if a checkpoint or a reported metric is being written or waits to be written.
+  /// Returns true if a checkpoint is being written or waits to be written.
   [[nodiscard]] bool busy() const;
   /// Returns the sizes of the checkpoints that are being written or wait to be written.
   [[nodiscard]] save_backlog backlog() const;
-  /// Blocks until no checkpoint and no metric is left to write, and expired checkpoints are deleted.
+  /// Returns a function that blocks until all saves that were accepted before its call have ended: the checkpoints are durable, or their
+  /// saves have failed. It throws nothing, and may outlive the saver. A second saver calls it in `before_commit`, so that its checkpoint
+  /// does not exist before those of this one.
+  /// @pre The function is not called on a thread of this saver's pool.
+  [[nodiscard]] std::function<void()> waits_for_accepted() const;
+  /// Blocks until no checkpoint is left to write, and expired checkpoints are deleted.
   /// @errors The first undelivered failure.
   void drain();
   /// Like `drain()`, but blocks no longer than until `deadline`.
@@ -222,11 +214,6 @@ public:
 
   /// Excludes a checkpoint from deletion. `prefix` may be given with or without the directory.
   void pin(const std::string& prefix);
-  /// Reports the value of the `keep_best` metric for a step, which may be saved already or later. NaN is never the best. A task on
-  /// the pool writes the value to a small file. The value is durable when `drain` returns. Only a durable value can cause the
-  /// deletion of a checkpoint.
-  /// @errors `failed_precondition_error` after `close`.
-  void report_metric(std::int64_t step, double value);
 
   [[nodiscard]] const std::string& directory() const noexcept;
   [[nodiscard]] const saver_options& options() const noexcept;

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/hook/hook.hpp"
 
@@ -72,7 +73,7 @@ std::map<std::string, saved_position> positions_in(const checkpoint_reader& sour
 
 void log_unclaimed(const checkpoint_reader& source, std::vector<std::string> unused) {
   const auto is_ours = [](const std::string& name) {
-    return detail::source_positions::source_name(name) || name == version_name ||
+    return detail::source_positions::source_name(name) || name == version_name || name == best_value_name ||
            (name.starts_with(source_state_prefix) && name.ends_with(fingerprint_suffix));
   };
   std::erase_if(unused, is_ours);

@@ -18,6 +18,9 @@ class session_requests {
 public:
   /// Returns the clock of the session.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_->time(); }
+  /// Return the directory of the session's checkpoints, and that of its event files. Empty if the session has none.
+  [[nodiscard]] const std::string& directory() const noexcept { return control_->directory(); }
+  [[nodiscard]] const std::string& summary_directory() const noexcept { return control_->summary_directory(); }
   /// Returns the prefix of the checkpoint from which this session was restored. Empty if no checkpoint was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return control_->restored_from(); }
 

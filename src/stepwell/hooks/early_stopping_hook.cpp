@@ -2,12 +2,49 @@
 #include "stepwell/hooks/early_stopping_hook.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
+#include "stepwell/checkpoint/restore.hpp"
+#include "stepwell/hook/boundary.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
 #include <cmath>
+#include <memory>
 
 namespace stepwell::detail {
+namespace {
+
+/// Restores the best state when the session ends, after all checkpoints are durable.
+class restore_work final : public boundary_work {
+public:
+  restore_work(std::string directory, std::function<void(function_ref<void(const variable_list&)>)> with_variables)
+      : directory_(std::move(directory)), with_variables_(std::move(with_variables)) {}
+
+  void write_ending(session_ending how) override {
+    if (how != session_ending::finished) { return; }
+    const auto best = find_newest_whole(directory_);
+    if (!best) {
+      throw not_found_error(
+          "early_stopping_hook: restore_best is set, but there is no best checkpoint; add a best_checkpoint_hook to the session",
+          directory_);
+    }
+    with_variables_([&](const variable_list& all) {
+      variable_list model;
+      for (const auto& variable : all) {
+        if (variable.name() != global_step_name) { model.push_back(variable); }
+      }
+      stepwell::restore(model, *best);
+    });
+    log_info("restored the best state, " + best->prefix());
+  }
+
+private:
+  std::string directory_;
+  std::function<void(function_ref<void(const variable_list&)>)> with_variables_;
+};
+
+}  // namespace
 
 early_stopping::early_stopping(std::string what, early_stopping_options options) : what_(std::move(what)), options_(std::move(options)) {
   const auto refuse = [](std::string why) { throw invalid_argument_error("early_stopping_hook: " + std::move(why)); };
@@ -79,6 +116,11 @@ void early_stopping::stop_if_over(const session_requests& session) const {
                                      options_.min_delta > 0 ? " by more than " + number_text(options_.min_delta) : "")
                        : fmt::format("now it is {}, a generalization loss of {} %", number_text(last_), number_text(loss_now()));
   session.request_stop({stop_cause::requested, fmt::format("early stopping: {}; {}", best, why)});
+}
+
+void early_stopping::restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const {
+  const auto& directory = options_.best_directory.empty() ? session.directory() : options_.best_directory;
+  session.add_work(std::make_shared<restore_work>(io::join_path(directory, options_.best_name), std::move(with_variables)));
 }
 
 variable_list early_stopping::variables() {

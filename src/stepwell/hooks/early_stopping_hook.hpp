@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that ends training when a value no longer improves. Criteria: patience, and Prechelt's generalization loss.
+// A hook that ends training when a value no longer improves. Criteria: patience, and Prechelt's generalization loss. At the end it can
+// restore the best state.
 #pragma once
 
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/best_checkpoint.hpp"
+#include "stepwell/hook/evaluated_value.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +23,7 @@
 namespace stepwell {
 
 /// Selects whether lower or higher values are better.
-enum class early_stopping_mode { minimize, maximize };
+using early_stopping_mode = metric_mode;
 
 /// Options of `early_stopping_hook`. At least one of `patience` and `generalization_loss` is required.
 struct early_stopping_options {
@@ -29,8 +35,15 @@ struct early_stopping_options {
   /// Prechelt's alpha, in per cent: stop when 100 * (value / lowest value - 1) exceeds alpha. Requires non-negative values and `minimize`.
   /// (L. Prechelt, "Early stopping - but when?", 1998.)
   std::optional<double> generalization_loss = std::nullopt;
-  /// The value is checked after each run in which the global step reaches or passes a multiple of this number.
+  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. Not used for the metric of an
+  /// evaluation, which is checked when there is a new one.
   std::int64_t every_n_steps = 1;
+  /// If true, the model has the state of the best checkpoint after the close, also if this hook did not stop the training. The last checkpoint
+  /// of the session is saved before, and has the state in which the training ended. A `best_checkpoint_hook` of the session saves the
+  /// best state. The global step keeps its value. Nothing is restored if the session ends because of a failure, a signal or a time limit.
+  bool restore_best = false;
+  std::string best_name = std::string(default_best_name);  ///< `best_checkpoint_options::name` of that hook.
+  std::string best_directory = {};                         ///< Its `directory`. Empty: the directory of the session's checkpoints.
   /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
   std::string name = "early_stopping";
 };
@@ -62,6 +75,22 @@ protected:
   /// Adds a value.
   /// @errors `invalid_argument_error` if generalization loss is used and the value is negative.
   void take(const session_requests& session, double value, std::int64_t step);
+
+  using variables_user = function_ref<void(const variable_list&)>;
+  [[nodiscard]] bool restores_best() const noexcept { return options_.restore_best; }
+  /// Restores the best state after the last save of the session. `with_variables` calls its argument with the variables of the model.
+  /// @errors `not_found_error`, thrown by the close, if there is no best checkpoint.
+  void restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const;
+  template<class Session>
+  void restore_at_end(Session& session) const {
+    if (!restores_best()) { return; }
+    restore_at_end(session, [&raw = session.raw_session()](variables_user restore) {
+      [[maybe_unused]] const auto alone = detail::alone_with(raw);
+      [[maybe_unused]] const auto pulled = detail::pull_variables(raw);
+      restore(raw.variables());
+      detail::push_variables(raw);
+    });
+  }
 
 private:
   void stop_if_over(const session_requests& session) const;
@@ -113,10 +142,37 @@ public:
     if (!is_due_) { return; }
     if (const auto value = detail::as_number(values.value())) { take(context, *value, context.global_step()); }
   }
+  void end(auto& session) { restore_at_end(session); }
 
 private:
   fetch_pack<Projection> watched_;
   bool is_due_ = false;
+};
+
+/// Watches a metric of an evaluation: `early_stopping_hook{tested.value("loss"), {.patience = 5}}`.
+template<>
+class early_stopping_hook<evaluated_value> : public detail::early_stopping {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  /// @errors `invalid_argument_error` for invalid options.
+  explicit early_stopping_hook(evaluated_value watched, early_stopping_options options)
+      : early_stopping(watched.name(), std::move(options)), watched_(std::move(watched)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    start(session, session.global_step());
+    seen_ = watched_.count();
+  }
+  void after_run(auto& context, const auto&) {
+    if (watched_.count() == seen_) { return; }
+    seen_ = watched_.count();
+    take(context, *watched_.value(), watched_.step());
+  }
+  void end(auto& session) { restore_at_end(session); }
+
+private:
+  evaluated_value watched_;
+  std::int64_t seen_ = 0;
 };
 
 }  // namespace stepwell

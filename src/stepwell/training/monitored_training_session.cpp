@@ -126,6 +126,7 @@ session_settings settings_for(const checkpoint_saver_hook& saver, const std::str
     };
   }
   made.restores_what_it_saves = saver.is_on();
+  made.directory = directory;
   made.queue_runners = runners;
   made.stop_on = stop_on;
   return made;

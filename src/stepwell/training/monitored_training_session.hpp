@@ -251,6 +251,7 @@ public:
 
   [[nodiscard]] session_settings settings(const checkpoint_saver_hook& saver) const {
     auto made = detail::settings_for(saver, checkpoint_dir_, saver_, options_.queue_runners, options_.stop_on);
+    made.summary_directory = event_dir_;
     made.stop_grace_period = detail::as_duration(options_.stop_grace_period_secs);
     made.retry = options_.retry;
     made.keep_initial_state = options_.keep_initial_state;

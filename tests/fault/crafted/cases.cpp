@@ -18,12 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 9> targets = {"checkpoint",
+constexpr std::array<std::string_view, 8> targets = {"checkpoint",
                                                      "model.ckpt-4.index",
                                                      "model.ckpt-4.data-00000-of-00001",
                                                      "model.ckpt-3.index",
                                                      "model.ckpt-3.data-00000-of-00001",
-                                                     "model.ckpt.metrics",
                                                      "metrics.csv",
                                                      "metrics.jsonl",
                                                      "events.out.tfevents.1"};
@@ -128,20 +127,6 @@ std::string long_path(scene& in) {
 
 // --- metrics ---
 
-std::string many_metrics(scene& in) {
-  constexpr std::array<std::size_t, 4> counts = {10, 10'000, 400'000, 3'000'000};
-  const auto count = in.random.one_of(counts);
-  const auto style = in.random.below(3);
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (style == 0) { text += std::to_string(i) + " 1\n"; }
-    if (style == 1) { text += "x\n"; }
-    if (style == 2) { text += std::to_string(in.random.extreme()) + " nan"; }
-  }
-  in.write("model.ckpt.metrics", text);
-  return std::to_string(count) + " metrics, style " + std::to_string(style);
-}
-
 std::string long_metric_line(scene& in) {
   const std::string_view name = in.random.one_in(2) ? "metrics.csv" : "metrics.jsonl";
   const auto size = static_cast<std::uint64_t>(1) << (10 + in.random.below(31));
@@ -154,13 +139,13 @@ struct weighted_craft {
   std::size_t times;
 };
 /// The weights of the cases. Changed bytes find the most errors and take the least time.
-constexpr weighted_craft weighted_crafts[] = {
-    {flip, 16},        {change_entries, 6}, {extend_with_hole, 2}, {replace_by_special, 3}, {many_paths, 1},       {deep_state, 1},
-    {long_path, 1},    {many_tensors, 1},   {sparse_strings, 1},   {shared_prefixes, 1},    {compressed_claim, 1}, {swollen_entry, 1},
-    {large_record, 1}, {swollen_event, 1},  {hostile_names, 1},    {many_metrics, 1},       {long_metric_line, 1}};
+constexpr weighted_craft weighted_crafts[] = {{flip, 16},          {change_entries, 6},  {extend_with_hole, 2}, {replace_by_special, 3},
+                                              {many_paths, 1},     {deep_state, 1},      {long_path, 1},        {many_tensors, 1},
+                                              {sparse_strings, 1}, {shared_prefixes, 1}, {compressed_claim, 1}, {swollen_entry, 1},
+                                              {large_record, 1},   {swollen_event, 1},   {hostile_names, 1},    {long_metric_line, 1}};
 
 constexpr auto crafts = [] {
-  std::array<craft, 40> all{};
+  std::array<craft, 39> all{};
   auto next = all.begin();
   for (const auto& [make, times] : weighted_crafts) { next = std::fill_n(next, times, make); }
   return all;

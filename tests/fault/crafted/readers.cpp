@@ -103,7 +103,7 @@ void run_library(reader_run& all) {
   });
   if (!is_found) { all.note("find_newest_whole", "no checkpoint found, though two are good"); }
   all.run("saver", [&] {
-    saver keeper(directory, {.keep_best = keep_best{.count = 1}, .sync = false});
+    saver keeper(directory, {.sync = false});
     static_cast<void>(keeper.restore_newest());
   });
   all.run("csv_writer", [&] { summary::csv_writer(directory + "/metrics.csv").add_scalar("loss", 1.0F, 21); });

@@ -3,9 +3,6 @@
 
 #include "support/catch.hpp"
 
-#include <cmath>
-#include <limits>
-
 using namespace stepwell;
 using namespace stepwell::detail;
 
@@ -55,19 +52,4 @@ TEST_CASE("one every so many hours stays for good, and is forgotten", "[checkpoi
   CHECK(names(plan.deleted) == "1 3 5 ");
   CHECK(names(plan.listed) == "7 ");
   CHECK(plan.last_preserved == 6 * 3600.0);
-}
-
-TEST_CASE("the best by metric stay, in either direction; no metric and NaN are never best", "[checkpoint][retention]") {
-  auto list = ours({1, 2, 3, 4, 5});
-  list[0].metric = 0.5;
-  list[1].metric = 0.9;
-  list[2].metric = std::numeric_limits<double>::quiet_NaN();
-  const auto kept = [&](better direction, std::size_t count) {
-    return names(plan_retention(list, {.max_to_keep = 1, .keep_best = keep_best{.count = count, .direction = direction}}, 0).listed);
-  };
-  CHECK(kept(better::higher, 1) == "2 5 ");
-  CHECK(kept(better::lower, 1) == "1 5 ");
-  CHECK(kept(better::lower, 9) == "1 2 5 ");
-  list[1].metric = 0.5;
-  CHECK(kept(better::lower, 1) == "2 5 ");  // of equal metrics, the newer checkpoint is kept
 }

@@ -139,12 +139,6 @@ TEST_CASE("a pipe in the place of any file of a checkpoint is passed over at onc
   CHECK(log.contains(sw::log_level::warning, "not a regular file"));
 }
 
-TEST_CASE("a pipe in the place of the metrics of a saver is an error at once", "[checkpoint][hostile]") {
-  const temporary_directory directory;
-  REQUIRE(::mkfifo((directory / "model.ckpt.metrics").c_str(), 0666) == 0);
-  CHECK_THROWS_AS(sw::saver(directory.path()), sw::invalid_argument_error);
-}
-
 TEST_CASE("a checkpoint that a state file spells in many ways is listed once", "[checkpoint][hostile]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-1");

@@ -146,25 +146,6 @@ TEST_CASE("CKPT-6 STATE-7, D-13 one every so many hours is kept for good, over r
   CHECK(shop.steps() == "2 4 6 7");  // saved at hours 1 to 7; the first saver was made at hour 0
 }
 
-TEST_CASE("the best by a reported metric is kept, over restarts", "[checkpoint][saver]") {
-  workshop shop;
-  const sw::saver_options options{.max_to_keep = 1, .keep_best = sw::keep_best{.metric = "accuracy", .direction = sw::better::higher}};
-  {
-    auto saver = shop.make(options);
-    for (std::int64_t step = 1; step <= 3; ++step) {
-      save_and_settle(saver, toy_snapshot(step));
-      saver.report_metric(step, step == 2 ? 0.9 : 0.5);
-    }
-  }
-  CHECK(shop.steps() == "2 3");
-  auto saver = shop.make(options);
-  save_and_settle(saver, toy_snapshot(4));
-  CHECK(shop.steps() == "2 4");
-  saver.report_metric(4, 0.95);
-  save_and_settle(saver, toy_snapshot(5));
-  CHECK(shop.steps() == "4 5");
-}
-
 TEST_CASE("what killed saves left is swept at the start, with a warning; what others left is not", "[checkpoint][saver]") {
   workshop shop;
   {
@@ -313,39 +294,6 @@ TEST_CASE("STATE-2 what is listed in another directory stays listed, also where 
   sw::test::log_capture log;
   sw::saver saver(run, shop.with({}));
   CHECK(toy_in(*saver.restore_newest()) == toy_at(1));
-}
-
-TEST_CASE("metrics that cannot be written keep nothing from being deleted, and are not forgotten", "[checkpoint][saver]") {
-  workshop shop;
-  sw::test::log_capture log;
-  const sw::saver_options options{.max_to_keep = 1, .keep_best = sw::keep_best{}};
-  {
-    auto saver = shop.make(options);
-    for (const std::int64_t step : {1, 2}) { save_and_settle(saver, toy_snapshot(step)); }
-    saver.report_metric(2, 0.5);
-    shop.files->inject({.kind = sw::test::operation::rename, .path_contains = ".metrics", .errno_value = ENOSPC});
-    save_and_settle(saver, toy_snapshot(3));
-    save_and_settle(saver, toy_snapshot(4));
-    CHECK(shop.steps() == "2 4");
-    saver.report_metric(4, 0.7);
-    shop.files->inject({.kind = sw::test::operation::rename, .path_contains = ".metrics", .errno_value = ENOSPC});
-    save_and_settle(saver, toy_snapshot(5));
-    CHECK(shop.steps() == "2 5");
-  }
-  auto saver = shop.make(options);
-  save_and_settle(saver, toy_snapshot(6));
-  CHECK(shop.steps() == "2 6");
-}
-
-TEST_CASE("metrics that may not be read stop a saver from taking over", "[checkpoint][saver]") {
-  workshop shop;
-  {
-    auto saver = shop.make();
-    save_and_settle(saver, toy_snapshot(1));
-    saver.report_metric(1, 0.5);
-  }
-  shop.files->inject({.kind = sw::test::operation::open, .path_contains = ".metrics", .errno_value = EACCES});
-  CHECK_THROWS_AS(shop.make(), sw::permission_denied_error);
 }
 
 TEST_CASE("one found only beyond the list takes the place of all listed ones, which are damaged", "[checkpoint][saver]") {

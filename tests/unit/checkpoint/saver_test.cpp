@@ -318,24 +318,3 @@ TEST_CASE("a saver whose pool is joined writes on the caller's thread", "[checkp
   CHECK(saver.save_and_wait(toy_snapshot(2)).step == 2);
   CHECK(shop.steps() == "1 2");
 }
-
-TEST_CASE("keep_best without a reported value, and a reported value without keep_best, are warnings at the close", "[checkpoint][saver]") {
-  workshop shop;
-  const sw::saver_options best{.keep_best = sw::keep_best{.metric = "accuracy"}};
-  const auto warnings_of = [&](const sw::saver_options& options, bool reports) {
-    sw::test::log_capture log;
-    auto saver = shop.make(options);
-    save_and_settle(saver, toy_snapshot(1));
-    if (reports) { saver.report_metric(1, 0.5); }
-    CHECK(log.count(sw::log_level::warning) == 0);
-    saver.close();
-    const bool is_unused = log.contains(sw::log_level::warning, "keep_best is set for \"accuracy\"");
-    const bool is_unwanted = log.contains(sw::log_level::warning, "keep_best is not set");
-    CHECK(log.count(sw::log_level::warning) == static_cast<std::size_t>(is_unused + is_unwanted));
-    return std::pair(is_unused, is_unwanted);
-  };
-  CHECK(warnings_of(best, false) == std::pair(true, false));
-  CHECK(warnings_of({}, true) == std::pair(false, true));
-  CHECK(warnings_of(best, true) == std::pair(false, false));
-  CHECK(warnings_of({}, false) == std::pair(false, false));
-}

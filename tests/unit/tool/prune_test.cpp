@@ -19,7 +19,7 @@ using sw::tool::exit_code;
 
 namespace {
 
-/// A directory with five checkpoints, one hour apart. The second one has the best metric.
+/// A directory with five checkpoints, one hour apart.
 struct pruned_run {
   workshop shop;
   tool_rig rig{.files = shop.files, .time = shop.clock};
@@ -29,7 +29,6 @@ struct pruned_run {
     for (int step = 1; step <= 5; ++step) {
       shop.clock->advance(std::chrono::hours(1));
       sw::test::save_and_settle(saver, sw::test::toy_snapshot(step));
-      saver.report_metric(step, step == 2 ? 0.1 : 0.5);
     }
   }
   [[nodiscard]] sw::test::said prune(std::vector<std::string> more) const {
@@ -61,12 +60,8 @@ TEST_CASE("prune deletes what a saver with these rules would delete, and the lis
   CHECK(json::parse(again.out)["freed_bytes"] == 0);
 }
 
-TEST_CASE("prune keeps the best, the pinned, and one every so many hours", "[tool][prune]") {
+TEST_CASE("prune keeps the pinned, and one every so many hours", "[tool][prune]") {
   const pruned_run run;
-  SECTION("best") {
-    CHECK(run.prune({"--max-to-keep", "1", "--keep-best", "1", "--yes"}).how == exit_code::good);
-    CHECK(run.shop.steps() == "2 5");
-  }
   SECTION("pinned") {
     CHECK(run.prune({"--max-to-keep", "1", "--pin", "model.ckpt-3", "--pin", run.shop.directory / "model.ckpt-1", "--yes"}).how ==
           exit_code::good);

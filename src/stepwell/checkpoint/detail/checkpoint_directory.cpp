@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <iterator>
+#include <map>
 #include <system_error>
 #include <tuple>
 #include <unordered_map>
@@ -30,8 +30,6 @@ namespace {
 
 constexpr std::int32_t own_version = 1;
 constexpr std::string_view lock_name = ".stepwell.lock";
-constexpr std::uint64_t max_metrics_bytes = std::uint64_t{16} << 20;
-constexpr std::size_t max_metrics = std::size_t{1} << 18;  // 25 MiB of memory
 
 /// Returns the number that `text` consists of, or nothing.
 template<class Number>
@@ -133,8 +131,8 @@ bool is_ours(std::string_view prefix, std::string_view basename) { return step_i
 bool is_own_temporary(std::string_view name, std::string_view basename) {
   const auto final_name = io::final_name_of_temporary(name);
   const auto data = parse_data_name(final_name);
-  return final_name == state_file_name || final_name == fmt::format("{}.metrics", basename) ||
-         step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
+  return final_name == state_file_name || step_in_name(final_name, basename, ".index").has_value() ||
+         (data && is_ours(data->prefix, basename));
 }
 
 /// Returns the files that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
@@ -170,22 +168,6 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, const
 }
 
 double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
-
-/// Marks the checkpoints with the best values of a metric. Of equal values the newer one is better.
-void mark_best(std::vector<bool>& is_best, const std::vector<listed_checkpoint>& list, std::optional<double> listed_checkpoint::* metric,
-               const keep_best& rule) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].*metric && !std::isnan(*(list[i].*metric))) { order.push_back(i); }
-  }
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    const double left = *(list[a].*metric);
-    const double right = *(list[b].*metric);
-    if (left == right) { return a > b; }
-    return rule.direction == better::higher ? left > right : left < right;
-  });
-  for (std::size_t i = 0; i < std::min(order.size(), rule.count); ++i) { is_best[order[i]] = true; }
-}
 
 }  // namespace
 
@@ -283,16 +265,11 @@ retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const 
   const auto most = options.max_to_keep.enabled();
   const auto window = most ? static_cast<std::size_t>(*most) : list.size();
   const auto hours = options.keep_every_n_hours.enabled();
-  std::vector<bool> is_best(list.size(), false);
-  if (options.keep_best) {
-    mark_best(is_best, list, &listed_checkpoint::metric, *options.keep_best);
-    mark_best(is_best, list, &listed_checkpoint::durable_metric, *options.keep_best);
-  }
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto& checkpoint = list[i];
     const bool is_newest = i + 1 == list.size();
     if (checkpoint.is_kept && !is_newest) { continue; }
-    if (i + window >= list.size() || checkpoint.is_protected || is_best[i]) {
+    if (i + window >= list.size() || checkpoint.is_protected) {
       plan.listed.push_back(checkpoint);
     } else if (hours && checkpoint.time - plan.last_preserved >= *hours * 3600) {
       plan.last_preserved = checkpoint.time;
@@ -335,7 +312,6 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
   for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
   last_save_number_ = std::max(unlisted.last_number, state ? newest_save_number(files_, state->prefixes).value_or(0) : 0);
-  load_metrics();
   if (last_preserved_ == 0) { last_preserved_ = seconds_now(); }
   check_clock();
   if (retention_is_due_) { list_at_start(); }
@@ -370,8 +346,6 @@ void checkpoint_directory::check_clock() {
     entry.is_kept = entry.is_kept || (was_set_back && counts_hours);
   }
 }
-
-std::string checkpoint_directory::metrics_path() const { return io::join_path(path_, fmt::format("{}.metrics", options_.basename)); }
 
 /// Adds a checkpoint as the newest. Returns false if it does not exist, or if its index or its file sizes are invalid. With `verifies`
 /// also compares all checksums.
@@ -418,57 +392,7 @@ void checkpoint_directory::load_list(const state_file& state) {
   }
 }
 
-void checkpoint_directory::load_metrics() {
-  const auto text = io::read_text_file(*files_, metrics_path(), max_metrics_bytes);
-  if (!text && text.error().code == errc::not_found) { return; }
-  if (!text) { throw_status(text.error()); }  // without the metrics the best checkpoints would be deleted
-  std::size_t damaged = 0;
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    const auto line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    const auto blank = line.find(' ');
-    const auto step = number_in<std::int64_t>(line.substr(0, blank));
-    const auto value = blank == std::string_view::npos ? std::nullopt : number_in<double>(line.substr(blank + 1));
-    if (step && value) {
-      metrics_[*step] = *value;
-    } else {
-      ++damaged;
-    }
-    if (metrics_.size() > max_metrics) { throw data_loss_error("the metrics file has too many metrics; move it away", metrics_path()); }
-  }
-  if (damaged != 0) { log_warning(fmt::format("{}: {} lines are not a step and a number; they are ignored", metrics_path(), damaged)); }
-  durable_metrics_ = metrics_;
-}
-
-void checkpoint_directory::write_metrics() noexcept {
-  const std::lock_guard one(writing_metrics_);
-  try {
-    std::map<std::int64_t, double> written;  // the metrics of listed checkpoints and of steps that may still be saved
-    std::string text;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!std::exchange(metrics_changed_, false)) { return; }
-      const auto newest = list_.empty() ? std::int64_t{-1} : list_.back().step;
-      std::erase_if(metrics_, [&](const auto& metric) {
-        return metric.first <= newest && std::ranges::find(list_, metric.first, &listed_checkpoint::step) == list_.end();
-      });
-      written = metrics_;
-    }
-    for (const auto& [step, value] : written) { text += fmt::format("{} {}\n", step, value); }
-    check_is_in_place();
-    value_or_throw(io::write_file_atomically(*files_, metrics_path(), text));
-    const std::lock_guard lock(mutex_);
-    durable_metrics_ = std::move(written);
-  } catch (const std::exception& failure) {
-    log_warning(fmt::format("{}: could not save the reported metrics: {}", path_, failure.what()));
-    const std::lock_guard lock(mutex_);
-    metrics_changed_ = true;
-  }
-}
-
 void checkpoint_directory::close() noexcept {
-  write_metrics();
   if (lock_ && retention_is_due_) { tidy(); }
   lock_.reset();
 }
@@ -484,12 +408,6 @@ void checkpoint_directory::pin(const std::string& prefix) {
   auto name = name_of(prefix);
   const std::lock_guard lock(mutex_);
   pinned_.insert(std::move(name));
-}
-
-void checkpoint_directory::report_metric(std::int64_t step, double value) {
-  const std::lock_guard lock(mutex_);
-  metrics_[step] = value;
-  metrics_changed_ = true;
 }
 
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
@@ -610,13 +528,7 @@ void checkpoint_directory::write_state() {
 std::vector<listed_checkpoint> checkpoint_directory::listed() const {
   const std::lock_guard lock(mutex_);
   auto list = list_;
-  for (auto& entry : list) {
-    entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_;
-    if (const auto metric = metrics_.find(entry.step); metric != metrics_.end()) { entry.metric = metric->second; }
-    if (const auto durable = durable_metrics_.find(entry.step); durable != durable_metrics_.end()) {
-      entry.durable_metric = durable->second;
-    }
-  }
+  for (auto& entry : list) { entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_; }
   return list;
 }
 
@@ -629,7 +541,6 @@ retention_plan checkpoint_directory::plan() const {
 void checkpoint_directory::tidy() noexcept {
   const std::lock_guard one(one_at_a_time_);
   const trace_span span("tidy", "checkpoint");
-  write_metrics();
   retention_is_due_ = false;
   try {
     retain();

@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -82,8 +81,6 @@ struct listed_checkpoint {
   bool is_ours = false;       ///< Written by a saver of this library. Other checkpoints are never deleted.
   bool is_protected = false;  ///< Pinned, or restored from.
   bool is_kept = false;       ///< Its files are kept permanently; listed only while it is the newest.
-  std::optional<double> metric = std::nullopt;
-  std::optional<double> durable_metric = std::nullopt;  ///< The value in the metrics file.
 };
 
 /// Result of retention, each list oldest first. A checkpoint of the input that is in neither list is removed from the list, and its
@@ -95,8 +92,8 @@ struct retention_plan {
 };
 
 /// Returns the checkpoints to keep in the list and the checkpoints to delete. `list` is sorted oldest first; its last element, the newest,
-/// is always kept. `last_preserved` is the time of the last checkpoint that was kept because of `keep_every_n_hours`. Keeps the best
-/// checkpoints by the reported metrics, and also the best by the durable metrics, because only those are known after a kill. Does no I/O.
+/// is always kept. `last_preserved` is the time of the last checkpoint that was kept because of `keep_every_n_hours`. Does
+/// no I/O.
 [[nodiscard]] retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const saver_options& options,
                                             double last_preserved);
 
@@ -117,7 +114,7 @@ public:
 
   /// Writes a snapshot durably and adds it to the list. `before_commit`: see `saver::save`.
   saved_checkpoint write(const snapshot& taken, const std::function<void()>& before_commit = nullptr);
-  /// Writes the metrics and applies retention, after a save. Only logs failures.
+  /// Applies retention, after a save. Only logs failures.
   void tidy() noexcept;
   /// Applies retention. Throws its failures.
   void prune();
@@ -137,24 +134,19 @@ public:
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::vector<std::string> checkpoints() const;
   void pin(const std::string& prefix);
-  void report_metric(std::int64_t step, double value);
-  /// Writes the reported metrics if there are new ones. Only logs failures; the next call retries.
-  void write_metrics() noexcept;
 
-  /// Writes the reported metrics, applies retention if the previous saver was killed before it could, and releases the lock.
+  /// Applies retention if the previous saver was killed before it could, and releases the lock.
   void close() noexcept;
 
 private:
   [[nodiscard]] std::string path_of(std::string_view name) const;
   [[nodiscard]] std::string name_of(const std::string& prefix) const;
-  [[nodiscard]] std::string metrics_path() const;
   [[nodiscard]] double seconds_now() const;
 
   void check_is_in_place() const;
   void load_list(const state_file& state);
   [[nodiscard]] std::set<std::string, std::less<>> claimed_without_index(const std::optional<state_file>& state) const;
   bool add(const std::string& prefix, bool verifies);
-  void load_metrics();
   void check_clock();
   void write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
   void write_state();
@@ -171,7 +163,6 @@ private:
   std::vector<std::string> leftovers_;
 
   std::mutex one_at_a_time_;                   // serialises saving and restoring
-  std::mutex writing_metrics_;                 // held while the metrics file is written
   std::int64_t last_save_number_ = 0;          // guarded by `one_at_a_time_`
   std::string newest_in_file_;                 // newest name in the state file; guarded by `one_at_a_time_`
   bool retention_is_due_ = false;              // the previous saver was killed; guarded by `one_at_a_time_`
@@ -179,10 +170,7 @@ private:
   std::vector<listed_checkpoint> list_;        // oldest first; changed only while `one_at_a_time_` is held, too
   std::set<std::string, std::less<>> pinned_;  // names of pinned checkpoints
   std::string restored_from_;                  // name of the checkpoint restored last
-  std::map<std::int64_t, double> metrics_;
-  std::map<std::int64_t, double> durable_metrics_;  // the metrics in the file
-  bool metrics_changed_ = false;
-  double last_preserved_ = 0;  // changed like `list_`
+  double last_preserved_ = 0;                  // changed like `list_`
 };
 
 }  // namespace stepwell::detail

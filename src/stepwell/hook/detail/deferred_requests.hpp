@@ -131,6 +131,14 @@ public:
     return epoch_.source != nullptr ? std::optional(epoch_.read(epoch_.source)) : std::nullopt;
   }
 
+  [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
+  [[nodiscard]] const std::string& summary_directory() const noexcept { return summary_directory_; }
+  /// Sets the directories that hooks use if they are given none. See `session_settings`.
+  void set_directories(std::string of_checkpoints, std::string of_summaries) {
+    directory_ = std::move(of_checkpoints);
+    summary_directory_ = std::move(of_summaries);
+  }
+
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
   void set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
   /// Begins a creation of the session: hooks register their works again. Until `end_creation`, the previous works are still drained and
@@ -189,6 +197,8 @@ private:
   std::optional<preemption_plan> plan_;  // the most recent plan
   std::optional<rollback_request> rollback_;
   std::optional<std::string> restored_from_;
+  std::string directory_;
+  std::string summary_directory_;
   std::shared_ptr<trace_recorder> trace_;
   std::uint64_t trace_begin_ = 0;
   epoch_reader epoch_;

@@ -21,6 +21,7 @@ session_engine::session_engine(session_settings settings, bool is_given, bool ma
       is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
       recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint), state_version_(state_version),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
+  control_.set_directories(settings_.directory, settings_.summary_directory);
   watch_for_end();
 }
 

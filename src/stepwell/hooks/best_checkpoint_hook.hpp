@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A hook that saves a checkpoint when a value is better than ever before, in a directory of its own.
+#pragma once
+
+#include "stepwell/checkpoint/best_checkpoint.hpp"
+#include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/hook/evaluated_value.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/run_context.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace stepwell {
+
+/// Options of `best_checkpoint_hook`. Every option has a default.
+struct best_checkpoint_options {
+  metric_mode mode = metric_mode::minimize;
+  int keep = 1;  ///< Number of checkpoints to keep: the best one and those that were the best before it. At least 1.
+  /// A value is better if it is better by more than `min_delta`.
+  double min_delta = 0;
+  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. Not used for the metric of an
+  /// evaluation, which is checked when there is a new one.
+  std::int64_t every_n_steps = 1;
+  /// The checkpoints are in the directory `directory/name`. Two such hooks in one session need different names.
+  std::string name = std::string(default_best_name);
+  std::string directory = {};  ///< Empty: the directory of the session's checkpoints.
+  /// Options of the saver. The hook sets `basename`, `max_to_keep`, `max_staged`, `when_busy` and `pool`.
+  saver_options saver = {};
+};
+
+namespace detail {
+
+class best_work;
+
+/// The part of `best_checkpoint_hook` that does not depend on the watched value.
+class best_checkpoints {
+public:
+  static constexpr auto phase = hook_phase::average;  // before the hook that saves other checkpoints
+
+  /// Returns the best checkpoint that is saved or being saved. Empty if there is none.
+  [[nodiscard]] std::optional<scored_checkpoint> best() const;
+
+protected:
+  best_checkpoints(std::string what, best_checkpoint_options options);
+
+  /// Opens the directory at the first call, and registers the work.
+  void start(const session_requests& session, std::int64_t step);
+  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
+  /// Records that a run ended at `step` and had no value.
+  void note_run(std::int64_t step) noexcept;
+  /// Adds a value of the state after this step.
+  void take(const session_requests& session, double value, std::int64_t step);
+  /// Returns a function that adds a value of an earlier state, and the address that identifies this hook.
+  [[nodiscard]] std::function<void(double, const snapshot&)> taker_of_snapshots() const;
+  [[nodiscard]] const void* identity() const noexcept { return work_.get(); }
+  /// @errors `failed_precondition_error` if the session did runs and ends by itself, but there never was a value.
+  void finish(const session_requests& session) const;
+
+private:
+  best_checkpoint_options options_;
+  std::shared_ptr<best_work> work_;
+  std::int64_t looked_at_ = 0;
+  bool has_run_ = false;
+};
+
+}  // namespace detail
+
+/// Saves a checkpoint when the watched number is better than that of every checkpoint saved before, also by earlier runs of this
+/// training: `best_checkpoint_hook{{.mode = metric_mode::minimize, .keep = 2}, &result::validation_loss}`. It watches a number of the
+/// result or the model, or a metric of an evaluation (`evaluate_every`). A `std::optional` number counts only in the runs in which it has a
+/// value. NaN is never better. `best_checkpoint(directory)` finds the checkpoint; any function that restores or evaluates accepts it.
+///
+/// The checkpoints are in their own directory, `best` below that of the session, with their own retention. The number is part of the
+/// checkpoint. A later checkpoint of the session is committed only after the best one before it is durable, so that a run that is killed and
+/// resumed has the same best checkpoint as one that was not. A save blocks the session while the previous one is written.
+/// @errors `failed_precondition_error` if there is no directory (when the session begins), or if there never was a value (at the close).
+/// @cost Memory and time of one more copy of the variables for each save. Two threads write the checkpoints.
+template<class Projection>
+class best_checkpoint_hook : public detail::best_checkpoints {
+public:
+  /// @errors `invalid_argument_error` that names an invalid option.
+  explicit best_checkpoint_hook(best_checkpoint_options options, Projection watched)
+      : best_checkpoint_hook(std::move(options), tagged<Projection>{"the watched value", std::move(watched)}) {}
+  explicit best_checkpoint_hook(best_checkpoint_options options, tagged<Projection> watched)
+      : best_checkpoints(std::move(watched.name), std::move(options)), watched_{{std::move(watched.projection)}} {}
+  explicit best_checkpoint_hook(Projection watched, best_checkpoint_options options = {})
+      : best_checkpoint_hook(std::move(options), std::move(watched)) {}
+  explicit best_checkpoint_hook(tagged<Projection> watched, best_checkpoint_options options = {})
+      : best_checkpoint_hook(std::move(options), std::move(watched)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
+
+  auto before_run(auto& context) {
+    is_due_ = is_due(context.global_step() + 1);
+    return is_due_ ? std::optional(watched_) : std::nullopt;
+  }
+  void after_run(auto& context, const auto& values) {
+    if (!is_due_) { return; }
+    note_run(context.global_step());
+    if (const auto value = detail::as_number(values.value())) { take(context, *value, context.global_step()); }
+  }
+  void end(auto& session) { finish(session); }
+
+private:
+  fetch_pack<Projection> watched_;
+  bool is_due_ = false;
+};
+
+/// Watches a metric of an evaluation. The state that was evaluated is saved.
+template<>
+class best_checkpoint_hook<evaluated_value> : public detail::best_checkpoints {
+public:
+  explicit best_checkpoint_hook(best_checkpoint_options options, evaluated_value watched)
+      : best_checkpoints(watched.name(), std::move(options)), watched_(std::move(watched)) {}
+  explicit best_checkpoint_hook(evaluated_value watched, best_checkpoint_options options = {})
+      : best_checkpoint_hook(std::move(options), std::move(watched)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    start(session, session.global_step());
+    seen_ = watched_.count();
+    watched_.on_evaluated_snapshot(identity(), taker_of_snapshots());
+  }
+  void after_run(auto& context, const auto&) {
+    note_run(context.global_step());
+    if (watched_.count() == seen_) { return; }
+    seen_ = watched_.count();
+    if (!watched_.is_of_snapshot()) { take(context, *watched_.value(), context.global_step()); }
+  }
+  void end(auto& session) { finish(session); }
+
+private:
+  evaluated_value watched_;
+  std::int64_t seen_ = 0;
+};
+
+}  // namespace stepwell

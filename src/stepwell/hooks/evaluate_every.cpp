@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/hooks/evaluate_every.hpp"
+
+#include "stepwell/base/detail/thread.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/hooks/summary_saver_hook.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <set>
+#include <thread>
+
+namespace stepwell::detail {
+namespace {
+
+void check(const evaluate_every_options& options, const std::vector<std::string>& names) {
+  const auto refuse = [](std::string why) { throw invalid_argument_error("evaluate_every: " + std::move(why)); };
+  const auto check_above_zero = [&](const auto& value, std::string_view unit) {
+    if (value && !(*value > 0)) { refuse(fmt::format("the period is {} {}; it must be above zero", *value, unit)); }
+  };
+  check_above_zero(options.every.steps(), "steps");
+  check_above_zero(options.every.epochs(), "epochs");
+  if (options.every.time()) { check_above_zero(std::optional(options.every.time()->count()), "seconds"); }
+  if (options.name.empty()) { refuse("the name is empty; the state of the hook is saved under this name"); }
+  std::set<std::string> seen;
+  for (const auto& name : names) {
+    if (name.empty()) { refuse("a metric has an empty name"); }
+    if (!seen.insert(name).second) { refuse("two metrics are named \"" + name + "\""); }
+  }
+}
+
+}  // namespace
+
+/// The values, and the evaluation beside the training.
+class evaluations::state final : public boundary_work, public std::enable_shared_from_this<evaluations::state> {
+public:
+  state(evaluate_every_options given, std::vector<std::string> names) : options(std::move(given)) {
+    check(options, names);
+    board->values.resize(names.size());
+    pending_values_.resize(names.size());
+    board->names = std::move(names);
+    reset();
+  }
+  ~state() override {
+    if (thread_.joinable()) { thread_.join(); }
+  }
+
+  const evaluate_every_options options;
+  const std::shared_ptr<evaluation_board> board = std::make_shared<evaluation_board>();
+  evaluate_snapshot_function evaluate_snapshot = nullptr;
+
+  void start(const session_requests& session, std::int64_t step) {
+    time_ = session.time();
+    last_ = options.every.steps() ? step / *options.every.steps() : 0;
+    if (options.every.time()) {
+      timer_ = second_or_step_timer({.every_secs = options.every.time()->duration()}, session.time());
+      timer_.update_last_triggered_step(step);
+    }
+    open_summaries(session);
+    session.add_work(shared_from_this());
+    if (pending_step_ < 0 || is_pending_done_ != 0) { return; }
+    if (pending_step_ == step && evaluate_snapshot) {  // the checkpoint was saved when the evaluation of this state was due
+      session.request_save(*this);
+    } else {
+      pending_step_ = -1;
+    }
+  }
+
+  [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step) {
+    if (options.every.steps()) {
+      const auto period = step / *options.every.steps();
+      if (period <= last_) [[likely]] { return false; }
+      last_ = period;
+      return true;
+    }
+    if (options.every.epochs()) {
+      const auto at = session.epoch();
+      return at && at->is_last && (at->epoch + 1) % static_cast<std::uint64_t>(*options.every.epochs()) == 0;
+    }
+    if (!timer_.should_trigger_for_step(step)) { return false; }
+    timer_.update_last_triggered_step(step);
+    return true;
+  }
+
+  /// Makes the values of `step` the newest ones.
+  void publish(const std::vector<double>& values, std::int64_t step, bool is_of_snapshot) {
+    board->values = values;
+    board->step = step;
+    board->is_of_snapshot = is_of_snapshot;
+    ++board->count;
+  }
+
+  /// Logs the values and writes the summaries.
+  void show(const outcome& found, std::int64_t step, clock::duration took) {
+    if (options.log) {
+      std::vector<std::string> parts;
+      for (std::size_t i = 0; i < found.values.size(); ++i) { parts.push_back(board->names[i] + " = " + number_text(found.values[i])); }
+      log_info(fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, fmt::join(parts, ", "), found.batches,
+                           found.batches == 1 ? "batch" : "batches", std::chrono::duration<double>(took).count()));
+    }
+    if (!summaries_) { return; }
+    summaries_->note_start(step);
+    for (std::size_t i = 0; i < found.values.size(); ++i) {
+      summaries_->writer()->add_scalar(options.name + "/" + board->names[i], static_cast<float>(found.values[i]), step);
+    }
+  }
+  [[nodiscard]] clock::time_point now() const { return time_->now(); }
+
+  // ---- beside the training
+
+  /// Puts the values of the previous evaluation into effect, and requests the next one.
+  void turn(const session_requests& session, std::int64_t step) {
+    collect();
+    if (pending_step_ >= 0 && is_pending_done_ != 0) { publish(pending_values_, pending_step_, true); }
+    pending_step_ = step;
+    is_pending_done_ = 0;
+    session.request_save(*this);
+  }
+
+  /// Copies the state, and starts its evaluation.
+  bool try_save(const boundary_state& at) override {
+    if (pending_step_ != at.global_step || thread_.joinable()) { return true; }
+    if (!buffers_) { buffers_ = snapshot_pool::on_demand(1, time_); }
+    auto memory = buffers_->try_acquire();
+    if (!memory) { return true; }  // not reached: `collect` has freed the only one
+    taken_ = std::make_shared<const snapshot>(at.capture(std::move(*memory)));
+    auto started = start_thread("evaluation", [this] {
+      set_thread_name(options.name);
+      const auto begin = now();
+      try {
+        found_ = evaluate_snapshot(*taken_);
+      } catch (...) { failure_ = std::current_exception(); }
+      took_ = now() - begin;
+    });
+    thread_ = value_or_throw(std::move(started));
+    return true;
+  }
+
+  /// Waits for the evaluation, if there is one, and shows its values.
+  /// @errors The failure of the evaluation. It is thrown once.
+  void collect() {
+    if (!thread_.joinable()) { return; }
+    thread_.join();
+    const auto evaluated = std::exchange(taken_, nullptr);
+    if (auto failure = std::exchange(failure_, nullptr)) {
+      pending_step_ = -1;
+      std::rethrow_exception(failure);
+    }
+    pending_values_ = found_.values;
+    is_pending_done_ = 1;
+    show(found_, pending_step_, took_);
+    for (const auto& [owner, react] : board->on_evaluated_snapshot) { react(pending_values_, *evaluated); }
+  }
+
+  void drain(const deadline& /*until*/) override { collect(); }
+
+  [[nodiscard]] variable_list variables() {
+    collect();
+    variable_list all{{"step", board->step}, {"count", board->count}};
+    for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("value/" + board->names[i], board->values[i]); }
+    if (!evaluate_snapshot) { return all; }
+    all.emplace_back("pending/step", pending_step_);
+    all.emplace_back("pending/done", is_pending_done_);
+    for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("pending/value/" + board->names[i], pending_values_[i]); }
+    return all;
+  }
+
+private:
+  void reset() {
+    constexpr auto none_yet = std::numeric_limits<double>::quiet_NaN();
+    std::ranges::fill(board->values, none_yet);
+    std::ranges::fill(pending_values_, none_yet);
+  }
+  void open_summaries(const session_requests& session) {
+    const auto& directory = session.summary_directory();
+    if (!options.summaries || directory.empty()) { return; }
+    if (!summaries_) {
+      summaries_ = std::make_unique<summary_work>(summary_saver_options{.output_dir = directory, .save_steps = 1});
+      summaries_->begin();
+    }
+    summaries_->begin_session(session);
+  }
+
+  std::shared_ptr<clock> time_;
+  std::int64_t last_ = 0;  // number of the last period of steps
+  second_or_step_timer timer_;
+  std::unique_ptr<summary_work> summaries_;  // null: no summaries
+
+  // The evaluation whose values are not in effect yet. `pending_step_` is -1 if there is none. These members change only while no
+  // snapshot of the session is being taken.
+  std::int64_t pending_step_ = -1;
+  std::int64_t is_pending_done_ = 0;
+  std::vector<double> pending_values_;
+
+  std::optional<snapshot_pool> buffers_;
+  std::shared_ptr<const snapshot> taken_;
+  outcome found_;  // written by the thread, like the two members below; read after it was joined
+  std::exception_ptr failure_;
+  clock::duration took_ = {};
+  std::thread thread_;
+};
+
+evaluations::evaluations(evaluate_every_options options, std::vector<std::string> names)
+    : state_(std::make_shared<state>(std::move(options), std::move(names))) {}
+
+evaluated_value evaluations::value(std::string_view name) const {
+  const auto& names = state_->board->names;
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    throw invalid_argument_error(
+        fmt::format("evaluate_every: there is no metric \"{}\"; the metrics are {}", name, fmt::join(names, ", ")));
+  }
+  return {state_->board, static_cast<std::size_t>(found - names.begin())};
+}
+
+variable_list evaluations::variables() { return state_->variables(); }
+const std::string& evaluations::state_name() const noexcept { return state_->options.name; }
+void evaluations::start(const session_requests& session, std::int64_t step) { state_->start(session, step); }
+bool evaluations::take_due(const session_requests& session, std::int64_t step) { return state_->take_due(session, step); }
+
+void evaluations::evaluate_here(std::int64_t step, const evaluate_function& evaluate) {
+  const auto begin = state_->now();
+  const auto found = evaluate();
+  state_->show(found, step, state_->now() - begin);
+  state_->publish(found.values, step, false);
+}
+
+void evaluations::evaluate_beside(const session_requests& session, std::int64_t step) { state_->turn(session, step); }
+void evaluations::set_evaluation_of_snapshots(evaluate_snapshot_function evaluate) { state_->evaluate_snapshot = std::move(evaluate); }
+void evaluations::finish() { state_->collect(); }
+
+}  // namespace stepwell::detail

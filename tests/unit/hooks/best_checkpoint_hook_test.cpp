@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/checkpoint_files.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/checkpoint/restore.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using sw::test::steps_in;
+
+namespace {
+
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+/// A model whose steps return a sequence of given numbers.
+struct scripted_model {
+  struct result {
+    double score;
+    std::optional<double> measured;  // in every second step
+  };
+  std::vector<double> script;
+  std::int64_t next = 0;
+
+  result step() {
+    const auto value = script.at(static_cast<std::size_t>(next++));
+    return {value, next % 2 == 0 ? std::optional(value) : std::nullopt};
+  }
+  sw::variable_list variables() { return sw::variables({{"next", next}}); }
+};
+
+/// Trains in `directory` to the end of the script.
+template<class... Hooks>
+void train(const std::string& directory, scripted_model& model, Hooks... hooks) {
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none},
+      sw::stop_at_step(static_cast<std::int64_t>(model.script.size())), std::move(hooks)...);
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  session.close();
+}
+
+constexpr auto score = &scripted_model::result::score;
+
+}  // namespace
+
+TEST_CASE("a state is saved when its value is better than all before, and the best one is found again", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  CHECK(sw::best_checkpoint(directory / "run") == std::nullopt);
+  scripted_model model{.script = {5, 3, 4, 2, 2.5, 2}};
+  train(directory / "run", model, sw::best_checkpoint_hook{{.keep = 2}, score});
+  CHECK(steps_in(directory / "run/best") == "2 4");
+  const auto best = sw::best_checkpoint(directory / "run");
+  REQUIRE(best);
+  CHECK(best->prefix == directory / "run/best/model.ckpt-4");
+  CHECK(best->step == 4);
+  CHECK(best->value == 2);
+  scripted_model restored;
+  sw::restore(restored.variables(), sw::checkpoint_reader(best->prefix), {});
+  CHECK(restored.next == 4);
+}
+
+TEST_CASE("the best checkpoints have their own retention, apart from the others", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}};
+  train(directory.path(), model, sw::best_checkpoint_hook{score},
+        sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize, .name = "highest"}, score});
+  CHECK(steps_in(directory / "best") == "1");
+  CHECK(steps_in(directory / "highest") == "14");
+  CHECK(steps_in(directory.path()) == "6 8 10 12 14");
+  CHECK(sw::best_checkpoint(directory.path(), "highest")->value == 14);
+}
+
+TEST_CASE("NaN and an empty value are never better, and min_delta is the least gain", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  SECTION("NaN") {
+    scripted_model model{.script = {nan_value, 3, nan_value, 4}};
+    train(directory.path(), model, sw::best_checkpoint_hook{score});
+    CHECK(steps_in(directory / "best") == "2");
+  }
+  SECTION("empty") {
+    scripted_model model{.script = {1, 5, 1, 4, 1}};
+    train(directory.path(), model, sw::best_checkpoint_hook{&scripted_model::result::measured});
+    CHECK(steps_in(directory / "best") == "4");
+  }
+  SECTION("min_delta") {
+    scripted_model model{.script = {5, 4.5, 3.9, 3}};
+    train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 9, .min_delta = 1}, score});
+    CHECK(steps_in(directory / "best") == "1 3");
+  }
+  SECTION("every_n_steps") {
+    scripted_model model{.script = {5, 4, 3, 2, 1}};
+    train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 9, .every_n_steps = 2}, score});
+    CHECK(steps_in(directory / "best") == "2 4");
+  }
+}
+
+TEST_CASE("a resumed run keeps the best checkpoint of the run before, until a better state comes", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const auto run = [&](std::vector<double> script) {
+    scripted_model model{.script = std::move(script)};
+    train(directory.path(), model, sw::best_checkpoint_hook{score});
+    return sw::best_checkpoint(directory.path())->step;
+  };
+  CHECK(run({5, 2}) == 2);
+  CHECK(run({5, 2, 3, 3}) == 2);
+  CHECK(run({5, 2, 3, 3, 1, 2}) == 5);
+}
+
+TEST_CASE("a best checkpoint saved after the newest other one is kept when its step is repeated", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 4, 3, 2, 1}};
+  train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 2}, score});
+  for (const std::int64_t step : {4, 5}) { sw::remove_checkpoint(directory / ("model.ckpt-" + std::to_string(step))); }
+  scripted_model again{.script = model.script};
+  sw::test::log_capture log;
+  train(directory.path(), again, sw::best_checkpoint_hook{{.keep = 2}, score});
+  CHECK(again.next == 5);
+  CHECK(steps_in(directory / "best") == "4 5");
+  CHECK_FALSE(log.contains(sw::log_level::info, "is the best so far"));
+}
+
+TEST_CASE("training that begins anew in a directory with an earlier best checkpoint is warned", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const sw::test::temporary_directory other;
+  scripted_model model{.script = {5, 4}};
+  train(directory.path(), model, sw::best_checkpoint_hook{score});
+  scripted_model anew{.script = {6, 3}};
+  sw::test::log_capture log;
+  train(other.path(), anew, sw::best_checkpoint_hook{{.directory = directory.path()}, sw::tag("loss", score)});
+  CHECK(log.contains(sw::log_level::warning, "an earlier one, with loss = 4 at step 2"));
+  CHECK(sw::best_checkpoint(directory.path())->value == 3);
+}
+
+TEST_CASE("a hook that never got a value is an error at the close", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5}};
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{sw::tag("accuracy", &scripted_model::result::measured)}),
+                    ContainsSubstring("accuracy never had a value"));
+  scripted_model finished{.script = {5}};  // a run that is already at its end does no run
+  train(directory.path(), finished, sw::best_checkpoint_hook{&scripted_model::result::measured});
+}
+
+TEST_CASE("a session without a directory is an error when it begins, and options that make no sense are errors at once", "[hooks][best]") {
+  scripted_model model{.script = {5}};
+  CHECK_THROWS_WITH(sw::monitored_session(model, sw::best_checkpoint_hook{score}).run(), ContainsSubstring("no directory"));
+  const auto refused = [](sw::best_checkpoint_options options, const std::string& member) {
+    CHECK_THROWS_WITH((sw::best_checkpoint_hook{std::move(options), score}), ContainsSubstring(member));
+  };
+  refused({.keep = 0}, "keep=0");
+  refused({.min_delta = -1}, "min_delta");
+  refused({.every_n_steps = 0}, "every_n_steps");
+  refused({.name = "a/b"}, "name");
+}
+
+TEST_CASE("a best checkpoint that cannot be saved ends training, and the one before it stays", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const auto files = sw::test::fast_faulty_files();
+  files->inject({.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC});
+  scripted_model model{.script = {5, 4, 4.5, 4.5, 4.5}};
+  CHECK_THROWS_AS(train(directory.path(), model, sw::best_checkpoint_hook{{.saver = {.file_system = files}}, score}),
+                  sw::resource_exhausted_error);
+  CHECK(sw::best_checkpoint(directory.path())->step == 1);
+}
+
+TEST_CASE("when a save has failed, the next value that beats the saved one counts as the best", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const auto files = sw::test::fast_faulty_files();
+  files->inject({.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC});
+  scripted_model model{.script = {5, 1, 6, 6, 6}};
+  {
+    auto session = sw::monitored_training_session(
+        model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = sw::none, .save_summaries_steps = sw::none},
+        sw::best_checkpoint_hook{{.saver = {.on_error = sw::on_save_error::warn(), .file_system = files}}, score});
+    session.run();
+    session.run();
+    session.close();
+  }
+  CHECK(sw::best_checkpoint(directory.path())->value == 5);
+}
+
+TEST_CASE("a damaged best checkpoint gives way to the one before it", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 4}};
+  train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 2}, score});
+  std::filesystem::resize_file(directory / "best/model.ckpt-2.data-00000-of-00001", 1);
+  sw::test::log_capture log;
+  CHECK(sw::best_checkpoint(directory.path())->step == 1);
+}
+
+TEST_CASE("early stopping ends with the best state restored, and the last checkpoint is that of the end", "[hooks][best][early_stopping]") {
+  const sw::test::temporary_directory directory;
+  const auto run = [&] {
+    scripted_model model{.script = {5, 3, 4, 4, 4, 4, 4}};
+    train(directory.path(), model, sw::best_checkpoint_hook{score}, sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}});
+    return model.next;
+  };
+  CHECK(run() == 2);
+  scripted_model last;
+  sw::restore(last.variables(), *sw::find_newest_whole(directory.path()));
+  CHECK(last.next == 5);
+  CHECK(run() == 2);  // a resumed run stops at once, and restores the same state
+}
+
+TEST_CASE("restore_best without a best checkpoint is an error at the close", "[hooks][best][early_stopping]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 3}};
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
+                    ContainsSubstring("add a best_checkpoint_hook"));
+}

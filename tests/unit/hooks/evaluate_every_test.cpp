@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/catch.hpp"
+#include "support/checkpoint_files.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/toy_model.hpp"
+#include "unit/hooks/event_reading.hpp"
+
+#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/restore.hpp>
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/data/source.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/factories.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/async_training_session.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using namespace std::chrono_literals;
+using sw::test::adding_model;
+
+namespace {
+
+/// Returns the sum of the model plus the batch.
+double shifted(const adding_model& model, const std::int64_t& batch) { return static_cast<double>(model.sum) + static_cast<double>(batch); }
+double own_value(double value) { return value; }
+
+const std::vector<std::int64_t> test_set = {10, 20, 30};
+
+/// A model whose loss falls until it has done `best_at` steps, and rises from then on.
+struct valley_model {
+  using result = std::int64_t;
+  std::int64_t steps = 0;
+  std::int64_t best_at = 4;
+
+  std::int64_t step() { return ++steps; }
+  [[nodiscard]] double loss() const { return static_cast<double>((steps - best_at) * (steps - best_at)); }
+  sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
+};
+
+/// A model that counts its batches.
+struct summing_model {
+  using result = int;
+  int count = 0;
+  int step(const std::vector<std::int64_t>& /*batch*/) { return ++count; }
+  sw::variable_list variables() { return sw::variables({{"count", count}}); }
+};
+
+double loss_of(const valley_model& model) { return model.loss(); }
+
+sw::training_options<valley_model> in_directory(const std::string& directory) {
+  return {.checkpoint_dir = directory, .save_checkpoint_steps = 1, .log_step_count_steps = sw::none};
+}
+
+/// Records the values of an evaluation, with the step at which each takes effect.
+struct effects_hook {
+  static constexpr auto phase = sw::hook_phase::guard;
+  sw::evaluated_value watched;
+  std::vector<std::pair<std::int64_t, double>>* seen;
+  std::int64_t count = 0;
+
+  void after_create_session(auto& /*session*/, auto& /*threads*/) { count = watched.count(); }
+  void after_run(auto& context, const auto&) {
+    if (watched.count() == count) { return; }
+    count = watched.count();
+    seen->emplace_back(context.global_step(), *watched.value());
+  }
+};
+
+using effects = std::vector<std::pair<std::int64_t, double>>;
+
+/// Runs an awaited session over `source` to its end.
+boost::asio::awaitable<void> run_awaited(auto& session, auto& source) {
+  co_await session.async_start();
+  static_cast<void>(co_await session.async_run_all(source));
+  co_await session.async_close();
+}
+
+}  // namespace
+
+TEST_CASE("every n steps the model is evaluated on all batches, and the metrics start anew", "[hooks][evaluate_every]") {
+  const auto tested =
+      sw::evaluate_every(2, test_set, &shifted, sw::measure("mean", &own_value), sw::measure("sum", sw::metrics::sum(), &own_value));
+  adding_model model;
+  effects seen;
+  sw::monitored_session session(model, tested, effects_hook{tested.value("mean"), &seen});
+  CHECK(tested.value("mean").value() == std::nullopt);
+  for (int i = 0; i < 5; ++i) { session.run(std::int64_t{1}); }
+  CHECK(seen == effects{{2, 22}, {4, 24}});
+  CHECK(tested.value("sum").value() == 72);
+  CHECK(tested.value("sum").step() == 4);
+  CHECK_THROWS_WITH(tested.value("loss"), ContainsSubstring("the metrics are mean, sum"));
+}
+
+TEST_CASE("an evaluation takes a range, a seekable source, a function that returns a source, or no data", "[hooks][evaluate_every]") {
+  const auto last_of = [](auto tested) {
+    adding_model model;
+    sw::monitored_session session(model, tested);
+    for (int i = 0; i < 2; ++i) { session.run(std::int64_t{1}); }
+    return tested.value("value").value();
+  };
+  const auto mean = sw::measure("value", &own_value);
+  CHECK(last_of(sw::evaluate_every(1, test_set, &shifted, mean)) == 22);
+  CHECK(last_of(sw::evaluate_every(1, std::vector<std::int64_t>{1, 3}, &shifted, mean)) == 4);
+  CHECK(last_of(sw::evaluate_every(1, [] { return sw::data::source(test_set); }, &shifted, mean)) == 22);
+  CHECK(last_of(sw::evaluate_every(
+            1, sw::data::shuffled_batches(test_set, {.batch_size = 2, .epochs = 1}),
+            [](const adding_model& model, const std::vector<std::int64_t>& batch) {
+              return std::pair(model.sum + 1, static_cast<double>(batch.size()));
+            },
+            sw::measure("value", [](const auto& pair) { return pair; }))) == 3);
+  CHECK(last_of(sw::evaluate_every(1, [](const adding_model& model) { return model.sum; }, mean)) == 2);
+  CHECK(last_of(sw::evaluate_every(1, test_set, &shifted, sw::measure("value", sw::metrics::min_max(), [](auto& metric, double value) {
+                                     metric.update(value);
+                                   }))) == 20);
+}
+
+TEST_CASE("every epoch, after its last batch; every so many seconds of the session's clock", "[hooks][evaluate_every]") {
+  const std::vector<std::int64_t> train = {1, 1, 1, 1, 1};
+  const auto sum_of = [](const adding_model& model) { return model.sum; };
+  SECTION("epochs") {
+    summing_model model;
+    const auto tested = sw::evaluate_every(
+        sw::epochs(2), [](const summing_model& now) { return now.count; }, sw::measure("count", [](int value) { return value; }));
+    effects seen;
+    auto batches = sw::data::shuffled_batches(train, {.batch_size = 2, .epochs = 5});
+    sw::monitored_session session(model, tested, effects_hook{tested.value("count"), &seen});
+    for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    CHECK(seen == effects{{6, 6}, {12, 12}});
+  }
+  SECTION("seconds") {
+    const auto clock = std::make_shared<sw::manual_clock>();
+    adding_model model;
+    const auto tested = sw::evaluate_every(10s, sum_of, sw::measure("sum", &own_value));
+    effects seen;
+    sw::monitored_session session(sw::session_settings{.clock = clock}, model, tested, effects_hook{tested.value("sum"), &seen});
+    for (int i = 0; i < 5; ++i) {
+      session.run(std::int64_t{1});
+      clock->advance(4s);
+    }
+    CHECK(seen == effects{{4, 4}});
+  }
+}
+
+TEST_CASE("the values are logged, written as summaries, and fetched by other hooks", "[hooks][evaluate_every]") {
+  const sw::test::temporary_directory directory;
+  valley_model model;
+  const auto tested = sw::evaluate_every({.every = 2, .name = "test"}, &loss_of, sw::measure("loss", &own_value));
+  std::optional<double> fetched;
+  const auto keep = [&](std::optional<double> value) { fetched = value; };
+  sw::test::log_capture log;
+  auto session = sw::monitored_training_session(model, in_directory(directory.path()), tested, sw::stop_at_step(4),
+                                                sw::every_n_steps(1, keep, sw::fetch(tested.value("loss"))),
+                                                sw::log_every(1, sw::tag("test loss", tested.value("loss"))));
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  session.close();
+  CHECK(log.contains(sw::log_level::info, "test at step 2: loss = 4 (1 batch"));
+  CHECK(sw::test::scalars_in(directory.path(), "test/loss") == std::map<std::int64_t, float>{{2, 4}, {4, 0}});
+  CHECK(log.contains(sw::log_level::info, "test loss = 0"));
+  CHECK(fetched == 0);
+}
+
+TEST_CASE("early stopping and the best checkpoint watch a metric of an evaluation", "[hooks][evaluate_every][best][early_stopping]") {
+  const sw::test::temporary_directory directory;
+  valley_model model;
+  const auto tested = sw::evaluate_every(1, &loss_of, sw::measure("loss", &own_value));
+  auto session = sw::monitored_training_session(
+      model, in_directory(directory.path()), tested, sw::best_checkpoint_hook{{.keep = 2}, tested.value("loss")},
+      sw::early_stopping_hook{tested.value("loss"), {.patience = 3, .restore_best = true}}, sw::stop_at_step(100));
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  session.close();
+  CHECK(session.global_step() == 7);
+  CHECK(session.stop_reason().text == "early stopping: the best value of loss was 0 at step 4; none of the 3 values since then is better");
+  CHECK(sw::test::steps_in(directory / "best") == "3 4");
+  CHECK(model.steps == 4);
+}
+
+TEST_CASE("a best checkpoint of an evaluation that never came is an error at the close", "[hooks][evaluate_every][best]") {
+  const sw::test::temporary_directory directory;
+  valley_model model;
+  const auto tested = sw::evaluate_every(1000, &loss_of, sw::measure("loss", &own_value));
+  auto session = sw::monitored_training_session(model, in_directory(directory.path()), tested,
+                                                sw::best_checkpoint_hook{tested.value("loss")}, sw::stop_at_step(3));
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  CHECK_THROWS_WITH(session.close(), ContainsSubstring("loss never had a value"));
+}
+
+TEST_CASE("beside the training, a value takes effect when the next evaluation is due", "[hooks][evaluate_every]") {
+  valley_model model;
+  valley_model other;
+  const auto tested = sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value));
+  effects seen;
+  sw::monitored_session session(model, tested, effects_hook{tested.value("loss"), &seen});
+  for (int i = 0; i < 7; ++i) { session.run(); }
+  CHECK(seen == effects{{4, 4}, {6, 0}});
+  CHECK(tested.value("loss").step() == 4);
+  session.close();
+  CHECK(other.steps == 6);  // the last evaluation has ended, too
+}
+
+TEST_CASE("the best checkpoint of an evaluation beside the training is the state that was evaluated", "[hooks][evaluate_every][best]") {
+  const sw::test::temporary_directory directory;
+  valley_model model;
+  valley_model other;
+  const auto tested = sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value));
+  auto session = sw::monitored_training_session(
+      model, in_directory(directory.path()), tested, sw::best_checkpoint_hook{tested.value("loss")},
+      sw::early_stopping_hook{tested.value("loss"), {.patience = 2, .restore_best = true}}, sw::stop_at_step(100));
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  session.close();
+  CHECK(session.global_step() == 10);  // the values of steps 6 and 8 are not better; that of step 8 takes effect at step 10
+  const auto best = sw::best_checkpoint(directory.path());
+  REQUIRE(best);
+  CHECK(best->step == 4);
+  CHECK(best->value == 0);
+  CHECK(model.steps == 4);
+}
+
+TEST_CASE("an awaited session evaluates, saves the best state and restores it like a blocking one",
+          "[hooks][evaluate_every][best][async]") {
+  const bool is_beside = GENERATE(false, true);
+  CAPTURE(is_beside);
+  const sw::test::temporary_directory directory;
+  adding_model model;
+  adding_model other;
+  const auto distance = [](const adding_model& now) { return (now.sum - 4) * (now.sum - 4); };
+  const std::vector<std::int64_t> ones(20, 1);
+  auto source = sw::data::source(ones);
+  const auto train = [&](auto tested) {
+    auto session = sw::monitored_training_session(
+        sw::defer_start, model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = sw::none}, tested,
+        sw::best_checkpoint_hook{tested.value("distance")},
+        sw::early_stopping_hook{tested.value("distance"), {.patience = 2, .restore_best = true}});
+    boost::asio::io_context io;
+    auto done = boost::asio::co_spawn(io, run_awaited(session, source), boost::asio::use_future);
+    io.run();
+    done.get();
+  };
+  const auto metric = sw::measure("distance", &own_value);
+  if (is_beside) {
+    train(sw::evaluate_every(2, sw::beside(other), distance, metric));
+  } else {
+    train(sw::evaluate_every(2, distance, metric));
+  }
+  CHECK(sw::best_checkpoint(directory.path())->step == 4);
+  CHECK(model.sum == 4);
+}
+
+TEST_CASE("a run that is resumed after any step sees the values of an evaluation beside the training at the same steps",
+          "[hooks][evaluate_every]") {
+  const auto train = [](const std::string& directory, const std::vector<std::int64_t>& ends) {
+    effects seen;
+    for (const auto end : ends) {
+      valley_model model;
+      valley_model other;
+      const auto tested = sw::evaluate_every(3, sw::beside(other), &loss_of, sw::measure("loss", &own_value));
+      auto session = sw::monitored_training_session(model, in_directory(directory), tested, effects_hook{tested.value("loss"), &seen},
+                                                    sw::stop_at_step(end));
+      for ([[maybe_unused]] const auto& step : session.steps()) {}
+      session.close();
+    }
+    return seen;
+  };
+  const sw::test::temporary_directory whole;
+  const auto wanted = train(whole.path(), {13});
+  CHECK(wanted == effects{{6, 1}, {9, 4}, {12, 25}});
+  for (std::int64_t end = 1; end < 13; ++end) {
+    CAPTURE(end);
+    const sw::test::temporary_directory parts;
+    CHECK(train(parts.path(), {end, 13}) == wanted);
+  }
+}
+
+TEST_CASE("a failed evaluation is a failure of the run, in the loop and beside it", "[hooks][evaluate_every]") {
+  const auto fails = [](const valley_model& model) -> double {
+    if (model.steps == 2) { throw sw::internal_error("no test data"); }
+    return 0;
+  };
+  valley_model model;
+  SECTION("in the loop") {
+    sw::monitored_session session(model, sw::evaluate_every(2, fails, sw::measure("loss", &own_value)));
+    session.run();
+    CHECK_THROWS_WITH(session.run(), ContainsSubstring("no test data"));
+  }
+  SECTION("beside it") {
+    valley_model other;
+    sw::monitored_session session(model, sw::evaluate_every(2, sw::beside(other), fails, sw::measure("loss", &own_value)));
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    CHECK_THROWS_WITH(session.run(), ContainsSubstring("no test data"));
+  }
+}
+
+TEST_CASE("options of an evaluation that make no sense are refused", "[hooks][evaluate_every]") {
+  const auto make = [](sw::evaluate_every_options options) {
+    return sw::evaluate_every(options, &loss_of, sw::measure("loss", &own_value));
+  };
+  CHECK_THROWS_WITH(make({.every = 0}), ContainsSubstring("0 steps"));
+  CHECK_THROWS_WITH(make({.every = sw::epochs(-1)}), ContainsSubstring("-1 epochs"));
+  CHECK_THROWS_WITH(make({.every = 0s}), ContainsSubstring("seconds"));
+  CHECK_THROWS_WITH(make({.every = 1, .name = ""}), ContainsSubstring("name"));
+  CHECK_THROWS_WITH(sw::evaluate_every(1, &loss_of, sw::measure("a", &own_value), sw::measure("a", &own_value)),
+                    ContainsSubstring("two metrics"));
+}
