@@ -244,7 +244,7 @@ private:
 /// NaN. It has these members:
 ///
 ///     static constexpr bool is_writable;  // the elements of a `T&` can be assigned to
-///     static constexpr bool is_borrowed;  // a temporary is accepted, because it refers to elements owned by another object
+///     static constexpr bool is_borrowed;  // true: another object owns the elements, so a temporary `T` may be given to a `variable_ref`
 ///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
 ///                                               // contiguous in row-major order
 ///
@@ -252,10 +252,11 @@ private:
 template<class T>
 struct tensor_adapter;
 
-/// Elements of a variable to which a `tensor_view` cannot refer, for example because they are in the memory of a GPU or of another process.
-/// They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this member:
+/// The elements of a variable if a `tensor_view` cannot refer to them, for example because they are in the memory of a GPU or of another
+/// process. They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this
+/// member:
 ///
-///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view` refers to the elements
+///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if the elements are not on a device: `view(value)` refers to them
 class device_elements {
 public:
   virtual ~device_elements();
