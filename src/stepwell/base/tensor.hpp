@@ -256,7 +256,7 @@ struct tensor_adapter;
 /// process. They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this
 /// member:
 ///
-///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if the elements are not on a device: `view(value)` refers to them
+///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view(value)` refers to the elements
 class device_elements {
 public:
   virtual ~device_elements();

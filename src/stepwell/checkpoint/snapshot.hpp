@@ -100,8 +100,8 @@ struct snapshot_entry {
   std::string_view name;
   stepwell::dtype dtype = dtype::invalid;
   shape_view shape;
-  /// Memory inside the snapshot. It is aligned to a page if it has 1 MiB or more, otherwise to 64 bytes. If it has fewer than 64 bytes, it is
-  /// aligned to its size, rounded up to a power of two.
+  /// Memory inside the snapshot. It is aligned to a page if it has 1 MiB or more, otherwise to 64 bytes. If it has fewer than 64 bytes, it
+  /// is aligned to its size, rounded up to a power of two.
   std::span<const std::byte> bytes;
   std::vector<std::string> strings = {};  ///< The elements if `dtype` is `dtype::string`.
 };

@@ -174,7 +174,7 @@ public:
   /// a warning is logged. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
   /// If `found` was returned by `open_newest` and is damaged, the next older checkpoint is restored. If all checkpoints are damaged, some
   /// variables may hold values of one of them and others their previous values; the error says so.
-  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint and changed the layout. Errors of the free
+  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint and changed the layout. The errors of the free
   ///   function `stepwell::restore`: variables are missing or do not match (the message names them), or data are damaged.
   void restore(const variable_list& model, const checkpoint_reader& found);
 

@@ -98,7 +98,7 @@ void log_reduction(double from, double to, std::int64_t step);
 /// Watches a number and reduces a rate of the model when the number does not improve any more; see `schedules::reduce_on_plateau`:
 /// `reduce_on_plateau_hook{&model::rate, &result::validation_loss, {.plateau = {.factor = 0.5, .patience = 3}}}`. A `std::optional` number
 /// counts only in the runs in which it has a value. The state and the rate are saved: a resumed run continues with the reduced rate.
-/// @cost The number is fetched in the runs in which it is added.
+/// @cost The number is fetched only in the runs after which it is passed to the plateau (see `every_n_steps`).
 template<class Target, class Projection>
 class reduce_on_plateau_hook {
 public:

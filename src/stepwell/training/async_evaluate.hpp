@@ -109,10 +109,11 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 /// `std::shared_ptr<const snapshot>` to use one snapshot several times.
 ///
 ///     auto taken = co_await session.async_snapshot();
-///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // named, because g++ 12 destroys a temporary here twice
+///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // a named object, see below
 ///     const auto found = co_await async_evaluate(std::move(taken), measure, async_evaluate_options().writes_to(events));
 ///
-/// `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`: a
+/// Give `fn` a name, as in the example: a bug of g++ 12 destroys a lambda or an aggregate twice if it is created inside an awaited
+/// expression. `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`: a
 /// `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written there as
 /// scalars. They are written on the thread of `fn`, with the step of the snapshot, even if training has continued to a later step.
 ///
