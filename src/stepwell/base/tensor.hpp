@@ -66,7 +66,7 @@ struct dtype_entry {
   std::size_t size;
 };
 
-/// TensorFlow's name of each type and the size of an element, at the index of the type's number.
+/// TensorFlow's name of each dtype and the size of one element. The index in the table is the number of the dtype.
 inline constexpr dtype_entry dtype_table[] = {
     {"DT_INVALID", 0},
     {"DT_FLOAT", 4},
@@ -121,7 +121,7 @@ constexpr dtype dtype_of_element() {
   if (std::same_as<T, std::complex<float>>) { return dtype::complex64; }
   if (std::same_as<T, std::complex<double>>) { return dtype::complex128; }
   if (std::same_as<T, std::string>) { return dtype::string; }
-  if constexpr (std::integral<T> && !character<T>) {  // characters are text, not numbers
+  if constexpr (std::integral<T> && !character<T>) {  // character types have no dtype: they are text, not numbers
     switch (sizeof(T)) {
       case 1: return std::signed_integral<T> ? dtype::int8 : dtype::uint8;
       case 2: return std::signed_integral<T> ? dtype::int16 : dtype::uint16;

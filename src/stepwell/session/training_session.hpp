@@ -26,7 +26,7 @@ template<class Result>
 struct step_result {
   Result value;                                                 ///< The result of the model's `step`.
   std::int64_t global_step = 0;                                 ///< Number of steps done, including this one.
-  int attempt = 1;                                              ///< Number of the attempt; above 1 in the first step after a recovery.
+  int attempt = 1;                                              ///< Above 1 only in the first step after a recovery: 1 + recoveries without progress.
   std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< After a recovery that lost steps: the last lost step.
 };
 
