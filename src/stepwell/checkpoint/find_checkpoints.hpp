@@ -85,8 +85,8 @@ struct new_checkpoint_options {
   seconds_value seconds_to_sleep = 1;                      ///< Interval between two polls of the directory.
   std::optional<seconds_value> timeout = std::nullopt;     ///< If empty, there is no limit. If zero, there is one poll.
   std::stop_token stop_token = {};                         ///< Ends the wait at once, after one last poll.
-  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
-  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< If null, the clock of the machine is used.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< If null, the file system of the machine is used.
 };
 
 /// Blocks until the state file names a new newest checkpoint, and returns its prefix. The checkpoint must be complete and different from

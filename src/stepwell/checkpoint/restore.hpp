@@ -21,9 +21,10 @@ struct restore_options {
   std::map<std::string, std::string, std::less<>> names = {};
   /// If true, variables that are missing in the checkpoint keep their values. If false, a missing variable is an error.
   bool allow_missing = false;
-  /// If true, all checksums of the checkpoint are checked before a variable is written. If false, the checkpoint is read only once: first
-  /// the tensors that belong to no variable are checked; then each other tensor is read into its variable and checked there. If this fails,
-  /// the variables may hold a mixture of old and restored values; variables that are `optional()` are then unchanged.
+  /// If true, all checksums of the checkpoint are checked before a variable is written. If false, the tensors of most variables are read
+  /// only once: first the tensors that belong to no variable or to an optional variable are checked; then each tensor is read into its
+  /// variable, and the others are checked there. If this fails, the variables may hold a mixture of old and restored values; variables that
+  /// are `optional()` are then unchanged.
   bool verify_first = true;
 };
 

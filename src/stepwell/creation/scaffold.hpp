@@ -57,7 +57,7 @@ struct scaffold_options {
   op local_init_op = nullptr;
   /// Writes the summaries of a due step.
   typename scaffold_traits<Subject>::summary_op summary_op = {};
-  /// Options for saving checkpoints. Empty: the options of the session are used.
+  /// Options for saving checkpoints. If empty, the options of the session are used.
   std::optional<saver_options> saver = std::nullopt;
   /// Another scaffold. Members that are not set here are copied from it by the constructor of `scaffold`.
   const scaffold<Subject>* copy_from_scaffold = nullptr;
@@ -175,7 +175,7 @@ using checkpoint_name_map = std::vector<std::pair<std::string, std::string>>;
 struct init_from_checkpoint_options {
   /// If true, variables that the checkpoint lacks keep their value; if false, they are an error.
   bool allow_missing = false;
-  /// The file system of the checkpoint. Null: the file system of the machine.
+  /// The file system of the checkpoint. If null, the file system of the machine is used.
   std::shared_ptr<io::file_system> files = nullptr;
 };
 

@@ -30,14 +30,14 @@ namespace stepwell {
 struct session_config {
   int intra_op_parallelism_threads = 0;  ///< Number of threads. 0: the raw session chooses it.
   int inter_op_parallelism_threads = 0;  ///< Number of threads. 0: the raw session chooses it.
-  /// Threads on which checkpoints and event files are written. Null: the threads shared by all sessions of the process.
+  /// Threads on which checkpoints and event files are written. If null, the threads that all sessions of the process share.
   std::shared_ptr<io::pool> io = nullptr;
 };
 
 /// The master, role and configuration for which a raw session is made.
 struct session_target {
-  /// Empty: the session has no master. "local:NAME": the session shares a master with the other sessions of this process that use the same
-  /// name, and all of them train one model.
+  /// If empty, the session has no master. "local:NAME": the session shares a master with the other sessions of this process that use the
+  /// same name, and all of them train one model.
   std::string master = {};
   bool is_chief = true;
   session_config config = {};

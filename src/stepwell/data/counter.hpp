@@ -13,7 +13,7 @@ namespace stepwell::data {
 /// Options of `counter`.
 struct counter_options {
   std::uint64_t first = 0;                            ///< The first number.
-  std::optional<std::uint64_t> count = std::nullopt;  ///< Number of numbers. Empty: endless.
+  std::optional<std::uint64_t> count = std::nullopt;  ///< How many numbers the source has. If empty, the source is endless.
   std::string name = {};                              ///< Name of the position in a checkpoint.
 };
 

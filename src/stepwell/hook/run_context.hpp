@@ -106,7 +106,8 @@ public:
   /// Sets the global step after the run. Called by the session, not by hooks.
   void come_to(std::int64_t step) noexcept { global_step_ = step; }
 
-  /// Returns the number of the attempt: 1 for the first attempt of this run, and one more after each recovery.
+  /// Returns the number of the attempt. In the first step after a recovery, it is 1 plus the number of recoveries without progress;
+  /// otherwise it is 1.
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
 
 private:

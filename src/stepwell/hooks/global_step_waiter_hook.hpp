@@ -16,8 +16,8 @@ namespace stepwell {
 
 /// Options of `global_step_waiter_hook`.
 struct global_step_waiter_options {
-  std::int64_t wait_until_step = 0;                           ///< Zero or negative: no wait.
-  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< Empty: no limit.
+  std::int64_t wait_until_step = 0;                           ///< If zero or negative, there is no wait.
+  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< If empty, there is no limit.
 };
 
 /// Blocks the first run until the global step has reached `wait_until_step`. The step is checked every half second of the session's clock.

@@ -57,7 +57,7 @@ public:
     return *this;
   }
 
-  /// Returns the executor of the evaluation. Empty: a separate thread.
+  /// Returns the executor of the evaluation. If it is empty, the evaluation runs on a separate thread.
   [[nodiscard]] const executor_type& evaluates_on() const noexcept { return evaluates_on_; }
   [[nodiscard]] executor_type executor() const { return completions_.executor(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
