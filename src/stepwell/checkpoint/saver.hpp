@@ -41,7 +41,8 @@ enum class when_busy {
 /// Policy for a failed save.
 class on_save_error {
 public:
-  /// Throws the failure at the next step boundary.
+  /// Delivers the failure: a session throws it at the next step boundary; a saver without a session throws it in the next `save` or
+  /// `drain`.
   [[nodiscard]] static on_save_error stop() { return on_save_error(false, 0, {}); }
   /// Retries up to `attempts` times, then behaves like `stop`. The delay before the first retry is `first`; it doubles with each
   /// retry. A failure that cannot be transient, such as a full disk, is not retried.

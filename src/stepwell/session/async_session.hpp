@@ -438,8 +438,8 @@ async_monitored_session(async_options, session_settings, Model&, Hooks...) -> as
 /// Awaits `body(session)`, then closes the session, as `with` does. An `out_of_range_error` or `stop_iteration` thrown by the body is the
 /// end of the loop, unless a hook threw it. After any other exception, including a cancellation, the session is abandoned, and the
 /// exception is rethrown when the directory is released. (If the start of a session failed, its directory may stay locked until the session
-/// is destroyed.) Give `body` a name, as in the example: a bug of g++ 12 destroys a lambda or an aggregate twice if it is created inside an
-/// awaited expression.
+/// is destroyed.) Give `body` a name, as in the example: a bug of g++ 12 destroys a lambda with captures or an aggregate twice if it is
+/// created inside an awaited expression.
 ///
 ///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, see below
 ///     co_await async_with(session, train);

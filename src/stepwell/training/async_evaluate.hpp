@@ -112,9 +112,9 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 ///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // a named object, see below
 ///     const auto found = co_await async_evaluate(std::move(taken), measure, async_evaluate_options().writes_to(events));
 ///
-/// Give `fn` a name, as in the example: a bug of g++ 12 destroys a lambda or an aggregate twice if it is created inside an awaited
-/// expression. `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`: a
-/// `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written there as
+/// Give `fn` a name, as in the example: a bug of g++ 12 destroys a lambda with captures or an aggregate twice if it is created inside an
+/// awaited expression. `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`:
+/// a `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written there as
 /// scalars. They are written on the thread of `fn`, with the step of the snapshot, even if training has continued to a later step.
 ///
 /// An Asio initiating function: any completion token, signature `void(std::exception_ptr, T)`.
