@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Periods in steps and seconds: options with the states not set, off and value, and a timer that triggers once in each period.
+// Periods in steps and seconds: options with three states (not set, off, a value), and a timer that triggers once in each period.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -98,7 +98,7 @@ struct cadence {
   std::optional<std::int64_t> every_steps = std::nullopt;
 };
 
-/// Bounds for an interval between checkpoints that is chosen by measurement.
+/// Lower and upper bound for the interval between checkpoints, if a session chooses the interval by measurement.
 struct interval_bounds {
   seconds_value min_interval = 1;    ///< At least zero.
   seconds_value max_interval = 600;  ///< At least `min_interval`.

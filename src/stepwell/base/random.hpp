@@ -2,8 +2,8 @@
 //
 // Counter-based random numbers: a pure function of (seed, stream, index). Any position is reached in O(1), so a resumed run draws the
 // same numbers as an uninterrupted run. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-// easy as 1, 2, 3" (SC 2011). The permutation is a Feistel network with cycle walking: the network is applied again until the result is in
-// the range.
+// easy as 1, 2, 3" (SC 2011). `random_permutation` is a Feistel network with cycle walking: the network is applied again until the result
+// is below the size of the permutation.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ namespace detail {
 }
 
 /// A sequence of random numbers with a position that can be saved and set. It is a UniformRandomBitGenerator.
-/// `state()` is its complete state. List it in `variables()`, and a resumed run continues at the saved position.
+/// `state()` is its complete state. If a model lists `state()` in the model's `variables()`, a resumed run continues at the saved position.
 class random_stream {
 public:
   using result_type = std::uint64_t;
@@ -95,12 +95,14 @@ public:
 private:
   [[nodiscard]] constexpr std::uint64_t shuffle_once(std::uint64_t index) const noexcept {
     const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-    // With fewer rounds some positions are measurably more frequent, and most so in small networks.
+    // With fewer rounds, an index goes to some positions measurably more often than to others, over many streams. The effect is largest in
+    // small networks.
     const std::uint64_t rounds = half_bits_ < 4 ? 12 : 6;
     std::uint64_t left = index >> half_bits_;
     std::uint64_t right = index & mask;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      // Uses the half of the block that is left over by `random_bits`, so a permutation and a stream of one seed share no bits.
+      // `random_bits` uses words 0 and 1 of a block. The network uses word 2, so a permutation and a `random_stream` with the same seed and
+      // stream number use different bits.
       const auto mixed = left ^ (detail::random_block(seed_, stream_, round << 60 | right)[2] & mask);
       left = right;
       right = mixed;

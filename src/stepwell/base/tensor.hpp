@@ -66,7 +66,7 @@ struct dtype_entry {
   std::size_t size;
 };
 
-/// TensorFlow's name of each type and the size of an element, at the index of the type's number.
+/// TensorFlow's name of each dtype and the size of one element. The index in the table is the number of the dtype.
 inline constexpr dtype_entry dtype_table[] = {
     {"DT_INVALID", 0},
     {"DT_FLOAT", 4},
@@ -121,7 +121,7 @@ constexpr dtype dtype_of_element() {
   if (std::same_as<T, std::complex<float>>) { return dtype::complex64; }
   if (std::same_as<T, std::complex<double>>) { return dtype::complex128; }
   if (std::same_as<T, std::string>) { return dtype::string; }
-  if constexpr (std::integral<T> && !character<T>) {  // characters are text, not numbers
+  if constexpr (std::integral<T> && !character<T>) {  // character types have no dtype: they are text, not numbers
     switch (sizeof(T)) {
       case 1: return std::signed_integral<T> ? dtype::int8 : dtype::uint8;
       case 2: return std::signed_integral<T> ? dtype::int16 : dtype::uint16;
@@ -244,7 +244,7 @@ private:
 /// NaN. It has these members:
 ///
 ///     static constexpr bool is_writable;  // the elements of a `T&` can be assigned to
-///     static constexpr bool is_borrowed;  // a temporary is accepted, because it refers to elements owned by another object
+///     static constexpr bool is_borrowed;  // true: another object owns the elements, so a temporary `T` may be given to a `variable_ref`
 ///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
 ///                                               // contiguous in row-major order
 ///
@@ -252,10 +252,11 @@ private:
 template<class T>
 struct tensor_adapter;
 
-/// Elements of a variable to which a `tensor_view` cannot refer, for example because they are in the memory of a GPU or of another process.
-/// They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this member:
+/// The elements of a variable if a `tensor_view` cannot refer to them, for example because they are in the memory of a GPU or of another
+/// process. They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this
+/// member:
 ///
-///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view` refers to the elements
+///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view(value)` refers to the elements
 class device_elements {
 public:
   virtual ~device_elements();

@@ -7,8 +7,8 @@
 //     const trace_span  span("run");                // anywhere below, on the same thread
 //
 // Code that passes work to another thread also passes the recorder, `current_trace()`. The work opens a `trace_scope` with this recorder on
-// its thread. The spans of a background job are then recorded for the session that requested the job, even if they end long after the
-// session's own spans.
+// its thread. The spans of a background job are then recorded for the session that requested the job, even if these spans end long after
+// the spans of the session's thread.
 #pragma once
 
 #include "stepwell/base/clock.hpp"

@@ -61,7 +61,7 @@ inline std::span<const std::byte> bytes_at(const void* first, std::size_t size) 
 template<class T>
 concept has_strides = requires(T& value) { std::begin(value.strides()); };
 
-/// Returns a pointer to the first element. In a view of a larger tensor it lies `data_offset()` elements behind `data()`.
+/// Returns a pointer to the first element. In a view of a larger tensor, the first element lies `data_offset()` elements behind `data()`.
 template<class T>
 auto* first_element(T& value) {
   if constexpr (requires {
@@ -142,7 +142,7 @@ public:
   template<variable_like T>
     requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
   variable_ref(std::string name, T&& elements) : variable_ref(std::move(name), elements) {}
-  /// Refers to one string, or to a list of strings. Their number is fixed, their sizes are not.
+  /// Refers to one string, or to a list of strings. The number of strings must not change; their lengths may change.
   variable_ref(std::string name, std::string& value);
   variable_ref(std::string name, std::vector<std::string>& elements);
   /// Refers to a tensor of strings. @errors `invalid_argument_error` if `shape` has another number of elements.
@@ -174,10 +174,11 @@ public:
   /// Returns the elements of a variable of strings. The span is empty for other variables, and if the elements are on a device.
   [[nodiscard]] std::span<std::string> strings() const noexcept { return strings_; }
   [[nodiscard]] bool holds_strings() const noexcept { return view_.dtype == dtype::string; }
-  /// Copies the elements to `to`. They may be on a device. @pre `to` has `size_bytes()` bytes. @errors Errors of the device, with the
-  /// variable's name.
+  /// Copies the elements to `to`. The elements may be on a device. @pre `to` has `size_bytes()` bytes. @errors Errors of the device, with
+  /// the variable's name.
   void copy_to(std::span<std::byte> to) const;
-  /// Assigns `from` to the elements. They may be on a device. @pre `from` has `size_bytes()` bytes. @errors Those of `copy_to`.
+  /// Assigns `from` to the elements. The elements may be on a device. @pre `from` has `size_bytes()` bytes. @errors The errors of
+  /// `copy_to`.
   void copy_from(std::span<const std::byte> from) const;
   /// Like the overloads for bytes, but for a variable of strings. @pre The span has as many strings as the variable.
   void copy_to(std::span<std::string> to) const;
@@ -192,8 +193,9 @@ public:
   /// unchanged and does not fail.
   [[nodiscard]] variable_ref optional() const;
   [[nodiscard]] bool is_optional() const noexcept { return is_optional_; }
-  /// Returns a reference to the same memory, marked as early: a step may change the variable before the step calls `update_fence::wait`. An
-  /// example is a running mean. The mark has no effect if the model's `step` takes no `update_fence`.
+  /// Returns a reference to the same memory, marked as early: the variable is copied for a snapshot before the step begins, so a step may
+  /// change the variable before the step calls `update_fence::wait`. An example is a running mean. The mark has no effect if the model's
+  /// `step` takes no `update_fence`.
   [[nodiscard]] variable_ref early() const&;
   [[nodiscard]] variable_ref early() &&;
   [[nodiscard]] bool is_early() const noexcept { return is_early_; }
@@ -210,7 +212,7 @@ private:
   }
 
   std::string name_;
-  std::shared_ptr<device_elements> device_;  // null if `view_` refers to the elements
+  std::shared_ptr<device_elements> device_;  // null if the elements are not on a device
   tensor_view view_;
   std::span<std::string> strings_;
   std::vector<variable_ref> below_;

@@ -47,7 +47,7 @@ class checkpoint_search_result {
 public:
   virtual ~checkpoint_search_result() = default;
   /// Skips `damaged` with a warning, and returns the next older checkpoint whose index is not damaged.
-  /// @errors `failure` if it is not specific to this checkpoint. Those of `open_newest` if there is no other checkpoint.
+  /// @errors Throws `failure` if its cause is not this checkpoint. If there is no other checkpoint, throws the errors of `open_newest`.
   [[nodiscard]] virtual checkpoint_reader next_after(const checkpoint_reader& damaged, const error& failure) = 0;
   /// Declares that `restored` was restored completely.
   virtual void accept(const checkpoint_reader& restored) = 0;
@@ -56,7 +56,7 @@ public:
 /// One open checkpoint. The constructor reads and checks the index and keeps it in memory. Tensors are read on request.
 /// The reader is robust against damaged and malicious files: it compares each size with the size of the file before it allocates
 /// memory. Opening allocates at most 64 MiB plus 4 times the size of the index. Verifying allocates 1 MiB, and at most 80 bytes for
-/// each tensor. Holes of sparse files are skipped, so they take no time.
+/// each tensor. Holes of sparse files are skipped, so reading them takes no time.
 /// @threads `const` functions may be called from several threads at the same time.
 class checkpoint_reader {
 public:
@@ -92,7 +92,8 @@ public:
   void read_into(std::string_view name, std::span<std::byte> target) const;
 
   /// Reads many tensors, each like `read_into`, in the order of their bytes. Small tensors are read together. Large ones are read directly
-  /// into their memory, and idle threads of `helpers` take part: one reads while another one computes a checksum. Null: no other thread.
+  /// into their memory, and idle threads of `helpers` take part: one thread reads while another one computes a checksum. If `helpers` is
+  /// null, the calling thread does everything.
   /// @pre    Each entry is one of `entries()`.
   /// @errors Like `read_into`. The memory of all targets is then unspecified.
   /// @cost   1 MiB of memory for each thread, and a few bytes for each target. Each byte is read once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that find the checkpoint to resume from, list and delete checkpoints, and wait for those that another process saves.
+// Functions that find the checkpoint to resume from, list and delete checkpoints, and wait for checkpoints that another process saves.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -52,9 +52,9 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                                  std::string_view basename = default_checkpoint_basename,
                                                                  std::shared_ptr<io::file_system> files = nullptr);
 
-/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files, so that a restore with
-/// `verify_first = false` can read it once. If reading it fails, `search()->next_after` returns the next older one. A session does this.
-/// `on_accept`, if given, is called by `search()->accept`.
+/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files, so that a restore with `verify_first =
+/// false` can read the checkpoint once. If this restore fails, `search()->next_after` of the reader returns the next older checkpoint. A
+/// session restores in this way. `on_accept`, if given, is called by `search()->accept`.
 /// @errors Like `find_newest_whole`.
 /// @cost   Reads the index of each candidate tried.
 [[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,
@@ -83,15 +83,15 @@ void remove_checkpoint(const std::string& prefix, std::shared_ptr<io::file_syste
 /// Options for waiting for a checkpoint.
 struct new_checkpoint_options {
   seconds_value seconds_to_sleep = 1;                      ///< Interval between two polls of the directory.
-  std::optional<seconds_value> timeout = std::nullopt;     ///< Empty: no limit. Zero: one poll.
+  std::optional<seconds_value> timeout = std::nullopt;     ///< If empty, there is no limit. If zero, there is one poll.
   std::stop_token stop_token = {};                         ///< Ends the wait at once, after one last poll.
-  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
-  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< If null, the clock of the machine is used.
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< If null, the file system of the machine is used.
 };
 
 /// Blocks until the state file names a new newest checkpoint, and returns its prefix. The checkpoint must be complete and different from
-/// `last_checkpoint`. The directory need not exist yet. Returns nothing after the timeout. After a stop it returns the result of one last
-/// poll, so the last checkpoint of a saver that was closed before the stop is found. A damaged checkpoint is skipped with a warning. A
+/// `last_checkpoint`. The directory need not exist yet. Returns nothing after the timeout. After a stop request, returns the result of one
+/// last poll: if a saver was closed before the stop, its last checkpoint is found. A damaged checkpoint is skipped with a warning. A
 /// checkpoint that is deleted during the poll (by the retention of its saver) is skipped silently.
 /// @errors `permission_denied_error` and other failures of the file system. `invalid_argument_error` unless `seconds_to_sleep` is
 ///         above zero.
@@ -102,15 +102,15 @@ struct new_checkpoint_options {
 
 /// Options of `checkpoints_iterator`.
 struct checkpoints_iterator_options {
-  /// Minimum time between two returned checkpoints. Of the checkpoints saved in between only the newest is returned.
+  /// Minimum time between two returned checkpoints. If several checkpoints are saved in this time, only the newest is returned.
   seconds_value min_interval_secs = 0;
   new_checkpoint_options wait = {};  ///< Options for waiting for each checkpoint.
-  /// Callback after a timeout. It returns true to end the iteration, or false to wait for another timeout. Null: the first timeout
-  /// ends the iteration.
+  /// Callback after a timeout. It returns true to end the iteration, or false to wait for another timeout. If null, the first timeout ends
+  /// the iteration.
   std::function<bool()> timeout_fn = nullptr;
   /// Whether to return every listed checkpoint, oldest first, instead of only the newest. Useful for finished runs, with a timeout of zero.
   bool all_listed = false;
-  std::stop_token cancel_token = {};  ///< Ends the iteration at once, without the last poll that follows a stop.
+  std::stop_token cancel_token = {};  ///< Ends the iteration at once. In contrast to a stop, no last poll follows.
 };
 
 /// Returns the newest complete checkpoint of a directory, then each newer one, like repeated calls of `wait_for_new_checkpoint`.

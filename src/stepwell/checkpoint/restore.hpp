@@ -19,11 +19,12 @@ namespace stepwell {
 struct restore_options {
   /// Map from the name of a variable to its name in the checkpoint, for names that differ.
   std::map<std::string, std::string, std::less<>> names = {};
-  /// Whether variables that are missing in the checkpoint keep their value. Otherwise they are an error.
+  /// If true, variables that are missing in the checkpoint keep their values. If false, a missing variable is an error.
   bool allow_missing = false;
-  /// Whether to check all checksums of a checkpoint before a variable is written. Otherwise each tensor is read into its variable and
-  /// checked there, and the others are checked first, so that the checkpoint is read once. If that fails, the variables may hold a mixture of
-  /// old and restored values; those that are `optional()` are then unchanged.
+  /// If true, all checksums of the checkpoint are checked before a variable is written. If false, the tensors of most variables are read
+  /// only once: first the tensors that belong to no variable or to an optional variable are checked; then each tensor is read into its
+  /// variable, and the others are checked there. If this fails, the variables may hold a mixture of old and restored values; variables that
+  /// are `optional()` are then unchanged.
   bool verify_first = true;
 };
 
@@ -39,9 +40,9 @@ struct restore_report {
 /// to any of them (the checksums only if `verify_first` is true). A variable that is `optional()` keeps its value if the checkpoint lacks it.
 /// @errors `not_found_error` listing the variables that are missing in the checkpoint. `invalid_argument_error` listing every dtype
 ///         and shape that differs; if variables are missing as well, this error contains both lists. `data_loss_error` naming the
-///         damaged tensor. If variables were written already, the message says so.
-/// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Needs no memory for variables
-///         in memory. Strings and variables on a device are copied, one at a time.
+///         damaged tensor. The message says if variables were written already.
+/// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Variables in memory need no
+///         further memory. Strings and variables on a device are copied through temporary memory, one variable at a time.
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options = {});
 
 /// Copies the values of a snapshot in memory to `variables`, like the overload for checkpoints.

@@ -29,8 +29,9 @@ class pool;
 
 /// Policy for a save while the maximum number of snapshots is held.
 enum class when_busy {
-  /// Save at the first step boundary at which a save in flight has ended. No step blocks. Saves that are due until then become one. The
-  /// saves of `checkpoint_now`, of `close`, and of a process that ends are not postponed: they block. A saver without a session blocks.
+  /// Postpone the save to the first step boundary at which a save in flight has ended. No step blocks. All saves that become due before
+  /// this boundary are done as one save. The saves of `checkpoint_now`, of `close`, and of a process that ends are not postponed: they
+  /// block. A saver without a session blocks, too.
   postpone,
   wait,      ///< Block the step until the disk has caught up; every save happens.
   skip,      ///< Skip this save.
@@ -40,7 +41,8 @@ enum class when_busy {
 /// Policy for a failed save.
 class on_save_error {
 public:
-  /// Delivers the failure at the next step boundary.
+  /// Delivers the failure: a session throws it at the next step boundary; a saver without a session throws it in the next `save` or
+  /// `drain`.
   [[nodiscard]] static on_save_error stop() { return on_save_error(false, 0, {}); }
   /// Retries up to `attempts` times, then behaves like `stop`. The delay before the first retry is `first`; it doubles with each
   /// retry. A failure that cannot be transient, such as a full disk, is not retried.
@@ -68,9 +70,9 @@ struct saver_options {
   std::string basename = "model.ckpt";  ///< A file name; the step is appended.
   /// Whether to write "model.ckpt-00000500" instead of "model.ckpt-500", so that names sort in the order of steps.
   bool pad_step_number = false;
-  setting<int> max_to_keep = 5;  ///< Number of newest complete checkpoints to keep. 0 or `none`: all.
-  /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if at least this many
-  /// hours have passed since the last one that was kept in this way.
+  setting<int> max_to_keep = 5;  ///< Number of newest complete checkpoints to keep. If 0 or `none`, all are kept.
+  /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if at least this many hours have
+  /// passed since the previous checkpoint that was kept permanently.
   setting<double> keep_every_n_hours = none;
   std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
   /// Maximum number of snapshots held, including the one being written. Each takes the memory of the variables.
@@ -90,13 +92,13 @@ void check_saver_options(const saver_options& options);
 
 /// Sizes of the checkpoints that were passed to a saver and are not durable yet.
 struct save_backlog {
-  std::uint64_t writing_bytes = 0;              ///< Bytes of the checkpoint being written.
-  std::chrono::duration<double> writing_for{};  ///< Time since writing it began.
-  std::uint64_t waiting_bytes = 0;              ///< Bytes of the checkpoints in the queue.
+  std::uint64_t writing_bytes = 0;              ///< Size of the checkpoint that is being written.
+  std::chrono::duration<double> writing_for{};  ///< Time since the start of writing this checkpoint.
+  std::uint64_t waiting_bytes = 0;              ///< Size of the checkpoints in the queue.
 
   [[nodiscard]] bool empty() const noexcept { return writing_bytes == 0 && waiting_bytes == 0; }
 
-  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the longer of both.
+  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the longer of both times.
   save_backlog& operator+=(const save_backlog& other) noexcept {
     writing_bytes += other.writing_bytes;
     writing_for = std::max(writing_for, other.writing_for);
@@ -128,15 +130,16 @@ public:
   explicit saver(std::string directory, saver_options options = {});
   saver(saver&&) noexcept;
   saver& operator=(saver&&) = delete;
-  /// Calls `close`. Call `drain` before to get an undelivered failure as an exception.
+  /// Calls `close`, which only logs an undelivered failure. To get the failure as an exception, call `drain` before.
   /// @pre Not called on a thread of the saver's pool.
   ~saver();
 
-  /// Returns a buffer for the next snapshot. If all buffers of the pool are taken, the `when_busy` policy decides: `wait` and `postpone`
-  /// block until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no snapshot is queued.
-  /// `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
+  /// Returns a buffer for the next snapshot. If all buffers of the pool are in use, the `when_busy` policy decides: `wait` and `postpone`
+  /// block until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no
+  /// snapshot is queued. `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool);
-  /// Like `acquire`, but returns none where `acquire` would block (use `snapshot_pool::when_available` then) or skip.
+  /// Like `acquire`, but returns none if `acquire` would block or if the policy is `skip`. To wait without blocking, use
+  /// `snapshot_pool::when_available`.
   [[nodiscard]] std::optional<snapshot_pool::buffer> try_acquire(snapshot_pool& pool);
 
   /// Queues a snapshot and returns; a task on the pool writes it. Saves are done in the order of the calls. If as many snapshots as
@@ -148,8 +151,8 @@ public:
   /// @errors The undelivered failure of an earlier save (policies `stop` and `retry`); the snapshot is then dropped.
   ///         `failed_precondition_error` after `close`.
   save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr, std::function<void(snapshot)> if_failed = nullptr);
-  /// Saves a snapshot and blocks until it is durable. Expired checkpoints may be deleted a moment later (see `drain`). Never skips
-  /// a snapshot.
+  /// Saves a snapshot and blocks until it is durable. Expired checkpoints may be deleted a moment later (see `drain`). Saves the snapshot
+  /// in any case: the `when_busy` policy does not apply.
   /// @errors The failure of this save, after all retries. `failed_precondition_error` after `close`.
   /// @pre    Not called on a thread of the saver's pool.
   saved_checkpoint save_and_wait(snapshot taken);
@@ -161,8 +164,8 @@ public:
   }
 
   /// Registers a callback for successful saves. It is called after each save, in order, on the pool's thread, and must not wait for
-  /// the saver. Its exceptions are logged. A new callback replaces the previous one. When this function returns, the previous
-  /// callback is not running, unless it made this call itself.
+  /// the saver. Its exceptions are logged. A new callback replaces the previous one. When this function returns, the previous callback is
+  /// not running, unless this function was called by the previous callback itself.
   void on_saved(std::function<void(const saved_checkpoint&)> callback);
   /// Registers a callback for failed saves. It is called for each save that is given up after all retries, under every policy.
   void on_failure(std::function<void(std::exception_ptr)> callback);
@@ -170,7 +173,8 @@ public:
   /// Returns true if a failure has not been delivered yet.
   /// @cost One relaxed load, so it can be called at every step boundary.
   [[nodiscard]] bool has_failure() const noexcept;
-  /// Throws the first undelivered failure, if any. It is thrown once. Under policy `warn` there is none.
+  /// Throws the first undelivered failure, if there is one. Each failure is thrown once. With the policy `warn`, there is never an
+  /// undelivered failure.
   void throw_if_failed();
   /// Returns true if a checkpoint is being written or waits to be written.
   [[nodiscard]] bool busy() const;
@@ -189,9 +193,9 @@ public:
   void drain(clock::time_point deadline);
 
   /// Blocks until all saves are finished, then releases the directory. A scheduled retry is made at once. The results stay
-  /// readable. An undelivered failure is logged. Saving after `close` is an error. A second call does nothing.
-  /// After a `drain` that reached its deadline, `close` does not block: the saves continue in the background as long as the process
-  /// lives, the directory stays locked until they end, and this is logged. A later `drain` that succeeds cancels this.
+  /// readable. An undelivered failure is logged. `save` fails after `close`. A second call of `close` does nothing. After a `drain` that
+  /// reached its deadline, `close` does not block: the saves continue in the background as long as the process lives, the directory stays
+  /// locked until they end, and a line is logged. If a later `drain` succeeds, `close` blocks again.
   void close() noexcept;
 
   /// Like `close`, but does not block. The pool finishes the saves in progress, makes a scheduled retry at once, and then releases
@@ -204,8 +208,8 @@ public:
   /// Returns the newest complete checkpoint of the directory (see `find_newest_whole`). Retention does not delete this checkpoint
   /// until another one is restored.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
-  /// Like `restore_newest`, but does not verify the checkpoint (see `stepwell::open_newest`). Retention keeps the checkpoint from
-  /// `search()->accept` on.
+  /// Like `restore_newest`, but does not verify the checkpoint (see `stepwell::open_newest`). Retention does not delete the checkpoint
+  /// after `search()->accept` has been called for it.
   [[nodiscard]] std::optional<checkpoint_reader> open_newest();
   /// Returns the newest checkpoint written by this saver object.
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;

@@ -68,20 +68,20 @@ public:
   [[nodiscard]] static snapshot_pool on_demand(std::size_t buffers, std::shared_ptr<clock> time,
                                                clock::duration keep_for = std::chrono::minutes(1));
 
-  /// Returns a buffer, or none if all are taken.
+  /// Returns a buffer, or none if all are in use.
   [[nodiscard]] std::optional<buffer> try_acquire();
   /// Blocks until a buffer is free and returns it. Deadlocks if the caller already holds every buffer.
   [[nodiscard]] buffer acquire();
   /// Blocks until a buffer is free and returns it, or returns none at `when`.
   [[nodiscard]] std::optional<buffer> acquire_until(clock& source, clock::time_point when);
   /// Calls `wake` once when a buffer is free: at once, or later on the thread that returns a buffer. This is the asynchronous form
-  /// of `acquire`: call `try_acquire` again in `wake`. It may fail again, because all registered callbacks are called. `wake` must
-  /// be short and must not throw.
+  /// of `acquire`: call `try_acquire` again in `wake`. That call may return none again: all registered callbacks are called for one free
+  /// buffer, and another caller may take the buffer first. `wake` must be short and must not throw.
   void when_available(std::function<void()> wake);
 
   /// Returns the number of free buffers.
   [[nodiscard]] std::size_t available() const;
-  /// Returns the memory of all buffers in bytes, including taken ones. Strings are not included.
+  /// Returns the size of the memory of all buffers in bytes, including buffers in use. Strings are not included.
   [[nodiscard]] std::size_t held_bytes() const noexcept;
 
 private:
@@ -100,8 +100,9 @@ struct snapshot_entry {
   std::string_view name;
   stepwell::dtype dtype = dtype::invalid;
   shape_view shape;
-  std::span<const std::byte> bytes;       ///< Memory inside the snapshot; aligned to 64 bytes, or to a page from 1 MiB on. Less than
-                                          ///< 64 bytes are aligned to the power of two that is at least their number.
+  /// Memory inside the snapshot. It is aligned to a page if it has 1 MiB or more, otherwise to 64 bytes. If it has fewer than 64 bytes, it
+  /// is aligned to its size, rounded up to a power of two.
+  std::span<const std::byte> bytes;
   std::vector<std::string> strings = {};  ///< The elements if `dtype` is `dtype::string`.
 };
 
@@ -112,14 +113,16 @@ public:
   /// Copies `variables` into `memory`. `variables` should contain the global step too.
   /// @errors `invalid_argument_error` if two variables have the same name or a variable has no name. `resource_exhausted_error` if
   ///         the buffer must grow and memory is short. `failed_precondition_error` if `memory` was moved from.
-  /// @threads From 32 MiB on, idle threads of `helpers` copy variables in memory, together with the calling thread. This function does not
-  ///          wait for threads that have not begun. The calling thread copies strings and variables on a device. Null: no other thread.
+  /// @threads If the variables have 32 MiB or more in total, idle threads of `helpers` copy variables together with the calling thread.
+  ///          This function does not wait for threads that have not begun. Strings and variables on a device are copied by the calling
+  ///          thread alone. If `helpers` is null, the calling thread copies everything.
   /// @cost   One copy of each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
   ///         this buffer, and tracing is off.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         io::pool* helpers = nullptr);
-  /// Copies the variables that are `early()`, of strings or on a device. The others are copied by `complete`, and by `fence.wait()`: they
-  /// must not change, and their memory must stay valid, until one of them has returned. Otherwise like the function above.
+  /// Copies three kinds of variables at once: variables marked with `variable_ref::early()`, variables of strings, and variables on a
+  /// device. The other variables are copied later, by `complete` or by `fence.wait()`. Until one of these two functions has returned, the
+  /// other variables must not change, and their memory must stay valid. Otherwise like the function above.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         update_fence& fence);
 
@@ -127,11 +130,14 @@ public:
   snapshot() noexcept = default;
 
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-  /// Copies the variables that a capture with a fence has left, together with other threads that do so. Blocks until all are copied.
-  /// @errors  `failed_precondition_error` that names the variable, if the fence has checks and a variable changed before it was copied.
+  /// Copies the variables that a capture with a fence has not copied yet. If several threads call this function, they share the work.
+  /// Blocks until all variables are copied.
+  /// @errors  `failed_precondition_error` that names the variable, if checks are on in the fence (`update_fence::set_checks`) and a
+  ///    variable changed before it was copied.
   /// @threads Any; several threads may call it at the same time.
   void complete() const;
-  /// Returns the entries in the order of the variables. Waits like `complete` until all are copied, but does not check.
+  /// Returns the entries in the order of the variables. Blocks like `complete` until all variables are copied, but does not throw if a
+  /// variable changed before it was copied.
   /// @lifetime Valid until this snapshot is moved or destroyed.
   [[nodiscard]] std::span<const snapshot_entry> entries() const noexcept;
   /// Returns the entry of this name, or null.

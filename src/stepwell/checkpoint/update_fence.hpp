@@ -21,11 +21,11 @@ class pending_copy;
 ///       apply(gradients);
 ///     }
 ///
-/// A variable that changes earlier in the step is declared `early()`; it is copied before the step begins, as are variables on a device,
-/// variables of strings, the global step, and the state of hooks and sources. The promise includes other code that changes the model
-/// between steps, such as the body of the loop and `before_run` of a hook: variables that such code changes are declared `early()`, too.
-/// A feed to a member of the model, a failed step, a restore, and `close` wait by themselves. A step that does not call `wait` waits at its
-/// end.
+/// If a variable changes earlier in the step, declare the variable with `variable_ref::early()`. It is then copied before the step begins,
+/// like variables on a device, variables of strings, the global step, and the state of hooks and sources. The promise includes other code
+/// that changes the model between steps, such as the body of the loop and `before_run` of a hook: declare the variables that such code
+/// changes with `early()`, too. The session itself waits for the copy before it feeds a member of the model, after a failed step, before a
+/// restore, and at `close`. If a step does not call `wait`, the session waits at the end of the step.
 /// @threads The thread of the step.
 /// @see     CheckFreq (Mohan, Phanishayee, Chidambaram; FAST 2021), section 4.2
 class update_fence {
@@ -33,15 +33,16 @@ public:
   update_fence() noexcept = default;
   update_fence(update_fence&&) noexcept = default;
   update_fence& operator=(update_fence&&) = delete;
-  /// Waits, without checks.
+  /// Waits like `wait`, but without checks.
   ~update_fence() { settle(); }
 
   /// Blocks until the snapshot no longer needs the variables. This thread and the thread that writes the checkpoint copy the remaining
   /// variables together.
-  /// @errors `failed_precondition_error` that names the variable, if checks are on and a variable that is not early has changed since the
-  ///         previous boundary. The checkpoint of that boundary then fails, unless its copy was complete before the change.
-  /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables. With checks, one checksum of the
-  ///         variables.
+  /// @errors `failed_precondition_error` that names the variable, if checks are on and a variable that is not marked with
+  ///         `variable_ref::early()` has changed since the previous boundary. The checkpoint of that boundary then fails, unless its copy
+  ///         was complete before the change.
+  /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables and, if checks are on, one checksum
+  ///         of the variables.
   void wait() {
     if (!pending_.empty()) [[unlikely]] { wait_for_copies(); }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scaffold: the functions with which a session initialises a model and checks that it is ready, the summaries, and the saver options.
-// Also the initialisation from the checkpoint of another model (warm start).
+// A scaffold has three parts: the functions with which a session initialises a model and checks that it is ready, the function that writes
+// summaries, and the options of the saver. This header also has the initialisation from the checkpoint of another model (warm start).
 // @see contract SCAF
 #pragma once
 
@@ -57,9 +57,9 @@ struct scaffold_options {
   op local_init_op = nullptr;
   /// Writes the summaries of a due step.
   typename scaffold_traits<Subject>::summary_op summary_op = {};
-  /// Options for saving checkpoints. Empty: the options of the session are used.
+  /// Options for saving checkpoints. If empty, the options of the session are used.
   std::optional<saver_options> saver = std::nullopt;
-  /// Another scaffold. The constructor copies its members in the place of members that are not set here.
+  /// Another scaffold. Members that are not set here are copied from it by the constructor of `scaffold`.
   const scaffold<Subject>* copy_from_scaffold = nullptr;
 };
 
@@ -69,8 +69,8 @@ struct scaffold_options {
 /// The defaults call functions of the model: `init_op` calls `init_variables()`, `local_init_op` calls `init_local_variables()`,
 /// `ready_for_local_init_op` calls `uninitialized_variables()`, and `ready_op` calls `uninitialized_variables()` and
 /// `uninitialized_local_variables()`. If the model lacks a function, the default stays empty, and the model counts as initialised and ready
-/// with its current values. A restore does not notify the model. The functions that report uninitialised variables must therefore decide by
-/// the values of the variables.
+/// with its current values. A restore writes the variables without calling the model. `uninitialized_variables()` must therefore examine
+/// the values of the variables: a flag that `init_variables()` sets would stay unset after a restore.
 template<class Subject>
 class scaffold {
 public:
@@ -175,11 +175,11 @@ using checkpoint_name_map = std::vector<std::pair<std::string, std::string>>;
 struct init_from_checkpoint_options {
   /// If true, variables that the checkpoint lacks keep their value; if false, they are an error.
   bool allow_missing = false;
-  /// The file system of the checkpoint. Null: the file system of the machine.
+  /// The file system of the checkpoint. If null, the file system of the machine is used.
   std::shared_ptr<io::file_system> files = nullptr;
 };
 
-/// Fills a model's variables from a checkpoint (warm start). For the option `init_fn`, which is called only if nothing was restored.
+/// Fills a model's variables from a checkpoint (warm start). Use it as the option `init_fn`, which is called only if nothing was restored.
 ///
 ///     scaffold<my_model> warm({.init_fn = init_from_checkpoint("pretrained", {{"encoder/", "backbone/"}})});
 ///
@@ -193,12 +193,12 @@ public:
   init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
 
   /// Calls `apply` with the variables of `subject`.
-  /// @errors Those of `apply`.
+  /// @errors The errors of `apply`.
   template<class Subject>
   void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
     if constexpr (raw_session<Subject>) {
-      [[maybe_unused]] const auto values =
-          detail::pull_variables(subject);  // variables that are not restored keep their values in the push
+      // `push_variables` writes all variables back, so those that are not restored must have their current values.
+      [[maybe_unused]] const auto values = detail::pull_variables(subject);
       apply(subject.variables());
       detail::push_variables(subject);
     } else {
@@ -208,7 +208,7 @@ public:
 
   /// Fills `variables` from the checkpoint. Checks everything before it writes anything.
   /// @errors `not_found_error` if there is no checkpoint, or if the checkpoint lacks a variable. `invalid_argument_error` if a pair of the
-  ///   map matches none of `variables`. Those of `restore`.
+  ///   map matches none of `variables`. The errors of `restore`.
   restore_report apply(const variable_list& variables) const;
 
 private:

@@ -24,8 +24,8 @@
 
 namespace stepwell {
 
-/// Settings for a raw session. A raw session uses the settings that it supports. A model session does not use the numbers of threads; code
-/// with access to the session can read them with `config()`. 0: the raw session chooses.
+/// Settings for a raw session. A raw session uses the settings that it supports. `model_session`, the raw session of a model, ignores both
+/// numbers of threads. A model's code or a hook can read them with `model_session::config()`.
 /// @see contract CREATE-1
 struct session_config {
   int intra_op_parallelism_threads = 0;  ///< Threads in one operation. 0: the raw session chooses.
@@ -36,8 +36,8 @@ struct session_config {
 
 /// The master, role and configuration for which a raw session is made.
 struct session_target {
-  /// Empty: the session has no master. "local:NAME": the session shares a master with the other sessions of this process that use the same
-  /// name, and all of them train one model.
+  /// If empty, the session has no master. "local:NAME": the session shares a master with the other sessions of this process that use the
+  /// same name, and all of them train one model.
   std::string master = {};
   bool is_chief = true;
   session_config config = {};
@@ -68,24 +68,26 @@ public:
   /// Marks the restored position as applied. Do not call it if the seek failed, so that the seek can be repeated.
   void mark_positioned(const std::string& name) noexcept;
 
-  /// Returns the variables `stepwell/source/NAME/position` and `fingerprint` of all sources, with the current values.
+  /// Returns the variables of all sources, with the current values. Each source has `stepwell/source/NAME/position`, and
+  /// `stepwell/source/NAME/fingerprint` if its fingerprint is not empty.
   /// @lifetime The references are valid until the next call to any function.
   [[nodiscard]] variable_list variables();
 
   /// Stores a position found in a checkpoint, to be applied to its source, and the fingerprint of the data to which it belongs.
   void restore(const std::string& name, std::int64_t position, std::string fingerprint = {});
-  /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. If the checkpoint
-  /// lacks the position of a source that was first attached at `step` or later, the source is rewound to its position when it was attached.
+  /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. A source that was
+  /// first attached at `step` or later, and whose position is not in the checkpoint, is rewound to the position that it had at its first
+  /// `attach`.
   void go_back(std::int64_t step) noexcept;
-  /// Returns the number of calls of `go_back`. A loop must move its source if this number has changed.
+  /// Returns the number of calls of `go_back`. If this number has changed, a loop must seek its source to `restored(name)`.
   [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
 
   /// Sets the fingerprint of the data that a source reads. It is saved with the position, unless it is empty.
   void set_fingerprint(const std::string& name, std::string fingerprint);
   /// Returns the fingerprint that was restored with the position of `name`. Empty if there is none.
   [[nodiscard]] std::string restored_fingerprint(const std::string& name) const;
-  /// Returns the name of a source that is not in use, and whose restored position is not applied yet and has this fingerprint. Empty if
-  /// there is none.
+  /// Returns the name of a source that is not attached and for which a position with this fingerprint was restored but not applied yet.
+  /// Empty if there is none.
   [[nodiscard]] std::string waiting_with(const std::string& fingerprint) const;
 
   /// Marks the batch at `position` of the source to be skipped when it is reached again.
@@ -97,7 +99,7 @@ public:
   /// the names of other variables.
   [[nodiscard]] static std::string variable_name(const std::string& name);
   [[nodiscard]] static std::optional<std::string> source_name(std::string_view variable);
-  /// The same for the variable that holds the fingerprint.
+  /// Returns the name of the variable that holds the fingerprint of the source `name`.
   [[nodiscard]] static std::string fingerprint_variable(const std::string& name);
 
 private:
@@ -111,8 +113,8 @@ private:
     std::optional<origin> first;  // position and step at the time of the first `attach`
     std::function<std::uint64_t()> live;
     std::set<std::uint64_t> skipped;
-    std::string fingerprint;           // of the data in use, or else of the restored position
-    std::string restored_fingerprint;  // as long as `is_due`
+    std::string fingerprint;           // saved with `position`: of the attached source; of the last restored position if none is attached
+    std::string restored_fingerprint;  // saved with the restored position; valid while `is_due` is true
   };
   [[nodiscard]] const entry* find(const std::string& name) const noexcept;
 
@@ -127,8 +129,8 @@ public:
   using finder = std::function<std::optional<checkpoint_reader>()>;
   explicit checkpoint_search(finder find) noexcept : find_(std::move(find)) {}
 
-  /// Searches before the creation begins, and keeps the result for the next `look`. A failure is kept in the same way if `may_pass` returns
-  /// true for it, that is, if it is transient.
+  /// Searches before the creation begins, and keeps the result for the next `look`. If the search fails and `may_pass` returns true for the
+  /// failure, that is, if the failure is transient, the failure is stored, and the next `look` throws it.
   /// @errors Failures of the search for which `may_pass` returns false.
   void look_ahead(const std::function<bool(const std::exception_ptr&)>& may_pass);
   /// Returns the checkpoint to restore. Empty if there is none.
@@ -170,16 +172,17 @@ public:
   /// Restores all variables of `model`, the state of hooks, and the positions of sources, which are applied to the sources later. Checks
   /// names, dtypes and shapes before it writes anything. If the checkpoint lacks the state of a hook, the hook keeps its initial state, and
   /// a warning is logged. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
-  /// If `found` comes from `open_newest` and is damaged, restores the next older checkpoint. If all are damaged, the variables hold a
-  /// mixture, and the error says so.
-  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint and changed the layout. Those of `restore`:
-  ///   missing or mismatching variables, whose names are in the message; damaged data.
+  /// If `found` was returned by `open_newest` and is damaged, the next older checkpoint is restored. If all checkpoints are damaged, some
+  /// variables may hold values of one of them and others their previous values; the error says so.
+  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint and changed the layout. The errors of the free
+  ///   function `stepwell::restore`: variables are missing or do not match (the message names them), or data are damaged.
   void restore(const variable_list& model, const checkpoint_reader& found);
 
   /// Copies the current values of `model` and of the state of hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// Restores the state of a failed save, which is still in memory, like a checkpoint. Returns false if there is no such state.
+  /// If a save has failed, its snapshot is still in memory. Restores this snapshot in the same way as a checkpoint. Returns false if there
+  /// is no such snapshot.
   bool restore_unsaved(const variable_list& model);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& model);
@@ -188,8 +191,8 @@ public:
   /// `source_positions::go_back`. If this function is not called, the raw session's step after the creation is used.
   void set_starts_at(std::int64_t step) noexcept { starts_at_ = step; }
   [[nodiscard]] const std::optional<std::int64_t>& starts_at() const noexcept { return starts_at_; }
-  /// Declares that another session has made the state ready. The session then leaves all sources at their positions, even if the step has
-  /// decreased.
+  /// Declares that another session has initialised or restored the state. This session then leaves all its sources at their positions, even
+  /// if the step has decreased.
   void join() noexcept { is_joining_ = true; }
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 

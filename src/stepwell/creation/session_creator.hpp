@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session creators make raw sessions, at the start of a session and at every recovery. There is a creator for chiefs, one for workers, and
-// user types may be creators.
+// Session creators make raw sessions, at the start of a session and at every recovery. There is a creator for chiefs and a creator for
+// workers. User types can be creators, too.
 // @see contract CREATOR
 #pragma once
 

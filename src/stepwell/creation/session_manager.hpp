@@ -37,8 +37,8 @@ struct session_manager_options {
   seconds_value recovery_wait = 1;
 };
 
-/// The checkpoint to restore: the newest one of a directory, or a single one. If neither is given, `session_settings::find_checkpoint`
-/// finds the checkpoint.
+/// The checkpoint to restore: the newest one of `checkpoint_dir`, or the one that `checkpoint_filename_with_path` names. If both members
+/// are empty, `session_settings::find_checkpoint` finds the checkpoint.
 struct restore_from {
   std::string checkpoint_dir = {};
   std::string checkpoint_filename_with_path = {};
@@ -73,14 +73,15 @@ void check_ready(std::string_view for_what, bool has_init_op, bool has_init_fn, 
 [[noreturn]] void throw_nothing_to_begin_with();
 
 /// Restores `variables()`, the hooks and the sources from the checkpoint that `from` selects. Waits for a checkpoint if `from` requests it.
-/// If there is no checkpoint, restores the state of a failed save. Returns true if something was restored.
+/// If there is no checkpoint, but the snapshot of a failed save is still in memory, restores this snapshot. Returns true if something was
+/// restored.
 /// @see contract SM-4
 [[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
                             seconds_value recovery_wait);
 
 /// Blocks until `check` returns an empty reason. Between two calls of `check`, calls `wait_for_chief`, with the time at which the wait must
 /// end. If `wait_for_chief` returns nullopt, pauses for `pause` instead. If it returns false, the wait has failed.
-/// @errors Those of `session_manager::wait_for_session`.
+/// @errors The errors of `session_manager::wait_for_session`.
 void wait_until_ready(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause,
                       function_ref<unreadiness()> check, function_ref<std::optional<bool>(clock::time_point)> wait_for_chief);
 
@@ -115,7 +116,7 @@ public:
   }
 
   /// Makes `raw` ready as a chief. Restores `raw` if there is a checkpoint; otherwise initialises it. Then runs the local initialisation.
-  /// @errors `failed_precondition_error` if `raw` is not ready afterwards. Those of the restore and of the functions.
+  /// @errors `failed_precondition_error` if `raw` is not ready afterwards. The errors of the restore, and of the functions of the scaffold.
   /// @see contract SM-6
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
                        const init_with<subject_type>& init = {}) const {
@@ -130,7 +131,7 @@ public:
     creation.set_starts_at(step);
   }
 
-  /// Blocks until another session has made `raw` ready, at most for `max_wait`. Empty: no limit.
+  /// Blocks until another session has made `raw` ready, at most for `max_wait`. If `max_wait` is empty, there is no limit.
   /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop or an interruption.
   /// @see contract SM-10
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
@@ -161,7 +162,7 @@ public:
 
 private:
   [[nodiscard]] detail::unreadiness worker_not_ready(Raw& raw, session_creation& creation) const {
-    if (!is_chief_ready(raw)) { return no_chief; }  // avoids a wait at the gate, to which no deadline applies
+    if (!is_chief_ready(raw)) { return no_chief; }  // checked first without the lock: `alone_with` may block without a deadline
     [[maybe_unused]] const auto alone = detail::alone_with(raw);
     if (!is_chief_ready(raw)) { return no_chief; }
     auto& subject = detail::subject_in_raw(raw);
@@ -183,7 +184,7 @@ private:
     }
   }
 
-  /// Runs the local initialisation, if `ready_for_local_init_op` names no variable. Returns the reason if it was not run. Empty if it was
+  /// Runs the local initialisation, if `ready_for_local_init_op` names no variable. Returns the reason why it was not run. Empty if it was
   /// run, or if there is no local initialisation.
   /// @see contract SM-3
   [[nodiscard]] detail::unreadiness try_local_init(subject_type& subject) const {
@@ -199,8 +200,8 @@ private:
     return is_restored;
   }
 
-  /// Variables that live elsewhere have values only after the initialisation. Their initial state is therefore copied, and restored in a
-  /// recovery, after the initialisation.
+  /// Variables of a raw session with `pull` have values only after the initialisation. For them, the initialisation is called first. Then
+  /// their initial state is copied or, in a recovery, restored. For other variables the order is the reverse.
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
     if constexpr (detail::pulls_variables<Raw>) { call_init(raw, init); }
     if (creation.put_back_initial_state(raw.variables())) {  // in a recovery, and after a first attempt that failed half-way

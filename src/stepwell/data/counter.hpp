@@ -13,11 +13,11 @@ namespace stepwell::data {
 /// Options of `counter`.
 struct counter_options {
   std::uint64_t first = 0;                            ///< The first number.
-  std::optional<std::uint64_t> count = std::nullopt;  ///< How many numbers there are. Empty: endless.
+  std::optional<std::uint64_t> count = std::nullopt;  ///< How many numbers the source has. If empty, the source is endless.
   std::string name = {};                              ///< Name of the position in a checkpoint.
 };
 
-/// A source of the numbers `first`, `first` + 1, and so on. The position is how many numbers were consumed.
+/// A source of the numbers `first`, `first` + 1, and so on. The position is the number of consumed numbers.
 class counter_source {
 public:
   using batch = std::uint64_t;
@@ -37,7 +37,7 @@ public:
   void seek(std::uint64_t position) noexcept { number_ = first_ + position; }
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// Returns for example "numbers from 0". The count may change.
+  /// Returns for example "numbers from 0". The count is not part of the fingerprint, so a resumed run may use another count.
   [[nodiscard]] std::string fingerprint() const { return "numbers from " + std::to_string(first_); }
 
 private:
@@ -47,8 +47,8 @@ private:
   std::string name_;
 };
 
-/// Returns a source of consecutive numbers: `counter({.count = 1000})` gives 0 to 999, `counter()` is endless. A simulation can take the
-/// number as the stream of its random numbers, `random_stream(seed, number)`, and is then the same function of the step after a resume.
+/// Returns a source of consecutive numbers: `counter({.count = 1000})` gives 0 to 999, `counter()` is endless. A simulation can create
+/// `random_stream(seed, number)` in each step. After a resume, each step then draws the same random numbers as in an uninterrupted run.
 [[nodiscard]] inline counter_source counter(const counter_options& options = {}) { return counter_source(options); }
 
 }  // namespace stepwell::data

@@ -24,8 +24,8 @@ struct mapped_records_options {
 /// The records of one or more files, without a copy: the system reads the pages that are used, and can drop them again. It is a `dataset`:
 /// `shuffled_batches(mapped_records({.paths = {"train.bin"}, .record_size = 785}), {.batch_size = 32})` is a seekable source of batches of
 /// records in random order, and `batches_in_order` one in the order of the files. A batch is a list of spans.
-/// @lifetime Copies share the mapping. A record is valid as long as one of them exists. The files must not become shorter: the system ends
-///           a process that reads a part of a mapping which the file no longer has (SIGBUS).
+/// @lifetime Copies share the mapping. A record is valid as long as one of the copies exists. The files must not become shorter: if a
+///           process reads a mapped part that the file no longer has, the system ends the process (SIGBUS).
 /// @threads  Any number of threads may read.
 class mapped_records {
 public:
@@ -52,7 +52,7 @@ private:
 
   std::size_t record_size_;
   std::shared_ptr<const std::vector<mapping>> files_;
-  std::shared_ptr<const std::vector<std::uint64_t>> ends_;  // by file: number of records in it and the files before it
+  std::shared_ptr<const std::vector<std::uint64_t>> ends_;  // for each file: number of records in this file and all files before it
   std::shared_ptr<const std::string> fingerprint_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sources that make their batches ahead, on threads: `prefetch` reads another source, `parallel_map` also applies a function to its batches.
+// Sources that make their batches in advance, on threads: `prefetch` reads another source, and `parallel_map` also applies a function to
+// the batches of the other source.
 #pragma once
 
 #include "stepwell/data/detail/read_ahead.hpp"
@@ -21,7 +22,7 @@
 namespace stepwell::data {
 namespace detail {
 
-/// The answers of a source about the batch at which it stands, so that they can be given later, when the source is further.
+/// The position and the epoch of the current batch of a source, stored so that they can be returned after the source has advanced.
 struct source_place {
   std::uint64_t position = 0;
   epoch_position epoch = {};
@@ -53,8 +54,8 @@ void store(std::optional<Value>& to, const Value& value) {
   to.emplace(value);
 }
 
-/// The consumer's side of a source whose batches are made by threads. `Work` implements `read_ahead_work`. The threads run from the first
-/// `peek` until a seek or a failure; the next `peek` starts them again.
+/// The consumer's side of a source whose batches are made by threads. A derived class `Work` implements `read_ahead_work`. The threads run
+/// from the first `peek` until a seek or a failure; the next `peek` starts them again.
 /// @pre `Work` calls `halt` in its destructor.
 template<class Source, class Value>
 class read_ahead : public read_ahead_work {
@@ -66,7 +67,7 @@ protected:
     std::optional<Value> value;
     std::exception_ptr failure;
     epoch_position epoch;
-    source_place after;  // of the source, when this batch was consumed
+    source_place after;  // the place of the source after this batch was consumed
     bool is_end = false;
   };
 
@@ -81,7 +82,7 @@ public:
     if (slot.failure) [[unlikely]] { fail(slot.failure); }
     if (slot.is_end) { return nullptr; }
     current_ = &slot;
-    place_.epoch = slot.epoch;  // a source may know more about a batch after its `peek`
+    place_.epoch = slot.epoch;  // read again: a source may know only after `peek` whether the batch is the last of its epoch
     return &*slot.value;
   }
   void advance() {
@@ -98,9 +99,9 @@ public:
   [[nodiscard]] const under& source() const noexcept { return source_; }
 
 protected:
-  /// Prepares the members of `Work` for item number 0, at which the source stands.
+  /// Prepares the members of `Work` for item number 0, which is the current batch of the source.
   virtual void prepare() = 0;
-  /// Returns true if the source stands at the batch that failed, without a seek.
+  /// Returns true if the batch that failed is still the current batch of the source, so that no seek is needed to retry it.
   [[nodiscard]] virtual bool stands_at_failure() const noexcept = 0;
 
   /// Stops the threads and drops all batches.
@@ -150,12 +151,13 @@ private:
     std::rethrow_exception(failure);
   }
 
-  source_place place_;            // of the current batch, while the threads run
-  slot_type* current_ = nullptr;  // the slot of the current batch, once it was waited for
+  source_place place_;            // the place of the current batch, while the threads run
+  slot_type* current_ = nullptr;  // the slot of the current batch; null until `peek` has waited for the batch
   read_ahead_threads threads_;
 };
 
-/// Reads a source: the first thread uses the source itself, each other thread a copy of it, in which it passes over the batches of the others.
+/// Reads a source. The first thread uses the source itself. Each other thread uses a copy of the source, and advances over the batches that
+/// the other threads make.
 template<class Source>
 class prefetch_work final : public read_ahead<Source, batch_of<Source>> {
   using base = read_ahead<Source, batch_of<Source>>;
@@ -205,7 +207,7 @@ private:
     return this->source_;
   }
 
-  std::vector<std::uint64_t> numbers_;  // by thread: number of the batch at which its source stands
+  std::vector<std::uint64_t> numbers_;  // for each thread: number of the current batch of its source
   std::vector<std::conditional_t<can_copy, under, char>> copies_;
 };
 
@@ -269,18 +271,19 @@ private:
   }
 
   Function function_;
-  std::vector<original_type> originals_;  // by slot
+  std::vector<original_type> originals_;  // for each slot: the batch before the function was applied
 };
 
 }  // namespace detail
 
-/// A source whose batches are made ahead by threads. They are those of the source below it, in the same order. It is seekable if that source
-/// is: `position()` is the position behind the last batch that was consumed, not the last one that was read, so a resumed run continues with
-/// the same batch. A seek stops the threads and drops the batches that were read ahead. An exception of the source or of the function is
-/// thrown by `peek` at the batch that failed, after all batches before it; the next `peek` tries that batch again, if the source is seekable.
-/// @lifetime Can be moved, also while the threads run. The destructor waits until the batches in work are complete. It moves a seekable
-///           source that was passed as an lvalue back to `position()`.
-/// @threads  One consumer. Only this object may use the source below it.
+/// A source whose batches are made in advance by threads. The batches are those of an underlying source, in the same order. The source is
+/// seekable if the underlying source is. `position()` is the position after the last batch that was consumed, not after the last one that
+/// was read, so a resumed run continues with the same batch. A seek stops the threads and drops the batches that were made in advance. An
+/// exception of the source or of the function is thrown by `peek` at the batch that failed, after all batches before it; if the source is
+/// seekable, the next `peek` tries that batch again.
+/// @lifetime Can be moved, also while the threads run. The destructor waits until the batches in work are complete. If a seekable source
+///           was passed as an lvalue, the destructor seeks it back to `position()`.
+/// @threads  One consumer. Only this object may use the underlying source.
 /// @cost     One copy of each batch, and one lock for each `peek` and `advance`. Memory for `depth` + 1 batches. No thread before the first
 ///           `peek`.
 template<class Source, class Work, class Value>
@@ -330,11 +333,12 @@ private:
   std::unique_ptr<Work> work_;
 };
 
-/// Returns a source that reads `source` ahead, on threads: `auto batches = prefetch(shuffled_batches(examples, {}), {.threads = 2, .depth = 8});`.
-/// An lvalue is referred to, an rvalue is moved into the result. With several threads, each one after the first has a copy of the source,
-/// passes over the batches of the other threads by `advance`, and makes its own by `peek`; so `advance` must be cheap, as it is for
-/// `shuffled_batches`. Pass a large dataset as an lvalue: then the copies share it.
-/// @errors `invalid_argument_error` if `threads` or `depth` is 0, or for several threads if the source cannot be copied or cannot seek.
+/// Returns a source that reads `source` in advance, on threads: `auto batches = prefetch(shuffled_batches(examples, {}), {.threads = 2,
+/// .depth = 8});`. An lvalue is referred to, an rvalue is moved into the result. With several threads, each thread after the first has a
+/// copy of the source. A thread skips the batches of the other threads with `advance`, and makes its own batches with `peek`. `advance`
+/// must therefore be cheap, as it is for `shuffled_batches`. Pass a large dataset as an lvalue: then the copies share it.
+/// @errors `invalid_argument_error` if `threads` or `depth` is 0, or if there are several threads and the source cannot be copied or cannot
+///    seek.
 /// @see ahead_source
 template<batch_source Source>
 [[nodiscard]] auto prefetch(Source&& source, prefetch_options options = {}) {
@@ -343,9 +347,9 @@ template<batch_source Source>
   return ahead_source<Source, work, batch_of<Source>>(std::make_unique<work>(std::forward<Source>(source), options));
 }
 
-/// Returns a source of `function(batch)`, or of `function(batch, position)` with the position of the batch in the source, which can be the
-/// index of a random number. The source is read by one thread at a time; the function is called on all threads at once.
-/// A resume restores the position only, so the function must depend on its arguments only.
+/// Returns a source of `function(batch)` or `function(batch, position)`. `position` is the position of the batch in the source; the
+/// function can use it as the index of a random number. The source is read by one thread at a time; the function is called on all threads
+/// at once. A resumed run restores only the position, so the function must depend only on its arguments.
 /// @threads The function must allow concurrent calls.
 /// @errors `invalid_argument_error` if `threads` or `depth` is 0.
 /// @see ahead_source

@@ -25,8 +25,8 @@ namespace stepwell::data {
 /// not seekable): `session.steps(queue)` ends when the queue is closed and empty.
 ///
 /// `Store` has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`, which returns true if `pop` may be called.
-/// @lifetime All blocked calls must return before the queue is destroyed. `close(true)` ends the wait of producers, and the wait of
-///           consumers as soon as the queue is empty.
+/// @lifetime All blocked calls must return before the queue is destroyed. `close(true)` ends the wait of blocked producers at once, and the
+///           wait of blocked consumers as soon as the queue is empty.
 /// @threads  Any number of threads. Only one loop at a time may call `peek` and `advance`.
 /// @cost     One lock for each element added or removed. A call that does not block wakes at most one other thread.
 template<class T, class Store>
@@ -64,7 +64,8 @@ public:
     return std::move(*taken);
   }
 
-  /// Returns the current element of the loop, which was removed from the queue, or null at the end of the data. Blocks like `dequeue`.
+  /// Returns the current element of the loop, or null at the end of the data. The current element is no longer in the queue. Blocks like
+  /// `dequeue`.
   [[nodiscard]] const T* peek() {
     if (!present_) { take_into(present_); }
     return present_ ? std::addressof(*present_) : nullptr;
@@ -73,9 +74,9 @@ public:
     if (peek() != nullptr) { present_.reset(); }
   }
 
-  /// Closes the queue for new elements. The elements inside can still be removed. Producers that are blocked on a full queue stay
-  /// blocked, unless `cancel_pending_enqueues` is true. Returns false if the queue was already closed; pending enqueues are
-  /// cancelled in this case too.
+  /// Closes the queue for new elements. The elements that are in the queue can still be removed. Producers that are blocked on a full queue
+  /// stay blocked, unless `cancel_pending_enqueues` is true. Returns false if the queue was already closed. If `cancel_pending_enqueues` is
+  /// true, pending enqueues are cancelled in this case, too.
   bool close(bool cancel_pending_enqueues = false) {
     const std::lock_guard lock(mutex_);
     if (cancel_pending_enqueues) { ++cancels_; }
@@ -83,7 +84,7 @@ public:
     elements_.notify_all();
     return !std::exchange(is_closed_, true);
   }
-  /// Reverts a `close`: the queue accepts elements again. The elements inside come first.
+  /// Reverts a `close`: the queue accepts elements again. The elements that are already in the queue come first.
   void reopen() {
     const std::lock_guard lock(mutex_);
     is_closed_ = false;

@@ -20,19 +20,19 @@ namespace stepwell::data {
 /// Options of `record_files`. `paths` is required.
 struct record_files_options {
   std::vector<std::string> paths = {};                           ///< The files, in the order in which they are read.
-  std::optional<std::uint64_t> epochs = 1;                       ///< Number of passes over all files. Empty: endless.
+  std::optional<std::uint64_t> epochs = 1;                       ///< Number of passes over all files. If empty, the source is endless.
   std::string name = {};                                         ///< Name of the position in a checkpoint.
-  std::uint64_t max_record_size = format::default_record_limit;  ///< A longer record is an error, above zero.
-  std::size_t read_size = std::size_t{1} << 18;                  ///< Bytes read at once, above zero.
-  std::shared_ptr<io::file_system> files = nullptr;              ///< Null: the files of this machine.
+  std::uint64_t max_record_size = format::default_record_limit;  ///< A longer record is an error. Must be above zero.
+  std::size_t read_size = std::size_t{1} << 18;                  ///< Number of bytes that are read at once. Must be above zero.
+  std::shared_ptr<io::file_system> files = nullptr;              ///< If null, the file system of the machine is used.
 };
 
 /// A source of the records of TFRecord files, one by one. Both checksums of each record are compared. The position is the number of bytes
 /// before the current record, in all files and passes, so a seek costs one read.
 ///
-/// The files must stay as they are: their sizes are read once, and the fingerprint has their total size.
-/// @errors `peek` throws `data_loss_error` that names file and offset, for a damaged record, and for a file that is not a TFRecord file or is
-///         compressed; any error of the system, after which it can be called again.
+/// The files must not change: their sizes are read only once, and the fingerprint contains their total size.
+/// @errors `peek` throws a `data_loss_error` that names the file and the offset if a record is damaged, or if a file is compressed or is
+///         not a TFRecord file. `peek` throws any error of the system; it can then be called again.
 /// @cost   Memory for the longest record and for `read_size` bytes. One file is open at a time.
 class record_files {
 public:
@@ -72,14 +72,14 @@ private:
   [[noreturn]] void fail(std::string why) const;
 
   record_files_options options_;
-  std::vector<std::uint64_t> ends_;  // by file: number of bytes in it and the files before it
+  std::vector<std::uint64_t> ends_;  // for each file: number of bytes in this file and all files before it
   std::uint64_t end_;                // position after the last pass
   std::uint64_t position_ = 0;
-  std::uint64_t next_ = 0;  // position of the next record, if `is_present_`
+  std::uint64_t next_ = 0;  // position of the next record; valid if `is_present_` is true
   batch batch_;
-  bool is_present_ = false;  // `batch_` is the record at `position_`
+  bool is_present_ = false;  // true if `batch_` is the record at `position_`
 
-  // Reading: `decoder_` continues at `position_` if `is_present_` or `reads_on_`.
+  // `decoder_` continues at `position_` if `is_present_` or `reads_on_` is true.
   bool reads_on_ = false;
   std::size_t file_number_ = 0;
   std::unique_ptr<io::file> file_;

@@ -35,7 +35,7 @@ template<class Dataset>
 concept plain_list = std::ranges::random_access_range<const Dataset> && std::ranges::sized_range<const Dataset> &&
                      std::copyable<std::ranges::range_value_t<const Dataset>>;
 
-/// Returns the position at the end of `epochs` epochs of `size` examples; the largest number if there is no end.
+/// Returns the position at the end of `epochs` epochs of `size` examples. Returns the largest number if `epochs` is empty.
 [[nodiscard]] constexpr std::uint64_t end_after(std::optional<std::uint64_t> epochs, std::uint64_t size) noexcept {
   std::uint64_t end = 0;
   return epochs && !__builtin_mul_overflow(*epochs, size, &end) ? end : std::numeric_limits<std::uint64_t>::max();
@@ -85,17 +85,17 @@ struct shuffle_options {
   std::string name = {};          ///< Name of the position in a checkpoint.
   /// Number of epochs after which the data ends, counted from the beginning of the data and not of a resumed run. Empty: endless.
   std::optional<std::uint64_t> epochs = std::nullopt;
-  bool shuffle = true;  ///< False: the order of the dataset in each epoch.
+  bool shuffle = true;  ///< False: each epoch has the order of the dataset.
 };
 
 /// A source of batches. Each epoch contains all examples in a different order, which is a pure function of seed and epoch. A batch never
 /// contains examples of two epochs, so the last batch of an epoch may be smaller.
 ///
-/// In the body of a loop, the source stands at the batch of the next step: `if (batches.is_at_epoch_start()) { ... }` runs the block after
-/// each complete epoch. A hook sees the batch of its own run: `context.epoch()`.
+/// In the body of a loop, the current batch of the source is the batch of the next step: `if (batches.is_at_epoch_start()) { ... }`
+/// executes the block after each complete epoch. In a hook, `context.epoch()` is the epoch of the batch of the current run.
 ///
-/// The position is the number of examples consumed, including skipped ones. So it stays valid if the batch size changes. It is
-/// valid only for the same seed and the same size of the dataset; with others it selects other examples. The fingerprint contains both.
+/// The position is the number of examples consumed, including skipped ones, so it stays valid if the batch size changes. With another seed
+/// or another size of the dataset, the same position selects other examples. The fingerprint therefore contains the seed and the size.
 template<class Dataset>  // an lvalue reference, or the type of the dataset that is owned
 class shuffled_source {
 public:
@@ -143,8 +143,8 @@ public:
     return size_ / options_.batch_size + (!options_.drop_remainder && size_ % options_.batch_size != 0 ? 1 : 0);
   }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
-  /// Returns for example "1000 examples, seed 3", followed by the fingerprint of a dataset that has one. The batch size and the number of
-  /// epochs may change.
+  /// Returns for example "1000 examples, seed 3", followed by the fingerprint of the dataset if it has one. The batch size and the number
+  /// of epochs are not part of the fingerprint, so a resumed run may use others.
   [[nodiscard]] std::string fingerprint() const {
     auto text = std::to_string(size_) + " examples, " + (options_.shuffle ? "seed " + std::to_string(options_.seed) : "in order");
     if constexpr (requires { std::string_view(examples_.fingerprint()); }) { text.append(", ").append(examples_.fingerprint()); }
@@ -185,7 +185,7 @@ private:
   std::uint64_t position_ = 0;
   std::vector<std::uint64_t> indices_;
   std::optional<batch> batch_;
-  bool is_present_ = false;  // `batch_` is the batch at `position_`
+  bool is_present_ = false;  // true if `batch_` is the batch at `position_`
 };
 
 /// Returns a seekable source of shuffled batches of `examples`. An lvalue is referred to, an rvalue is moved into the source.

@@ -25,8 +25,8 @@ concept batch_pointer = std::is_pointer_v<Pointer>;
 /// `peek()` returns a pointer to the current batch, or null at the end of the data. It returns the same batch until `advance()`, so
 /// a retried step gets the same batch. `advance()` moves to the next batch. It is called only after a complete step, and does
 /// nothing at the end of the data.
-/// Both may throw; no batch is then consumed. `out_of_range_error` from `peek` also means the end of the data. `out_of_range_error`
-/// from `advance` is a failure, because the step before it is complete.
+/// `peek` and `advance` may throw; no batch is then consumed. `out_of_range_error` from `peek` also means the end of the data.
+/// `out_of_range_error` from `advance` is a failure, because the step before it is complete.
 template<class Source>
 concept batch_source = requires(std::remove_reference_t<Source>& source) {
   { source.peek() } -> detail::batch_pointer;
@@ -67,15 +67,16 @@ struct epoch_position {
 };
 
 /// A source that passes over its data several times. `epoch()` returns the number of the pass to which the current batch belongs, counted
-/// from 0. `is_last_of_epoch()` returns true if the current batch is the last one of its pass. It returns false at the end of the data, and
-/// may do so before the first `peek` at the batch. Both must be cheap, and neither makes a batch.
+/// from 0. `is_last_of_epoch()` returns true if the current batch is the last one of its pass. `is_last_of_epoch()` returns false at the
+/// end of the data, and may return false before the first `peek` at the batch. Both functions must be cheap and must not make a batch.
 template<class Source>
 concept epoch_source = batch_source<Source> && requires(const std::remove_reference_t<Source>& source) {
   { source.epoch() } -> std::same_as<std::uint64_t>;
   { source.is_last_of_epoch() } -> std::same_as<bool>;
 };
 
-/// Returns a description of the data that a position of `source` selects: `source.fingerprint()`, for example "1000 examples, seed 3". Empty for a source without one. A session saves it with the position, and compares it when it resumes.
+/// Returns a description of the data that a position of `source` selects: `source.fingerprint()`, for example "1000 examples, seed 3".
+/// Empty if the source has no function `fingerprint()`. A session saves the fingerprint with the position, and compares it when it resumes.
 template<batch_source Source>
 [[nodiscard]] std::string fingerprint_of(const Source& source) {
   if constexpr (requires {
@@ -104,7 +105,7 @@ public:
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
-  /// Whether elements are values that must be stored. Elements that are references are not stored.
+  /// True if the elements are values, which must be stored. Elements that are references are not stored.
   static constexpr bool is_kept = !std::is_reference_v<reference>;
 
   struct state {
@@ -147,7 +148,8 @@ template<std::ranges::input_range Range>
   return range_source<Range>(std::forward<Range>(range), std::move(name));
 }
 
-/// At most `count` batches of another source, beginning at its position at construction. Seekable if that source is seekable.
+/// At most `count` batches of an underlying source, beginning at the position of the underlying source at construction. Seekable if the
+/// underlying source is seekable.
 template<batch_source Source>  // an lvalue reference, or the type that is owned
 class taken_source {
   using under = std::remove_reference_t<Source>;
@@ -157,7 +159,7 @@ public:
     if constexpr (seekable_source<Source>) { begin_ = source_.position(); }
   }
 
-  /// Returns the current batch, or null after `count` batches. It then does not access the source.
+  /// Returns the current batch, or null after `count` batches. After `count` batches, the underlying source is not accessed.
   [[nodiscard]] auto peek() -> decltype(std::declval<under&>().peek()) { return taken_ < count_ ? source_.peek() : nullptr; }
   void advance() {
     if (taken_ >= count_) { return; }
@@ -180,7 +182,7 @@ public:
     for (taken_ = 0; taken_ < count_ && source_.position() < position; ++taken_) {
       const auto before = source_.position();
       source_.advance();
-      if (source_.position() == before) { break; }  // the source has ended
+      if (source_.position() == before) { break; }  // the underlying source has ended
     }
     source_.seek(position);
   }
@@ -211,7 +213,7 @@ template<batch_source Source>
   return taken_source<Source>(std::forward<Source>(source), count);
 }
 
-/// Applies a function to each batch of another source. Seekable if that source is seekable.
+/// Applies a function to each batch of an underlying source. Seekable if the underlying source is seekable.
 template<batch_source Source, class Function>  // Source: an lvalue reference, or the type that is owned
 class transformed_source {
   using under = std::remove_reference_t<Source>;
@@ -274,7 +276,7 @@ private:
 };
 
 /// Returns a source of the batches `function(batch)`. An lvalue source is referred to, an rvalue is moved into the result.
-/// A resume restores only the position of the source, not state inside `function`. So the function should be stateless.
+/// A resumed run restores only the position of the source, not state inside `function`. The function should therefore be stateless.
 template<batch_source Source, std::move_constructible Function>
 [[nodiscard]] transformed_source<Source, Function> transform(Source&& source, Function function) {
   return transformed_source<Source, Function>(std::forward<Source>(source), std::move(function));

@@ -111,9 +111,9 @@ private:
 
 /// One hook of any type over `Raw`, for programs that choose their hooks at run time: `any_hook<raw>(my_hook{...})`.
 ///
-/// All points of the hook are called, and it gets the values that it fetches. Its state is saved under its own name. There are two
-/// restrictions, because a session must know phases and feeds at compile time. The phase is `Phase`; a `phase` in the type of the held hook
-/// is ignored. A hook that feeds values does not compile.
+/// All points of the held hook are called, and the hook gets the values that it fetches. Its state is saved under its own name. There are
+/// two restrictions, because a session must know phases and feeds at compile time. The phase is `Phase`; a `phase` in the type of the held
+/// hook is ignored. A hook that feeds values does not compile.
 /// @cost One virtual call for each point. A session with an `any_hook` also checks in each run whether the run is traced.
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {
@@ -160,8 +160,8 @@ private:
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
 };
 
-/// A list of hooks, chosen at run time. The list has one place in the order of the session's hooks; there its hooks are called one after
-/// the other. `end` of each hook is called, even if `end` of an earlier hook throws. `on_error` of each hook is called.
+/// A list of hooks, chosen at run time. The list counts as one hook in the order of the session's hooks. The hooks in the list are called
+/// one after the other. `end` of each hook is called, even if `end` of an earlier hook throws. `on_error` of each hook is called.
 /// @see contract D-20
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hooks {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The boundary is the place between two steps where a session does the work that its hooks requested, such as a save. This header has the
-// interface of such work, the state that the work receives, and the metrics that it reports. It also has the decision whether a state can
-// still be saved when the process is about to end.
+// interface of such work, the state that the work receives, and the metrics that it reports. It also has the function that decides whether
+// a state can still be saved when the process is about to end.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -72,11 +72,11 @@ struct boundary_state {
   /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint. The copy is dropped
   /// before a snapshot for a save is taken. If that save fails, its snapshot becomes the copy.
   std::shared_ptr<recovery_copy> copy = nullptr;
-  /// The fence at which the next step waits before it changes variables. A snapshot may be copied until then. Null if a snapshot must be
-  /// copied at once.
+  /// The fence at which the next step waits before it changes variables. A snapshot may be copied until the step has waited there. Null if
+  /// a snapshot must be copied at once.
   update_fence* fence = nullptr;
 
-  /// Copies the state into `memory`. Idle threads of `helpers` may take part. @errors Those of `snapshot::capture`.
+  /// Copies the state into `memory`. Idle threads of `helpers` may take part. @errors The errors of `snapshot::capture`.
   [[nodiscard]] snapshot capture(snapshot_pool::buffer memory, io::pool* helpers = nullptr) const {
     return fence ? snapshot::capture(std::move(memory), variables, global_step, *fence)
                  : snapshot::capture(std::move(memory), variables, global_step, helpers);
@@ -110,8 +110,8 @@ private:
 /// The decision about a state that should be saved before the process ends.
 enum class preemption_choice {
   save,    ///< The state is saved, after the saves in flight.
-  finish,  ///< The state is not saved: there is not enough time. The saves in flight are expected to finish.
-  leave,   ///< The state is not saved. Only the checkpoints that are already durable are expected to remain.
+  finish,  ///< The state is not saved: there is not enough time for it. The saves in flight are expected to become durable.
+  leave,   ///< The state is not saved, and the saves in flight are not expected to become durable either.
 };
 
 /// The input of `plan_preemption`.
@@ -136,9 +136,10 @@ struct preemption_plan {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Decides whether a state is saved before the process ends. It is saved if it is expected to be durable in time. The expected time is 1.25
-/// times the time that the bytes take at the rate of the saves so far. If the save in flight is slower, its rate is used. If no save has
-/// been measured, the state is saved if any time is left: an interrupted save is harmless, and the directory may still lack a checkpoint.
+/// Decides whether a state is saved before the process ends. The state is saved if it is expected to be durable in time. The expected time
+/// is 1.25 times the time for writing the rest of the saves in flight and then the state, at the mean rate of the saves so far. If the save
+/// in flight is slower, its rate is used. If no save has been measured, the state is saved if any time is left: an interrupted save is
+/// harmless, and the directory may still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 /// The metrics of a session at one moment.

@@ -52,7 +52,7 @@ struct is_fed : std::false_type {};
 template<class Key, class Value>
 struct is_fed<fed<Key, Value>> : std::true_type {};
 
-/// Returns pointers to the single feeds of `one` or `pack`. If the argument is null, all returned pointers are null.
+/// Returns a pointer to each feed: to `one` itself, or to each feed in `pack`. If the argument is null, all returned pointers are null.
 template<class Key, class Value>
 constexpr std::tuple<const fed<Key, Value>*> feeds_in(const fed<Key, Value>* one) {
   return {one};

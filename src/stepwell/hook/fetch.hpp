@@ -28,7 +28,8 @@ template<class Projection>
   return {std::move(name), std::forward<Projection>(projection)};
 }
 
-// Types that users construct inside an awaited expression have constructors: g++ 12 destroys an aggregate twice there.
+// The types in this file have constructors, because users create them inside `co_await` expressions, and a bug of g++ 12 destroys an
+// aggregate twice there.
 
 namespace detail {
 template<class Projection>
@@ -57,7 +58,7 @@ struct fetch_pack {
 };
 
 /// Several fetches of one type whose number is known at run time only, such as names from a configuration file. `values[i]` is the value
-/// of the fetch `projections[i]`. For hooks over a raw session whose fetches have this type.
+/// of the fetch `projections[i]`. Used by hooks if all fetches of the raw session have the type `Projection`.
 template<class Projection>
 struct fetch_list {
   fetch_list() = default;
@@ -73,7 +74,8 @@ struct fetch_list {
 
 /// Returns a request for values. On a model session, a fetch is a member of the step's result or of the model (`&result::loss`,
 /// `&model::weights`), or a callable that takes the result, the model, or both. Its value is the member, or the return value of the
-/// callable. A value that is stored in memory is returned by reference.
+/// callable. A member is returned by reference. The return value of a callable is returned as the callable returns it, by reference or by
+/// value.
 template<class... Projections>
 [[nodiscard]] constexpr fetch_pack<std::decay_t<Projections>...> fetch(Projections&&... projections) {
   return fetch_pack<std::decay_t<Projections>...>(std::tuple<std::decay_t<Projections>...>(std::forward<Projections>(projections)...));
@@ -105,8 +107,8 @@ struct run_info {
   const run_metadata* metadata = nullptr;
 };
 
-/// The values that one hook (or the caller) fetched. The values are read by reference from the outcome of the run. There are no values if
-/// the hook requested none in this run.
+/// The values that one hook fetched. The values are read by reference from the outcome of the run. There are no values if the hook
+/// requested none in this run. (The caller of `run` gets copies of the values instead.)
 /// @lifetime Valid during `after_run`.
 template<class Raw, class Outcome, class Pack>
 class run_values;
@@ -133,7 +135,8 @@ public:
   /// @see contract RUN-8
   [[nodiscard]] constexpr const run_metadata& metadata() const noexcept { return *how_.metadata; }
 
-  /// Return the raw session, the outcome and the options of the run. For adapters that forward the values to another hook.
+  /// Return the raw session, the outcome, and the options and metadata of the run. They are for adapters that forward the values to another
+  /// hook.
   [[nodiscard]] constexpr const Raw& raw() const noexcept { return raw_; }
   [[nodiscard]] constexpr const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] constexpr const run_info& conditions() const noexcept { return how_; }

@@ -181,9 +181,9 @@ namespace detail {
 template<class Hook, class Name>
 struct both : Hook, Name {};
 
-// NAME_point: whether a hook has the point, whether it is awaited, and how to call it. `is_valid` is false if a hook declares the name, but
-// cannot be called. A name that two bases declare is ambiguous, which detects templates, overloads and private members too. A final class
-// cannot be a base: there, only one plain function is detected.
+// NAME_point tells whether a hook has the point, whether the point is awaited, and how to call it. `is_valid` is false if a hook declares
+// the name, but cannot be called. A name that two bases declare is ambiguous, which detects templates, overloads and private members too. A
+// final class cannot be a base: there, only one plain function is detected.
 #define STEPWELL_DEFINE_POINT(NAME, SIGNATURE, ...)                                                                                        \
   struct NAME##_point {                                                                                                                    \
     static constexpr std::string_view name = #NAME;                                                                                        \

@@ -33,9 +33,11 @@ struct run_outcome {
 ///   fetches and feeds of `request`.
 /// * `global_step()` returns the current global step. It must be cheap and must not throw, because every hook may call it at any time, also
 ///   after `close`.
-/// * `read(outcome, fetch)` returns the value of a fetch, by reference if the value is stored in memory. The fetch has no display name.
+/// * `read(outcome, fetch)` returns the value of a fetch: as a reference if an object stores the value, by value if `read` computes it. If
+///   the caller or hook gave the fetch a display name with `tag`, the name was removed before this call.
 /// * `variables()` returns references to all variables that a checkpoint must contain, including `global_step`. The monitored session calls
-///   it anew for each use and never caches the result. Mark a variable that an older checkpoint may lack with `optional()`.
+///   it anew for each use and never caches the result. If older checkpoints may lack a variable, mark the variable with
+///   `variable_ref::optional()`.
 ///
 /// Optional members:
 ///
@@ -44,18 +46,19 @@ struct run_outcome {
 /// * `feed(request)`: called before each run with feeds. It writes the fed values. The returned object is held as long as that of `enter`;
 ///   its destructor restores the previous values. A raw session whose `run` reads the feeds has no `feed`, but declares `static constexpr
 ///   bool reads_feeds = true`.
-/// * `pull()` and `push()`: for variables that live elsewhere, such as in a graph or in another process. `pull` makes the values of
-///   `variables()` current. It is called before the values are read for a checkpoint, a snapshot or the copy of the initial state. If it
-///   returns an object, the object is held until the values have been read. Before a `pull`, only the names, dtypes and shapes of
-///   `variables()` are valid. `push` is called after a restore has written values to `variables()`, and sends these values. Both may throw
-///   the same exceptions as `run`.
+/// * `pull()` and `push()`: for variables that are not in the memory of the model, but for example in a graph or in another process. `pull`
+///   makes the values of `variables()` current. It is called before the values are read for a checkpoint, a snapshot or the copy of the
+///   initial state. If it returns an object, the object is held until the values have been read. Before a `pull`, only the names, dtypes
+///   and shapes of `variables()` are valid. `push` is called after a restore has written values to `variables()`, and sends these values.
+///   Both may throw the same exceptions as `run`.
 /// * `using fetch_key = ...`: a type to which every fetch converts, such as `std::string`. `any_hook` needs it to add the fetches of its
 ///   hook to the request, as a list of keys.
 /// * `exclusive()`: returns an object that is held while the variables are read or written between two steps. `is_shared()`: returns true
 ///   if other sessions may step the same subject.
-/// * `fence()`: returns an `update_fence&`. Each run waits at this fence before it changes a variable that is not `early()`. `global_step`
-///   must be early. If a run has not waited before its end, it waits there. Without a fence, a due snapshot is copied completely between
-///   two steps.
+/// * `fence()`: returns an `update_fence&`. A snapshot that is due after a run may then be copied while the next run computes. Variables
+///   marked with `variable_ref::early()` are copied before that run begins; `global_step` must be one of them. `run` must call `wait` of
+///   the fence, which blocks until the copy is complete, before it changes any other variable. If it changes none, it must call `wait`
+///   before it returns. Without a fence, the next run begins only when the snapshot is copied completely.
 /// * `subject()`: returns the object with which the functions of a scaffold are called, such as the model. Without it, they are called with
 ///   the raw session.
 /// * `close()`: called when the raw session is not needed any more, and at a recovery before the next raw session is created. It must
@@ -82,7 +85,7 @@ concept reads_feeds = requires { requires Raw::reads_feeds; };
 
 namespace detail {
 
-/// A raw session whose variables live elsewhere.
+/// A raw session whose variables are not in the memory of the model, so that their values must be pulled before they are read.
 template<class Raw>
 concept pulls_variables = requires(Raw& raw) { raw.pull(); };
 
@@ -127,7 +130,7 @@ template<class Raw>
 using subject_of = std::remove_reference_t<decltype(detail::subject_in_raw(std::declval<Raw&>()))>;
 
 /// Returns the fence at which the runs of `raw` wait before they change variables. Returns null if `raw` has no fence, if other sessions
-/// may step the same subject, or if the variables live elsewhere.
+/// may step the same subject, or if `raw` pulls its variables.
 template<class Raw>
 [[nodiscard]] update_fence* fence_of(Raw& raw) {
   if constexpr (requires { raw.fence(); } && !pulls_variables<Raw>) {

@@ -34,7 +34,8 @@ public:
   [[nodiscard]] bool stop_requested() const noexcept { return control_->signals()->stop_requested(); }
 
   /// Requests a save: at the next boundary, after all hooks of this step have run, the session passes the state to `work`.
-  /// @lifetime `work` must live until then; register it with `add_work`, too.
+  /// @lifetime `work` must live until then. Register `work` with `add_work`, too: this keeps `work` alive, and the session then waits for
+  ///    the save at the close.
   void request_save(boundary_work& work) const { control_->request_save(work); }
   /// Marks the state as bad. A bad state is saved neither at the boundary nor at the close.
   void reject_state(std::string why) const;
@@ -42,7 +43,8 @@ public:
   void accept_state() const noexcept { control_->accept_state(); }
 
   /// Requests a rollback: after all hooks of this run have been called, the session restores the newest checkpoint, in the same way as in a
-  /// recovery. The effects of the run are lost. A session without recovery throws `aborted_error` to its caller instead.
+  /// recovery. The effects of the run are lost. If recovery is turned off in the session, the run throws `aborted_error` to its caller
+  /// instead.
   void request_rollback(rollback_request asked) const;
 
   /// Records the activities of the session in `recorder`, from now to the end of the next boundary: calls of hooks, the run, copies and
@@ -64,8 +66,8 @@ public:
   /// Returns true for the first call with `thing`, and false for later calls, until the session is created again. Hooks that share an
   /// object, for example a writer, use it to select the one that initialises the object.
   [[nodiscard]] bool claim(const void* thing) const { return control_->claim(thing); }
-  /// Returns the signals of the session. With them, background threads report failures, request that the session processes their events, or
-  /// request a stop.
+  /// Returns the signals of the session. Background threads use the signals to report a failure, to request that the session calls
+  /// `boundary_work::process_events`, or to request a stop.
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return control_->signals(); }
 
 protected:
@@ -102,12 +104,13 @@ public:
   run_context& operator=(const run_context&) = delete;
 
   /// Returns the current global step in `before_run`, and the global step after this run in `after_run`. All hooks get the same value, even
-  /// if a hook or another session with the same master does a step in the meantime.
+  /// if in the meantime a hook, or another session that trains the same model, does a step.
   [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
   /// Sets the global step after the run. Called by the session, not by hooks.
   void come_to(std::int64_t step) noexcept { global_step_ = step; }
 
-  /// Returns the number of the attempt: 1 for the first attempt of this run, and one more after each recovery.
+  /// Returns the number of the attempt. In the first step after a recovery, it is 1 plus the number of recoveries without progress;
+  /// otherwise it is 1.
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
 
 private:

@@ -103,8 +103,8 @@ struct fetched_by<fetch_list<Projection>, Rest...> {
 template<class First, class... Rest>
 struct fetched_by<First, Rest...> : fetched_by<Rest...> {};
 
-/// The request of the caller of `run`, without the arguments of the step: selected hooks, fetches, feeds, options, and metadata, by
-/// reference.
+/// The objects with which the caller of `run` makes a request: selected hooks, fetches, feeds, options and metadata. They are held by
+/// reference. The arguments of the step are not included.
 template<class Choice, class... Given>
 struct caller_request {
   using hook_choice = Choice;
@@ -191,7 +191,8 @@ public:
   [[nodiscard]] constexpr const hook_requests& hooks() const noexcept { return hooks_; }
 
   /// Calls `action(fetch)` for each fetch of this run: first the fetches of the hooks, in the order of the hooks, then those of the caller.
-  /// A fetch that was requested several times is passed several times, each time with the type of that request. Display names are removed.
+  /// A fetch that several requests contain is passed once for each of them, as the type in which this hook or the caller wrote it, for
+  /// example once as `const char*` and once as `std::string`. Display names are removed.
   /// @lifetime The reference is valid during the run.
   template<class Action>
   constexpr void for_each_fetch(Action&& action) const {

@@ -77,7 +77,7 @@ public:
     const std::lock_guard lock(mutex_);
     return process_ends_;
   }
-  /// Returns true in the first call after `end_process`: the state should then be saved. Returns false otherwise.
+  /// Returns true in the first call after `end_process`, and false otherwise. If it returns true, the state should be saved.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
   /// Appends `plan`, the decision about the state, to the reason of the stop. Has an effect only if a signal requested the stop.
   void note_plan(std::string_view plan) {
@@ -94,8 +94,8 @@ public:
     return time.wait_until(lock, stopped_, when, [this] { return stop_requested() || interrupted(); });
   }
 
-  /// Interrupts the creation of the session: where the creation waits, it throws `cancelled_error` instead. An interruption is not a stop:
-  /// the creation may be repeated after `clear_interruption`.
+  /// Interrupts the creation of the session: if the creation waits, or begins to wait later, it throws `cancelled_error`. An interruption
+  /// is not a stop: the creation may be repeated after `clear_interruption`.
   void interrupt() {
     std::unique_lock lock(mutex_);
     bits_.fetch_or(interrupt_bit, std::memory_order_release);
@@ -124,8 +124,8 @@ public:
   [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
-  /// Returns the reason of the stop. Without a stop, returns the failure stored by `note_failure`; its cause is `none` if there is no
-  /// failure.
+  /// Returns the reason of the stop. If there is no stop, returns the failure stored by `note_failure`. If there is no failure either, the
+  /// returned cause is `none`.
   [[nodiscard]] stop_reason why() const {
     const std::lock_guard lock(mutex_);
     return why_.cause != stop_cause::none ? why_ : failed_;

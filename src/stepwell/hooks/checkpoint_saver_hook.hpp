@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that saves a checkpoint at the start of a fresh run, in each period, and at the end. Also the interface of listeners, which are
-// notified of each save.
+// A hook that saves a checkpoint at the start of a fresh run, in each period, and at the end. This header also has the interface of
+// listeners, which are notified of each save.
 // @see contract HOOK-CKPT, D-5
 #pragma once
 
@@ -36,8 +36,8 @@ public:
 
   /// Called once, before the session exists.
   virtual void begin() {}
-  /// Called before the state of `step` is copied. Not called for a save that is skipped. The function may read the state, but not change
-  /// it. If the save fails or is replaced by a newer one, `after_save` is not called for it.
+  /// Called before the state of `step` is copied. Not called for a save that is skipped. The function may read the state, but must not
+  /// change it. If the save fails or is replaced by a newer one, `after_save` is not called for this save.
   virtual void before_save(std::int64_t /*step*/) {}
   /// Called between two steps, as soon as the checkpoint is durable. Returns true to request a stop of the session. The request is ignored
   /// for the checkpoint at the start of a fresh run, and for checkpoints that become durable while the session closes.
@@ -53,10 +53,11 @@ struct checkpoint_saver_options {
   setting<seconds_value> save_secs = {};
   setting<std::int64_t> save_steps = {};
   /// Share of the training time that saving may cost, for example 0.02. The hook measures the cost of each save: the time for which the
-  /// save stops training, and the time by which it slows the steps until it has ended. Time between steps counts as part of the steps. From
-  /// the mean cost the hook chooses the interval to the next save, within `save_interval`, and logs it. The interval is never longer than
-  /// `max_interval`, even if saving then exceeds its share. A save never begins before the previous one has ended. A process that resumes
-  /// measures anew, and begins with `min_interval`. A recovery keeps the measurements.
+  /// save stops training, and the time by which the save slows the following steps until it has ended. Time between steps counts as part of
+  /// the steps. From the mean cost, the hook chooses the interval to the next save within the bounds `save_interval`, and logs this
+  /// interval. The interval is never longer than `max_interval`, even if saving then exceeds its share. A save never begins before the
+  /// previous one has ended. If another process resumes the training, it measures the cost again, and begins with `min_interval`. A
+  /// recovery keeps the measurements.
   setting<double> save_overhead = {};
   interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses.
   saver_options saver = {};
@@ -79,12 +80,12 @@ public:
 
   /// Locks the directory.
   /// @errors `failed_precondition_error` if the directory is locked; the message names the owner. `invalid_argument_error` if
-  ///   `checkpoint_dir` is empty, if the saver options are invalid, or unless either a period or `save_overhead` is above zero. Failures of
+  ///   `checkpoint_dir` is empty, if the saver options are invalid, or if neither a period nor `save_overhead` is above zero. Failures of
   ///   the file system.
   explicit checkpoint_saver_hook(const checkpoint_saver_options& options);
 
   /// Returns a hook that locks the directory when the session begins, or at the first call of `saver()`. This function itself does not
-  /// access the file system. For asynchronous sessions: they begin on another thread, which may block.
+  /// access the file system. Use it for asynchronous sessions, which begin on another thread that may block.
   /// @errors `invalid_argument_error`, as for the constructor.
   [[nodiscard]] static checkpoint_saver_hook deferred(const checkpoint_saver_options& options);
 
@@ -131,7 +132,7 @@ private:
   void act_after(std::chrono::duration<double> wait, const session_requests& session, std::int64_t step);
   void request_last_save(const session_requests& session, std::int64_t step) const;
 
-  cadence period_;  // unused if there is a budget
+  cadence period_;  // unused if `budget_` is not null
   second_or_step_timer timer_;
   std::shared_ptr<detail::checkpoint_work> work_;  // null if the hook is off
   std::shared_ptr<detail::save_budget> budget_;    // null if the period is fixed; shared with the work

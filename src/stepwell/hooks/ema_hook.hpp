@@ -27,9 +27,9 @@ struct ema_options {
   double decay = 0.999;
   /// If true, the previous average has less weight in early updates: the decay of update n, counted from 0, is at most (1 + n) / (10 + n).
   bool num_updates = false;
-  /// If true, the initial values are ignored and the bias is corrected: after the first update the average equals the variables.
+  /// If true, the initial values are ignored and the bias is corrected: after the first update, the averages equal the variables.
   bool zero_debias = false;
-  /// Selects variables by name. Null: all. Variables of other types than float and double are never averaged.
+  /// Selects variables by name. If null, all variables are selected. Variables of other types than float and double are never averaged.
   std::function<bool(std::string_view)> only = nullptr;
   /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
   std::string name = "ema";
@@ -74,8 +74,8 @@ public:
 
   /// Copies the averages into the variables of another model. `other` must have a variable with the name of each average; its other
   /// variables keep their values.
-  /// @errors `invalid_argument_error` if `other` lacks a variable, or if a variable has another type or shape; the message names it, and
-  ///   nothing is copied. `failed_precondition_error` while the averages are swapped in.
+  /// @errors `invalid_argument_error` if `other` lacks a variable, or if a variable has another type or shape; the message names the
+  ///   variable, and nothing is copied. `failed_precondition_error` while the averages are swapped in.
   template<class Model>
   void copy_to(Model& other) const {
     copy_into(other.variables());

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Short forms of hooks whose only option is usually a period: `log_every(100, ...)` for `logging_tensor_hook{{.every_n_iter = 100}, ...}`.
-// A period is a number of steps, an integer, or a time, a chrono duration such as `30s`.
-// `stop_at_step(1000)` and `stop_at_epoch(10)` are in stop_hooks.hpp, `every_n_steps`, `every`, `every_epoch` and `at_end` in
-// function_hooks.hpp, and `scheduled` in scheduled_hook.hpp.
+// A period is a number of steps (an integer) or a time (a chrono duration such as `30s`). `stop_at_step(1000)` and `stop_at_epoch(10)` are
+// in stop_hooks.hpp, `every_n_steps`, `every`, `every_epoch` and `at_end` in function_hooks.hpp, and `scheduled` in scheduled_hook.hpp.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -21,7 +20,7 @@ namespace stepwell {
 
 /// Returns a hook that logs values in every `n`-th run of this session, or once in each `period`:
 /// `log_every(100, &result::loss, tag("rate", &model::rate))`.
-/// @errors Those of `logging_tensor_hook`.
+/// @errors The errors of `logging_tensor_hook`.
 template<std::integral Steps, class... Given>
   requires(sizeof...(Given) > 0)
 [[nodiscard]] auto log_every(Steps n, Given... given) {
@@ -33,9 +32,9 @@ template<class Rep, class Period, class... Given>
   return logging_tensor_hook(logging_tensor_options{.every_n_secs = seconds_value(period)}, std::move(given)...);
 }
 
-/// Returns a hook that saves a checkpoint in `directory` every `n` steps, or once in each `period`: `save_every(500, "run")`. A session of
-/// `monitored_training_session` has such a hook already if it has a `checkpoint_dir`.
-/// @errors Those of `checkpoint_saver_hook`.
+/// Returns a hook that saves a checkpoint in `directory` every `n` steps, or once in each `period`: `save_every(500, "run")`. A session
+/// that `monitored_training_session` made with a `checkpoint_dir` has such a hook already.
+/// @errors The errors of `checkpoint_saver_hook`.
 template<std::integral Steps>
 [[nodiscard]] checkpoint_saver_hook save_every(Steps n, std::string directory) {
   return checkpoint_saver_hook({.checkpoint_dir = std::move(directory), .save_steps = static_cast<std::int64_t>(n)});
@@ -47,7 +46,7 @@ template<class Rep, class Period>
 
 /// Returns a hook that writes summaries to an event file in `directory` every `n` steps, or once in each `period`:
 /// `summarize_every(10, "run", summary::scalar("loss", &result::loss))`.
-/// @errors Those of `summary_saver_hook`.
+/// @errors The errors of `summary_saver_hook`.
 template<std::integral Steps, summary::summary_op... Ops>
 [[nodiscard]] summary_saver_hook<Ops...> summarize_every(Steps n, std::string directory, Ops... ops) {
   return summary_saver_hook<Ops...>({.output_dir = std::move(directory), .save_steps = static_cast<std::int64_t>(n)}, std::move(ops)...);

@@ -55,8 +55,8 @@ inline void warn_final_ops_read_input() {
 }  // namespace detail
 
 /// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
-/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. Over a raw session without a model, an op takes the
-/// result of `subject()`, or the raw session itself if it lacks that function.
+/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. If the raw session has no model, an op takes the
+/// result of `subject()` of the raw session, or the raw session itself if it has no `subject()`.
 /// @errors `close` throws the exception of an op. For an `out_of_range_error` or a `stop_iteration` a warning is logged first: in an op,
 ///   these errors do not mean the end of the data.
 /// @see contract HOOK-FINAL-2

@@ -45,8 +45,8 @@ void check_saved_state(const saved_state& state);
 struct no_state {};
 inline void check_saved_state(const no_state& /*state*/) {}
 
-/// Calls `function` with the first of these lists of arguments that it takes: the context and `values`, `values` alone (without values, the
-/// global step), or none.
+/// Calls `function` with the first of these argument lists that `function` accepts: the context and `values`; `values` alone (or the global
+/// step, if there are no values); no argument.
 template<class Function, class Context, class... Values>
 decltype(auto) call_hook_function(Function& function, Context& context, Values&&... values) {
   if constexpr (std::invocable<Function&, Context&, Values...>) {
@@ -68,14 +68,14 @@ template<class Function, class Context, class... Values>
 using hook_function_result =
     decltype(detail::call_hook_function(std::declval<Function&>(), std::declval<Context&>(), std::declval<Values>()...));
 
-/// Awaits `call()` if `is_due`.
+/// Awaits `call()` if `is_due` is true.
 /// @lifetime `call` is stored. The objects to which it refers must outlive the awaitable.
 template<class Awaitable, class Call>
 Awaitable await_if(bool is_due, Call call) {
   if (is_due) { co_await call(); }
 }
 
-/// The part of these hooks that does not depend on the point at which the function is called.
+/// The base class of the hooks in this header: the part that does not depend on the point at which the function is called.
 template<class Function, class State>
 class function_hook {
 public:
@@ -93,7 +93,7 @@ public:
 protected:
   function_hook(Function function, State state) : function_(std::move(function)), state_(std::move(state)) { check_saved_state(state_); }
 
-  /// Calls the function if `is_due`. If it returns an awaitable, returns one that awaits it.
+  /// Calls the function if `is_due` is true. If the function returns an awaitable, returns an awaitable that awaits the function.
   template<class Context, class... Values>
   auto call_if(bool is_due, Context& context, Values&&... values) {
     using result = hook_function_result<Function, Context, Values...>;
@@ -136,7 +136,7 @@ public:
     timer_.update_last_triggered_step(step);  // the first call is due after one period
   }
 
-  /// Returns whether a function that is awaited takes part in the next run.
+  /// Returns true if the function will be called after the next run. The session calls `wants` if the function is awaited.
   [[nodiscard]] bool wants(auto& context) const noexcept { return is_due(context.global_step() + 1); }
 
   auto before_run(auto& context) {
@@ -178,10 +178,10 @@ private:
     }
   }
 
-  std::int64_t n_ = 0;  // 0: a period in seconds
+  std::int64_t n_ = 0;  // 0 if the period is in seconds
   seconds_value period_;
   [[no_unique_address]] fetch_pack<Projections...> wanted_;
-  std::int64_t last_ = 0;  // number of the last period of steps
+  std::int64_t last_ = 0;  // index of the period (global step / `n_`) that was handled most recently
   second_or_step_timer timer_;
   bool is_due_ = false;
 };
@@ -207,11 +207,11 @@ public:
   auto end(auto& session) { return this->call_if(true, session); }
 };
 
-/// Returns a hook that calls `function` after the first run that reaches each multiple of `n` global steps, so a resumed run calls it at the
-/// same steps. The function takes the context, the global step, or nothing. With `fetch(...)` it takes the fetched values, alone or after
-/// the context: `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. They are fetched in those runs only.
-/// It may change the model; the change is part of the next checkpoint. In an asynchronous session it may return an awaitable.
-/// `saved_state` puts variables of the function into the checkpoints.
+/// Returns a hook that calls `function` once per `n` global steps: after the run that reaches or passes a multiple of `n`. A resumed run
+/// therefore calls it at the same steps. The function takes the context, the global step, or nothing. With `fetch(...)` it takes the
+/// fetched values, alone or after the context: `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. The values are fetched
+/// only in the runs after which the function is called. The function may change the model; the change is part of the next checkpoint. In an
+/// asynchronous session, the function may return an awaitable. `saved_state` puts variables of the function into the checkpoints.
 /// @errors `invalid_argument_error` if `n` is below 1; exceptions of the function are failures of the run.
 /// @cost One division for each run.
 template<class Function, class State = detail::no_state>
@@ -225,8 +225,9 @@ template<class Function, class... Projections, class State = detail::no_state>
   return periodic_hook<Function, State, Projections...>(n, std::move(function), std::move(wanted), std::move(state));
 }
 
-/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the last call, or after the session was
-/// created: `every(30s, [&] { ... })`. The time depends on the machine, so the function should not change the model.
+/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the previous call: `every(30s, [&] {
+/// ... })`. Before the first call, the period counts from the creation of the session. The time depends on the machine, so the function
+/// should not change the model.
 /// @errors `invalid_argument_error` unless `period` is above zero.
 /// @cost One relaxed load for each run. No clock is read.
 template<class Function, class State = detail::no_state>
@@ -241,8 +242,9 @@ template<class Function, class... Projections, class State = detail::no_state>
 }
 
 /// Returns a hook that calls `function` after the last batch of each epoch, in loops over a source with epochs (`data::epoch_source`, such
-/// as `data::shuffled_batches`). It takes the context and the number of the epoch, the number alone, the context alone, or nothing. Epochs
-/// are counted from 0. A resumed run calls it at the same batches. In an asynchronous session it may return an awaitable.
+/// as `data::shuffled_batches`). The function takes the context and the number of the epoch, the number alone, the context alone, or
+/// nothing. Epochs are counted from 0. A resumed run calls the function after the same batches. In an asynchronous session, the function
+/// may return an awaitable.
 /// @errors Exceptions of the function are failures of the run.
 /// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
 template<class Function, class State = detail::no_state>
@@ -250,8 +252,8 @@ template<class Function, class State = detail::no_state>
   return every_epoch_hook<Function, State>(std::move(function), std::move(state));
 }
 
-/// Returns a hook that calls `function` once, at a clean close, before the last checkpoint. It takes the session (`session_handle`), the
-/// global step, or nothing. In an asynchronous session it may return an awaitable.
+/// Returns a hook that calls `function` once, at a clean close, before the last checkpoint. The function takes the session
+/// (`session_handle`), the global step, or nothing. In an asynchronous session, the function may return an awaitable.
 /// @errors Exceptions of the function are thrown by the close.
 template<class Function, class State = detail::no_state>
 [[nodiscard]] at_end_hook<Function, State> at_end(Function function, State state = {}) {

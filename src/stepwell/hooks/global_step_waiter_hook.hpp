@@ -16,14 +16,14 @@ namespace stepwell {
 
 /// Options of `global_step_waiter_hook`.
 struct global_step_waiter_options {
-  std::int64_t wait_until_step = 0;                           ///< Zero or negative: no wait.
-  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< Empty: no limit.
+  std::int64_t wait_until_step = 0;                           ///< If zero or negative, there is no wait.
+  std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< If empty, there is no limit.
 };
 
 /// Blocks the first run until the global step has reached `wait_until_step`. The step is checked every half second of the session's clock.
-/// The hook waits once in the lifetime of a session, even if the session recovers. A stop ends the wait: at once if the session's
-/// coordinator was stopped, otherwise at the next check. The delayed run is then executed, because a stop does not cancel a run that has
-/// begun.
+/// The hook waits once in the lifetime of a session, even if the session recovers. If the session's coordinator is stopped, the wait ends
+/// at once. Another stop request, such as one by a signal, ends the wait at the next check. The delayed run is then executed, because a
+/// stop does not cancel a run that has begun.
 /// @errors `deadline_exceeded_error`, thrown by the run, if the step is not reached within `max_wait_secs`. The next run then waits again.
 class global_step_waiter_hook {
 public:
@@ -56,7 +56,7 @@ private:
   void wait(clock& time, const std::function<std::int64_t()>& current_step, const std::function<bool()>& should_stop) const;
 
   global_step_waiter_options options_;
-  coordinator* threads_ = nullptr;  // of the current session
+  coordinator* threads_ = nullptr;  // the coordinator of the current session
   bool is_over_ = false;
 };
 

@@ -34,21 +34,20 @@ struct logged_value {
   std::optional<double> number = std::nullopt;  ///< The number, if the value is a scalar.
 };
 
-/// Options of `logging_tensor_hook`. At least one of these is required: one of the periods, or `at_end`. Both periods cannot be given
-/// together.
+/// Options of `logging_tensor_hook`. A period or `at_end` is required. The two periods cannot be given together.
 struct logging_tensor_options {
   std::optional<std::int64_t> every_n_iter = std::nullopt;   ///< In runs of this session, not in global steps; above zero.
   std::optional<seconds_value> every_n_secs = std::nullopt;  ///< Time between two lines, at least zero.
   /// If true, the values of the last run are logged at a clean close, even if they were logged after that run. The model is not run again.
   /// @see contract D-19
   bool at_end = false;
-  /// Function that returns the complete line for the values, which it receives by tag. The hook adds no time to this line. Null: the
-  /// default format.
+  /// Function that returns the complete line for the values, which it receives by tag. The hook adds no time to this line. If null, the
+  /// default format is used.
   std::function<std::string(const std::map<std::string, logged_value>&)> formatter = nullptr;
 };
 
-/// Fetches that are logged sorted by their tags, as TensorFlow does with a map: `tag_map{tag("loss", &result::loss), tag("accuracy",
-/// &result::accuracy)}`. Without a `tag_map`, fetches are logged in the given order.
+/// Fetches whose values are logged in the order of their tags, as TensorFlow does with a map: `tag_map{tag("loss", &result::loss),
+/// tag("accuracy", &result::accuracy)}`. Without a `tag_map`, fetches are logged in the given order.
 template<class... Projections>
 struct tag_map {
   explicit tag_map(tagged<Projections>... given) : entries(std::move(given)...) {}
@@ -62,7 +61,7 @@ namespace detail {
 /// @cost Storing a number allocates nothing; storing a tensor allocates its shape only.
 class kept_value {
 public:
-  /// Stores a value. An empty optional leaves the previous value; see `is_new`.
+  /// Stores a value. If `value` is an empty optional, the previous value stays stored; see `is_new`.
   template<class Value>
     requires is_optional<Value>
   void keep(const Value& value) {
@@ -139,8 +138,9 @@ using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projec
 }  // namespace detail
 
 /// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: after the first run, and then once in each period. The time in parentheses
-/// is the time since the previous line. A fetch without a tag is named by its position, such as "value_0". An empty `std::optional` is left out. If all
-/// values are empty, the line is logged in the next run that has a value. The line at the end has the last value of each fetch.
+/// is the time since the previous line. A fetch without a tag is named by its position, such as "value_0". An empty `std::optional` is not
+/// logged. If all values are empty, the line is logged after the next run that has a value. The line at the end has the last value of each
+/// fetch.
 /// @cost Values are fetched only in the runs that log. With `at_end`, every run fetches the values and stores the part that a log line
 ///       shows.
 template<class... Projections>

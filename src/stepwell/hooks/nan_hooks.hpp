@@ -31,7 +31,7 @@ namespace stepwell {
 /// Options of `nan_tensor_hook`.
 struct nan_tensor_options {
   bool fail_on_nan_loss = true;  ///< True: throw `nan_loss_error`. False: log a warning and request a stop.
-  bool nan_only = false;         ///< Accept infinite values, as TensorFlow does.
+  bool nan_only = false;         ///< True: accept infinite values, as TensorFlow does.
 };
 
 namespace detail {
@@ -72,7 +72,8 @@ public:
 
   explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {})
       : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
-  /// Takes a value with a name for the message. The name is not part of the fetch, because the fetch is copied in every run.
+  /// Takes a fetch with a display name. The messages of the hook contain the name. The name is stored apart from the fetch, because the
+  /// fetch is copied in every run.
   explicit nan_tensor_hook(tagged<Projection> watched, nan_tensor_options options = {})
       : nan_tensor_hook(std::move(watched.projection), options) {
     name_ = std::move(watched.name);
@@ -107,16 +108,17 @@ private:
   std::string name_;
 };
 
-/// The answer that skips the batch that caused the bad value. A call of `run` has no batch to skip: the state is restored, and
-/// `aborted_error` is thrown.
+/// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. This needs a loop over a
+/// seekable source. If the bad step was made by a call of `run`, there is no batch to skip: the state is restored, and `run` throws
+/// `aborted_error`.
 struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// Maximum number of rollbacks until a step after the bad step has a good value. When the maximum is reached, the next bad value throws
-  /// `nan_loss_error`.
+  /// Maximum number of rollbacks without progress. The count returns to 0 when a step later than all bad steps has a good value. When the
+  /// maximum is reached, the next bad value throws `nan_loss_error`.
   int max_rollbacks = 10;
-  bool nan_only = false;  ///< Accept infinite values.
+  bool nan_only = false;  ///< True: accept infinite values.
 };
 
 /// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. For a bad value it requests a rollback: the session restores the newest checkpoint, as in a
@@ -158,7 +160,7 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Returns the number of rollbacks since the last step that had a good value and was later than all bad steps.
+  /// Returns the number of rollbacks without progress. The count returns to 0 when a step later than all bad steps so far has a good value.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

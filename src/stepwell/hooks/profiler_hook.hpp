@@ -29,7 +29,7 @@ struct profiler_options {
   /// Periods between traced runs.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// The directory of the timelines and the event file. Empty: the current directory of the process.
+  /// The directory of the timelines and the event file. If empty, the current directory of the process is used.
   std::string output_dir = {};
   /// Options of the event file. Its file system is used for the timelines, too.
   summary::writer_options events = {};
@@ -86,7 +86,7 @@ private:
   cadence period_;
   second_or_step_timer timer_;
   std::shared_ptr<detail::profiler_work> work_;
-  std::int64_t step_before_ = 0;  // of the current run
+  std::int64_t step_before_ = 0;  // global step before the current run
   bool is_first_ = true;          // true until a run of this session has completed
   bool is_due_ = false;           // true if the current run is due
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that set a member of the model, usually the learning rate: to a function of the step, or lower when a metric does not improve.
+// Hooks that set a member of the model, usually the learning rate. `scheduled_hook` computes it from the step. `reduce_on_plateau_hook`
+// reduces it when a metric no longer improves.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -34,7 +35,7 @@ auto& model_in(Raw& raw) {
   }
 }
 
-/// Sets the number that `target` names to `value`. While it does so, no other session steps the model.
+/// Assigns `value` to the number that `target` selects. No other session steps the model during the assignment.
 template<class Target, class Session>
 void set_target(const Target& target, Session& session, double value) {
   if constexpr (std::invocable<const Target&, double>) {
@@ -56,7 +57,7 @@ void set_target(const Target& target, Session& session, double value) {
 template<class Target, schedules::schedule Schedule>
 class scheduled_hook {
 public:
-  static constexpr auto phase = hook_phase::observe;  // other hooks read the rate of this run
+  static constexpr auto phase = hook_phase::observe;  // the first phase: the hooks that follow read the rate of this run
 
   scheduled_hook(Target target, Schedule schedule) : target_(std::move(target)), schedule_(std::move(schedule)) {}
 
@@ -70,7 +71,8 @@ private:
 /// Returns a hook that sets a rate before each run to `schedule(step)`, where `step` is the number of steps done before: the first run has the
 /// rate `schedule(0)`. The target is a member of the model, a callable that takes the model and returns a reference, or a callable that takes
 /// the rate: `scheduled(&model::rate, schedules::cosine_decay({.initial = 0.1, .decay_steps = 1000}))`.
-/// The schedule is any function of the step; see schedules.hpp. A resumed run sets the same rates, so the rate need not be a variable.
+/// The schedule is any function of the step; see schedules.hpp. If training is resumed, the hook sets the same rates again, so the rate
+/// need not be a variable.
 /// @cost One call of the schedule for each run.
 template<class Target, schedules::schedule Schedule>
 [[nodiscard]] scheduled_hook<Target, Schedule> scheduled(Target target, Schedule schedule) {
@@ -81,7 +83,8 @@ template<class Target, schedules::schedule Schedule>
 struct reduce_on_plateau_hook_options {
   /// The rule by which the rate is reduced.
   schedules::reduce_on_plateau_options plateau = {};
-  /// The value is added after the first run that reaches each multiple of this number of global steps, above zero.
+  /// The watched value is passed to the plateau once per `every_n_steps` global steps, after the run that reaches or passes a multiple.
+  /// Must be above zero.
   std::int64_t every_n_steps = 1;
   std::string name = "reduce_on_plateau";  ///< Name of the hook's state in checkpoints.
 };
@@ -150,8 +153,8 @@ private:
   fetch_pack<Projection> watched_;
   reduce_on_plateau_hook_options options_;
   schedules::reduce_on_plateau plateau_;
-  double rate_ = none_yet;  // the last rate that this hook has set
-  std::int64_t last_ = 0;   // number of the last period of steps
+  double rate_ = none_yet;  // the rate that this hook set most recently
+  std::int64_t last_ = 0;   // index of the period (global step / `every_n_steps`) that was handled most recently
   bool is_due_ = false;
 };
 

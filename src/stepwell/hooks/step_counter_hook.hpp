@@ -26,8 +26,9 @@ struct step_counter_options {
   summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
 };
 
-/// Logs "global_step/sec: 12.3" once in each period, and writes the rate as a scalar to the event file. The first trigger only starts the
-/// measurement. A warning is logged if a run does not change the global step, at most five times in a process.
+/// Logs "global_step/sec: 12.3" once in each period, and writes the rate as a scalar to the event file. The first run of a session only
+/// starts the measurement, so the first rate is logged one period later. A warning is logged if a run does not change the global step, at
+/// most five times in a process.
 /// @cost Two comparisons for each run, and in seconds mode one relaxed load.
 /// @see contract HOOK-CNT-5
 class step_counter_hook {

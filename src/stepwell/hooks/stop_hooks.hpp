@@ -71,7 +71,7 @@ private:
 };
 
 /// Returns a hook that stops at the global step `last_step`: `stop_at_step(1000)`.
-/// @errors Those of `stop_at_step_hook`.
+/// @errors The errors of `stop_at_step_hook`.
 [[nodiscard]] inline stop_at_step_hook stop_at_step(std::int64_t last_step) { return stop_at_step_hook({.last_step = last_step}); }
 
 /// Options of `multi_step_stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
@@ -129,7 +129,8 @@ struct stop_at_epoch_options {
 
 /// Requests a stop after the last batch of epoch number `last_epoch`, counted from 1, of a source with epochs (`data::epoch_source`). The
 /// number of complete epochs is saved: a session that is restored at or beyond the last epoch does no step.
-/// A source with `.epochs` ends the loop at the same place; the hook is for sources that are endless or shared.
+/// If a source has the option `.epochs`, the source itself ends the loop after the same batch. The hook is for sources that are endless or
+/// shared.
 /// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
 class stop_at_epoch_hook {
 public:
@@ -165,7 +166,7 @@ private:
 };
 
 /// Returns a hook that stops after `last_epoch` complete epochs: `stop_at_epoch(10)`.
-/// @errors Those of `stop_at_epoch_hook`.
+/// @errors The errors of `stop_at_epoch_hook`.
 [[nodiscard]] inline stop_at_epoch_hook stop_at_epoch(std::int64_t last_epoch) {
   return stop_at_epoch_hook(stop_at_epoch_options{.last_epoch = last_epoch});
 }
@@ -186,7 +187,7 @@ public:
 
 private:
   seconds_value limit_;
-  std::unique_ptr<alarm> alarm_;  // null: not started
+  std::unique_ptr<alarm> alarm_;  // null if not started
 };
 
 /// Options of `stop_after_n_evals_hook`.
@@ -196,8 +197,8 @@ struct stop_after_n_evals_options {
 };
 
 /// Counts the runs of its session and requests a stop after `num_evals` runs. Logs the progress as "Evaluation [3/10]". If `num_evals` is
-/// below 20, it logs after each run. Otherwise it logs about ten times, and after the last run. Without `num_evals`, it logs "Evaluation
-/// [3]" after each run.
+/// below 20, the hook logs after each run. Otherwise the hook logs about ten times, and after the last run. Without `num_evals`, it logs
+/// "Evaluation [3]" after each run.
 class stop_after_n_evals_hook {
 public:
   /// @errors `invalid_argument_error` for a negative `num_evals`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that writes summaries, in the first run and then once in each period. Also the summary ops, each of which selects a value of a run
-// and the form in which it is written: `summary::scalar("loss", &result::loss)`.
+// A hook that writes summaries, in the first run and then once in each period. This header also has the summary ops. A summary op selects a
+// value of a run and the form in which the value is written: `summary::scalar("loss", &result::loss)`.
 // @see contract HOOK-SUM, D-5
 #pragma once
 
@@ -135,9 +135,9 @@ struct summary_saver_options {
   std::string output_dir = {};                        ///< Directory of the event file.
   std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
   summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
-  /// Metric writers, which also receive the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need no event file.
-  /// If the event writer already forwards its scalars to a metric writer (`writer_options::metrics`), do not list that metric writer here.
-  /// Histograms, texts and images are written to event files only.
+  /// Metric writers, which also receive the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Metric writers need no
+  /// event file. If the event writer already forwards its scalars to a metric writer (`writer_options::metrics`), do not list that metric
+  /// writer here. Histograms, texts and images are written to event files only.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_steps = {};
@@ -180,8 +180,8 @@ private:
 }  // namespace detail
 
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
-/// fetched only in the runs that write. A step only adds them to the queue of the writer, and does not write to the disk. An empty
-/// `std::optional` is left out. If all values are empty, the next run that has a value writes.
+/// fetched only in the runs that write. A step only adds the values to the queue of the writer, and does not write to the disk. An empty
+/// `std::optional` is not written. If all values are empty, the values of the next run that has a value are written.
 /// @cost An idle run: one comparison, and in seconds mode one relaxed load.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
@@ -195,7 +195,7 @@ public:
   /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
       : summary_saver_hook(std::make_shared<detail::summary_work>(options), std::move(ops)...) {}
-  /// Uses the given work. If `work` is null, the hook writes nothing. For sessions in which summaries are optional.
+  /// Uses the given work. If `work` is null, the hook writes nothing. This constructor is for sessions in which summaries are optional.
   explicit summary_saver_hook(std::shared_ptr<detail::summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {
@@ -226,7 +226,7 @@ private:
   void write(std::int64_t step, const auto& values, std::index_sequence<I...>) {
     // Each value is read once, because a fetch may compute it.
     const std::tuple<decltype(values.template get<I>())...> all(values.template get<I>()...);
-    if (!(detail::is_present(std::get<I>(all)) || ...)) { return; }  // the next run is due
+    if (!(detail::is_present(std::get<I>(all)) || ...)) { return; }  // nothing is written, so the next run is due, too
     work_->note_start(step);
     timer_.update_last_triggered_step(step);
     if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step), ...); }

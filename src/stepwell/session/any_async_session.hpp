@@ -20,11 +20,11 @@
 namespace stepwell {
 
 /// An asynchronous session of any type over batches of `Source` whose steps yield `Result`:
-/// `any_async_session<float, my_source>(std::move(session))`. It works with `async_with`. Each member function calls the same function of
-/// the wrapped session, and has its errors, cancellation and lifetimes. The `async_` functions return awaitables.
-/// @lifetime Like the wrapped session. A moved-from object can only be destroyed or assigned to. An assignment destroys the previous
+/// `any_async_session<float, my_source>(std::move(session))`. It works with `async_with`. Each member function calls the function of the
+/// same name of the wrapped session, with the same errors, cancellation and lifetimes. The `async_` functions return awaitables.
+/// @lifetime That of the wrapped session. A moved-from object can only be destroyed or assigned to. An assignment destroys the previous
 /// session.
-/// @cost One virtual call for each member function; none is added inside a step.
+/// @cost One virtual call for each call of a member function. The wrapped session itself is not slower.
 template<class Result, class Source>
 class any_async_session {
 public:

@@ -50,9 +50,9 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
 /// A type-erased session over batches of `Source` whose steps have results of type `Result`: `any_session<float,
 /// my_source>(std::move(session))`. It models `training_session`, and it can be passed to `with`. Each member function calls the function
 /// of the same name of the wrapped session.
-/// @lifetime Like the wrapped session. An `any_session` can be moved, also during a loop over `steps`. A moved-from object can only be
+/// @lifetime That of the wrapped session. An `any_session` can be moved, also during a loop over `steps`. A moved-from object can only be
 /// destroyed or assigned to. An assignment destroys the previous session.
-/// @cost One virtual call for each member function, none for each step of a loop.
+/// @cost One virtual call for each call of a member function. The steps of a loop over `steps` make no further virtual calls.
 template<class Result, class Source>
 class any_session {
 public:
@@ -87,7 +87,7 @@ public:
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
   /// Does all steps over `source`. Returns the last step, the number of steps, and the reason for the end.
   loop_result<Result> run_all(Source& source) { return session_->run_all(source); }
-  /// Does one step with `batch`. Does not advance a source.
+  /// Does one step with `batch`, independently of any source.
   Result run(batch_type batch) { return session_->run(batch); }
   /// Like `run(batch)`, for a temporary batch. This overload exists only if steps receive batches by non-const reference.
   Result run(std::remove_cvref_t<batch_type>&& batch)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of an asynchronous session: the executors and threads on which its parts run. Also the handle that reports when it has released its directory.
+// Options of an asynchronous session: the executors and threads on which its parts run. This header also has the handle that reports when a
+// session has released its directory.
 #pragma once
 
 #include "stepwell/coro/detail/async_event.hpp"
@@ -18,8 +19,8 @@
 
 namespace stepwell {
 
-/// Options of an asynchronous session. A class with setters instead of an aggregate, so that it may be created inside an awaited
-/// expression:
+/// Options of an asynchronous session. This is a class with setters and not an aggregate, because a bug of g++ 12 destroys an aggregate
+/// twice if it is created inside an awaited expression. An `async_options` object may be created there:
 ///
 ///     async_options().steps_on(pool.get_executor())
 class async_options {
@@ -29,7 +30,7 @@ public:
   async_options() = default;
 
   /// Runs steps and the hooks around them on `executor`, one at a time, so that the executor of the caller stays responsive. By default
-  /// they run on the executor of the caller and block it meanwhile.
+  /// they run on the executor of the caller, and no other work on it can run during a step.
   /// @lifetime The execution context of `executor` must outlive the session, or it must destroy posted functions that it does not run.
   async_options& steps_on(executor_type executor) {
     compute_ = std::move(executor);
@@ -42,8 +43,9 @@ public:
     return *this;
   }
 
-  /// Declares whether the creation of the session may wait for another session, as a worker waits for its chief. If so, it runs on a thread
-  /// of its own, otherwise on one of a few threads that all sessions share. By default, a creation by a creator of the user may wait.
+  /// Declares whether the creation of the session may wait for another session, for example as a worker waits for its chief. A creation
+  /// that may wait runs on a separate thread. Other creations run on a few threads that all sessions share. By default, a creation by a
+  /// session creator of user type may wait.
   async_options& creation_waits(bool may_wait) {
     creation_waits_ = may_wait;
     return *this;
@@ -108,7 +110,7 @@ public:
   [[nodiscard]] bool is_released() const noexcept { return state_->is_released(); }
 
   /// Waits until the session is closed or destroyed, and the checkpoint that it was writing is complete or has failed. Completes at once if
-  /// this is already the case. Takes any completion token, with the signature `void(std::exception_ptr)`.
+  /// the directory is already released. Takes any completion token, with the signature `void(std::exception_ptr)`.
   /// @cancel Ends only the wait.
   template<class Token = boost::asio::use_awaitable_t<>>
   auto async_wait(Token&& token = Token()) const {

@@ -73,7 +73,8 @@ public:
   /// Returns the current raw session. Runs made on it directly call no hooks. @see contract STEP-4, D-11
   [[nodiscard]] auto& session() const noexcept { return self_.core().raw(); }
   /// Like `async_run` of the session, as an awaitable. A recovery repeats the whole step function, not this call. @see contract STEP-7
-  /// @cancel A run that is done is delivered. A cancellation is forwarded to a model or a hook that is awaited.
+  /// @cancel The result of a completed run is delivered in spite of a cancellation. A cancellation is forwarded to a model or a hook that
+  ///    is awaited.
   /// @lifetime Lvalues must live until the run has ended.
   template<class... Args>
   auto async_run_with_hooks(Args&&... args) const {
@@ -102,36 +103,38 @@ private:
 ///
 /// **Execution.** A step and the hooks around it run on the executor of the caller, or on the executor given by `async_options::steps_on`.
 /// All work that may block on a disk, a thread or another session runs on a thread of the library: restoring, `begin` and
-/// `after_create_session` of the hooks, the copy for a due checkpoint, recovering, `end` of the hooks, and closing. Meanwhile the caller is
-/// suspended, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session yields
-/// about every 100 us, or after each step if a step takes longer, so that other work on that executor can run. In a session with a master,
-/// a step may block on other sessions. Therefore it runs on a thread of the library unless `steps_on` gives an executor.
+/// `after_create_session` of the hooks, the copy for a due checkpoint, recovering, `end` of the hooks, and closing. The caller is suspended
+/// during this work, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session
+/// yields about every 100 us, or after each step if a step takes longer, so that other work on that executor can run. In a session with a
+/// master, a step may block on other sessions. Therefore it runs on a thread of the library unless `steps_on` gives an executor.
 ///
 /// **Awaitable hooks and models.** Every point of a hook except `on_error` may return an `asio::awaitable` of its usual return type, and so
 /// may the model's `step`. The session awaits them in the usual order, on the executor of the caller, each as a separate Asio thread of
-/// execution. Points of other hooks run where they would run otherwise. A hook with an awaitable `before_run` or `after_run` may declare
-/// `bool wants(context) noexcept`: if it returns false, the hook does not take part in the next run. If no such hook takes part, a step
-/// costs no more than without them. A cancellation is forwarded to `before_run` and to the model's `step`. If one of them then ends with
-/// `operation_aborted`, the step is not done, which is no failure. All other points run to their end. In a session with a master, a
-/// step fails with `invalid_argument_error` if the model or a hook of the step is awaited.
+/// execution. Points of other hooks run on the same executor or thread as in a session without awaitable points. A hook with an awaitable
+/// `before_run` or `after_run` may declare `bool wants(context) noexcept`: if it returns false, the hook does not take part in the next
+/// run. If no such hook takes part, the step costs no more than in a session without such hooks. A cancellation is forwarded to
+/// `before_run` and to the model's `step`. If one of them then ends with `operation_aborted`, the step is not done, and the session does
+/// not treat this as a failure. All other points run to their end. In a session with a master, a step fails with `invalid_argument_error`
+/// if the model or a hook of the step is awaited.
 ///
 /// **Cancellation.** Terminal, partial and total cancellation have the same effect. An operation that has done nothing yet ends with a
-/// `boost::system::system_error` of `operation_aborted`. A completed step, save, snapshot or close is delivered. The `@cancel` line of each
-/// function gives the details. An operation without its own cancellation slot (`use_awaitable`) receives the cancellations that the state
-/// of the calling coroutine accepts; Asio's default is terminal cancellation only.
+/// `boost::system::system_error` of `operation_aborted`. The result of a completed step, save, snapshot or close is delivered in spite of a
+/// cancellation. The `@cancel` line of each function gives the details. An operation without its own cancellation slot (`use_awaitable`)
+/// receives the cancellations that the state of the calling coroutine accepts; Asio's default is terminal cancellation only.
 ///
-/// **Destruction.** A session that is destroyed without `async_close`, for example with its `io_context`, *abandons*: it calls `end` of no
-/// hook, makes no last checkpoint, and does not wait for pending I/O. A pending operation ends with `operation_aborted`. The destructor
-/// blocks until a piece of work that runs on another thread at that moment has ended, because that work uses the model and the hooks. It
-/// also requests the session's threads to stop, and joins them. It does not wait for a hook or a model that is being awaited: the session's
-/// shared state keeps the hooks and the batch alive until that coroutine has ended, and the caller must keep the model and the source alive
-/// until then. Pending writes are finished in the background. The directory stays locked until they are done; `release_handle` returns a
-/// handle that reports the end of this time. `async_abandon` and `async_with` leave a session after an error and wait until the directory
-/// is released.
+/// **Destruction.** A session that is destroyed without `async_close`, for example with its `io_context`, is *abandoned*: it does not call
+/// `end` of the hooks, makes no last checkpoint, and does not wait for pending I/O. A pending operation ends with `operation_aborted`. If
+/// some work of the session runs on another thread at that moment, the destructor blocks until this work has ended, because the work uses
+/// the model and the hooks. The destructor also requests the session's threads to stop, and joins them. It does not wait for a hook or a
+/// model that is being awaited: the session's shared state keeps the hooks and the batch alive until that coroutine has ended, and the
+/// caller must keep the model and the source alive until then. Pending writes are finished in the background. The directory stays locked
+/// until these writes are done; `release_handle` returns a handle that reports when the directory is released. `async_abandon` and
+/// `async_with` close a session after an error and wait until the directory is released.
 ///
-/// @lifetime Refers to the model, which must outlive it. The execution context of `steps_on` must outlive it, too. A source must outlive
-/// all steps over it, including a step that runs on another thread when the session is destroyed. The session must outlive the awaitables
-/// of its functions and the objects that `async_steps` returns. It can be moved; a moved-from session can only be destroyed.
+/// @lifetime The model must outlive the session. The execution context of the executor given to `steps_on` must outlive the session, too. A
+/// source must outlive all steps over it, including a step that runs on another thread when the session is destroyed. The session must
+/// outlive the awaitables of its functions and the objects that `async_steps` returns. It can be moved; a moved-from session can only be
+/// destroyed.
 /// @threads One thread or strand, and one operation at a time: a second operation fails with `failed_precondition_error`. `request_stop`,
 /// `should_stop` and `stop_reason` may be called on any thread.
 /// @see contract MON
@@ -177,22 +180,23 @@ public:
   }
 
   /// Calls `begin` of the hooks. Then creates the raw session and restores it from the newest complete checkpoint, or waits for the chief.
-  /// Retries transient failures as in a recovery. Before the session is started, only `async_close` and `async_abandon` may be awaited.
+  /// Retries transient failures as in a recovery. Before the session is started, `async_close` and `async_abandon` are the only other
+  /// operations that may be awaited.
   /// @errors Exceptions of hooks and of the restore. The session cannot be used afterwards.
-  /// @cancel The session is not started, and `async_start` can be called again: hooks that have begun do not begin again, a wait for the
-  /// chief begins anew, and the wait between two attempts continues. If the creation succeeds despite the cancellation, the session is
-  /// started.
+  /// @cancel The session is not started, and `async_start` can be called again. In the second call, `begin` is called only for hooks that
+  /// have not begun; a wait for the chief starts again with its full time; a wait between two attempts continues with the remaining time.
+  /// If the creation succeeds despite the cancellation, the session is started.
   template<class Token = token_type>
   auto async_start(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::start_awaited(self); });
   }
 
   /// Does one step with the next batch of `source`, including the calls of hooks and a recovery if necessary; see `step_result`. Returns an
-  /// empty value when the loop is over: after a stop, or at the end of the data. When `source` is passed for the first time, it is moved to
-  /// its position in the restored checkpoint if it is seekable. From then on its position is saved.
+  /// empty value when the loop is over: after a stop, or at the end of the data. When a seekable `source` is passed for the first time, it
+  /// seeks to its position in the restored checkpoint. From then on its position is saved.
   /// @errors As in a loop over `monitored_session::steps`.
   /// @cancel No batch is lost: a step is done completely and delivered, or not done at all. A recovery stays pending: the next operation
-  /// continues it, including the rest of its wait.
+  /// continues the recovery, including the rest of the wait before the next attempt.
   /// @lifetime `source` must live until an empty value is returned, until `release(source)`, or until the session is closed or destroyed.
   /// @cost With `use_awaitable`, no due checkpoint, and no separate executor for steps: one small coroutine frame, which Asio recycles.
   template<data::batch_source Source, class Token = token_type>
@@ -209,7 +213,8 @@ public:
   /// Does all steps over `source`, as a loop over `async_next(source)` without a body does. Returns a `loop_result`: the last step, the
   /// number of steps, and the reason for the end.
   /// @errors As `async_next`.
-  /// @cancel Ends the loop with `operation_aborted` before its next step, or in the step as for `async_next`. The steps so far stay done.
+  /// @cancel Ends the loop with `operation_aborted`, either before its next step or in a step, as for `async_next`. The steps done before
+  ///    are not undone.
   /// @lifetime As for `async_next`.
   template<data::batch_source Source, class Token = token_type>
   auto async_run_all(Source& source, Token&& token = Token()) {
@@ -222,15 +227,15 @@ public:
     return all_of(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
   }
 
-  /// Unregisters a source before its end. Its current position is kept for later saves. Passing the source to `async_steps` also
-  /// unregisters it.
+  /// Unregisters a source before its end. Its current position is kept for later saves. The source is also unregistered if it is passed to
+  /// `async_steps`.
   template<data::batch_source Source>
   void release(Source& source) noexcept {
     async_->sources().release(source);
   }
 
   /// Returns an object that does the steps over `source` one at a time: `auto steps = session.async_steps(batches);`, then `co_await
-  /// steps.next()` until that is empty. The object registers the source, and unregisters it when it is destroyed.
+  /// steps.next()` until the result is empty. The constructor of the object registers the source, and the destructor unregisters it.
   /// @lifetime An lvalue source must outlive the object. The session must outlive the object, too.
   template<class Source>
   [[nodiscard]] auto async_steps(Source&& source) & {
@@ -266,7 +271,8 @@ public:
   /// reference and returns an `asio::awaitable`. After a transient failure, including one of its own code, the session is recovered and the
   /// whole function is called again. It runs on the executor of the caller.
   /// @errors Exceptions of `step_fn`.
-  /// @cancel Forwarded to `step_fn`. If it then ends with `operation_aborted`, that is no failure. Runs that it has done stay done.
+  /// @cancel Forwarded to `step_fn`. If `step_fn` then ends with `operation_aborted`, the session does not treat this as a failure. Runs
+  ///    that `step_fn` has completed are not undone.
   /// @lifetime `step_fn` must outlive the operation.
   /// @see contract STEP-6
   template<class StepFn, class Token = token_type>
@@ -291,7 +297,7 @@ public:
   }
 
   /// Returns an owned copy of the state that a checkpoint would contain now; see `monitored_session::snapshot`. The copy is made on a
-  /// thread of the library. The next step waits for it.
+  /// thread of the library. The next step waits until the copy is complete.
   /// @errors As `monitored_session::snapshot`; also `failed_precondition_error` before the start, and while a recovery is pending.
   /// @cancel Effective only before the copy begins.
   template<class Token = token_type>
@@ -319,7 +325,7 @@ public:
   /// Closes the session after an error. Calls `on_error` of the hooks unless they were notified of this error already. Does not call `end`
   /// of the hooks and makes no checkpoint. Waits for all pending I/O, at most for `stop_grace_period` of the settings, and releases the
   /// directory. Does nothing if the session is closed already.
-  /// @errors None: failures are logged.
+  /// @errors Throws nothing. Failures are logged.
   /// @cancel Ignored, because the error may itself be a cancellation.
   template<class Token = token_type>
   auto async_abandon(std::exception_ptr failure = nullptr, Token&& token = Token()) {
@@ -330,8 +336,8 @@ public:
   /// Returns a handle that reports when this session has released its directory. It may be used after the end of the session.
   [[nodiscard]] session_release release_handle() const { return session_release(async_->release()); }
 
-  /// Returns true if exactly this exception object came out of a hook or of the session's own work, not out of the step. In a hook,
-  /// `out_of_range_error` is a failure, not the end of the data.
+  /// Returns true if this exception object was thrown by a hook or by the session's own work. Returns false if it was thrown by the step.
+  /// In a hook, `out_of_range_error` is a failure, not the end of the data.
   /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core().came_from_hook(failure); }
 
@@ -367,7 +373,8 @@ public:
   [[nodiscard]] Hook& hook() {
     return core().hooks().template get<Hook>();
   }
-  /// Returns the prefix of the checkpoint that was restored at the start or, later, in the last recovery. Empty if none was restored.
+  /// Returns the prefix of the checkpoint that was restored most recently: at the start, or in the last recovery. Empty if none was
+  /// restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().control().restored_from(); }
 
 private:
@@ -430,10 +437,11 @@ async_monitored_session(async_options, session_settings, Model&, Hooks...) -> as
 
 /// Awaits `body(session)`, then closes the session, as `with` does. An `out_of_range_error` or `stop_iteration` thrown by the body is the
 /// end of the loop, unless a hook threw it. After any other exception, including a cancellation, the session is abandoned, and the
-/// exception is rethrown when the directory is released. (A session whose start failed may keep its directory locked until it is
-/// destroyed.)
+/// exception is rethrown when the directory is released. (If the start of a session failed, its directory may stay locked until the session
+/// is destroyed.) Give `body` a name, as in the example: a bug of g++ 12 destroys a lambda with captures or an aggregate twice if it is
+/// created inside an awaited expression.
 ///
-///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, because of g++ 12
+///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, see below
 ///     co_await async_with(session, train);
 ///
 /// @errors Exceptions of the body that do not end the loop normally, and those of `async_close`.
@@ -447,7 +455,7 @@ boost::asio::awaitable<void> async_with(Session& session, Body& body) {
     co_await body(session);
   } catch (...) { failure = std::current_exception(); }
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
-  co_await boost::asio::this_coro::throw_if_cancelled(false);  // the check would throw before the close
+  co_await boost::asio::this_coro::throw_if_cancelled(false);  // otherwise a cancellation would throw here, before the close
   const bool is_error = failure && !detail::is_end_of_loop(session, failure);
   std::exception_ptr of_close;
   const auto here = co_await boost::asio::this_coro::executor;

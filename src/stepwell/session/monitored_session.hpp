@@ -111,7 +111,7 @@ public:
   }
 
   /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a recovery the step is
-  /// repeated with the same arguments. This is impossible if the step accepts an argument only as an rvalue: a failure of such a run is
+  /// repeated with the same arguments. If the step accepts an argument only as an rvalue, the step cannot be repeated, and the failure is
   /// thrown.
   ///
   /// `args` may contain more than the arguments of the step, in any position. With `fetch(...)`, the call returns copies of the fetched
@@ -133,7 +133,8 @@ public:
   }
 
   /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, even one thrown by the code of
-  /// `step_fn`, the session recovers and calls the whole function again. Its runs without hooks, and their side effects, are then repeated.
+  /// `step_fn`, the session recovers and calls the whole function again. The runs that `step_fn` makes on the raw session, and their side
+  /// effects, are then repeated, too.
   /// @errors Exceptions of `step_fn`.
   /// @see contract STEP-6
   template<class StepFn>
@@ -176,7 +177,7 @@ public:
   /// Does all steps over `source`, as a loop over `steps(source)` without a body does. Returns the last step, the number of steps, and the
   /// reason for the end: `const auto [last, steps, why] = session.run_all(batches);`.
   /// @errors As in a loop over `steps`.
-  /// @cost None for each step: the results before the last one are not copied.
+  /// @cost No cost for each step: only the result of the last step is copied.
   template<class Source>
   loop_result<result_type> run_all(Source&& source) {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
@@ -222,7 +223,8 @@ public:
   [[nodiscard]] Hook& hook() {
     return core_->hooks().template get<Hook>();
   }
-  /// Returns the prefix of the checkpoint that was restored last: at the start, or in the last recovery. Empty if none was restored.
+  /// Returns the prefix of the checkpoint that was restored most recently: at the start, or in the last recovery. Empty if none was
+  /// restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->control().restored_from(); }
 
   /// Returns a copy of the state that a checkpoint would contain now. Call it between two steps. Use the copy for predictions, for an
@@ -294,8 +296,8 @@ monitored_session(Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
 template<raw_session Raw, class... Hooks>
 monitored_session(session_settings, Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
 
-/// A `monitored_session` that never recovers. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can be used
-/// afterwards. If a thread of the session has reported a failure, `should_stop` and loops over `steps` throw it.
+/// A `monitored_session` that never recovers. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can still
+/// be used after such an error. If a thread of the session has reported a failure, `should_stop` and loops over `steps` throw it.
 /// @see contract SING-2, SING-4
 template<raw_session Raw, class... Held>
 class singular_monitored_session : public monitored_session<Raw, Held...> {

@@ -22,7 +22,7 @@ namespace stepwell {
 /// Exponential backoff with jitter. TensorFlow, in contrast, retries at once and without a limit.
 struct retry_policy {
   /// Maximum number of recoveries in a row without progress. A step with a higher number than all steps done before is progress. If the
-  /// session fails again after the last permitted recovery, this failure is thrown. 0: no recovery.
+  /// session fails again after the last permitted recovery, this failure is thrown. If 0, the session does not recover.
   int max_attempts = 10;
   /// The wait before the first recovery. Each further wait is `multiplier` times as long, up to `max_backoff`.
   seconds_value initial_backoff = 0.1;
@@ -49,7 +49,7 @@ void check_retry_policy(const retry_policy& policy);
 /// The reaction to a source that cannot seek back to the restored position.
 enum class unseekable_policy {
   fail,  ///< Throw `failed_precondition_error` ("cannot rewind").
-  skip,  ///< Continue from the current position and log a warning. The batches in between are not repeated.
+  skip,  ///< Continue from the current position and log a warning. The batches since the restored position are not repeated.
 };
 
 /// The reaction to a source whose data is not that of the checkpoint: its fingerprint has changed, so the saved position selects other
@@ -88,16 +88,17 @@ struct session_settings {
   other_data_policy on_other_data = other_data_policy::warn;  ///< Policy for a source with other data than in the checkpoint.
   /// Queue runners. Their threads are started with the session and after each recovery, and stopped and joined at the close.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
-  /// A stop token of the application. A stop requested there also stops the session.
+  /// A stop token of the application. If a stop is requested for this token, the session stops, too.
   std::stop_token stop_token = {};
-  /// Signals that request a stop (see `io::signal_watch`). They are handled from the construction of the session until it is closed.
+  /// Signals that request a stop (see `io::signal_watch`). The session handles these signals from its construction until it is closed.
   std::vector<int> stop_on = {};
-  /// Time after such a signal within which all data must be durable. Requires `stop_on`. Empty: no limit.
+  /// Time after such a signal within which all data must be durable. Requires `stop_on`. If empty, there is no limit.
   std::optional<stepwell::clock::duration> preemption_grace = std::nullopt;
-  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only early variables change. The
-  /// check costs three checksums of the variables for each checkpoint. Empty: true if the library was built without NDEBUG.
+  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only variables marked with
+  /// `variable_ref::early()` change. The check costs three checksums of the variables for each checkpoint. If empty, the promise is checked
+  /// if the library was built without NDEBUG.
   std::optional<bool> check_update_fence = std::nullopt;
-  /// The clock of the session. Null: the clock of the machine.
+  /// The clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
 

@@ -24,9 +24,10 @@ namespace stepwell {
 /// The result of a completed step. All hooks have been called for this step.
 template<class Result>
 struct step_result {
-  Result value;                                                 ///< The result of the model's `step`.
-  std::int64_t global_step = 0;                                 ///< Number of steps done, including this one.
-  int attempt = 1;                                              ///< Number of the attempt; above 1 in the first step after a recovery.
+  Result value;                  ///< The result of the model's `step`.
+  std::int64_t global_step = 0;  ///< Number of steps done, including this one.
+  /// Number of the attempt. In the first step after a recovery, it is 1 plus the number of recoveries without progress; otherwise it is 1.
+  int attempt = 1;
   std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< After a recovery that lost steps: the last lost step.
 };
 

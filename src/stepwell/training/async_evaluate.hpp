@@ -24,7 +24,8 @@
 
 namespace stepwell {
 
-/// Options of `async_evaluate`. Not an aggregate, because g++ 12 destroys an aggregate created inside an awaited expression twice.
+/// Options of `async_evaluate`. The class is not an aggregate because of a bug in g++ 12: if an aggregate is created inside an awaited
+/// expression, the aggregate is destroyed twice.
 ///
 ///     async_evaluate_options().evaluates_on(pool.get_executor()).writes_to(events)
 class async_evaluate_options {
@@ -56,7 +57,7 @@ public:
     return *this;
   }
 
-  /// Returns the executor of the evaluation. Empty: a separate thread.
+  /// Returns the executor of the evaluation. If it is empty, the evaluation runs on a separate thread.
   [[nodiscard]] const executor_type& evaluates_on() const noexcept { return evaluates_on_; }
   [[nodiscard]] executor_type executor() const { return completions_.executor(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
@@ -82,7 +83,7 @@ auto evaluation_awaited(std::shared_ptr<Work> work, async_options::executor_type
   } else {
     coro::helper_threads::shared().post_apart([call = work->offloaded()] { call->run(); });
   }
-  const auto on_cancel = [mine = std::weak_ptr<Work>(work)]() noexcept {  // weak: the cancellation slot may outlive the work
+  const auto on_cancel = [mine = std::weak_ptr<Work>(work)]() noexcept {  // a weak pointer: the cancellation slot may outlive the work
     if (const auto held = mine.lock()) { held->call_off(); }
   };
   co_await work->offloaded()->done().async_wait_on(asio::use_awaitable, on_cancel);
@@ -108,19 +109,20 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 /// `std::shared_ptr<const snapshot>` to use one snapshot several times.
 ///
 ///     auto taken = co_await session.async_snapshot();
-///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // a named object, because of g++ 12
+///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // a named object, see below
 ///     const auto found = co_await async_evaluate(std::move(taken), measure, async_evaluate_options().writes_to(events));
 ///
-/// `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`: a
-/// `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written there as
+/// Give `fn` a name, as in the example: a bug of g++ 12 destroys a lambda with captures or an aggregate twice if it is created inside an
+/// awaited expression. `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`:
+/// a `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written there as
 /// scalars. They are written on the thread of `fn`, with the step of the snapshot, even if training has continued to a later step.
 ///
 /// An Asio initiating function: any completion token, signature `void(std::exception_ptr, T)`.
 /// @errors   Exceptions of `fn` or the writer. `invalid_argument_error` if `taken` is a null pointer, or if `how` sets a writer and
 ///           the return type of `fn` has no numbers. `unavailable_error` if the executor ended before it called `fn`.
 /// @cancel   All kinds. If `fn` was not called yet, it is not called, and the operation ends with `operation_aborted`. If `fn`
-///           runs, its stop token reports the stop, and the operation waits until `fn` returns. A result is delivered; a
-///           `cancelled_error` from `fn` becomes `operation_aborted`.
+///           runs, its stop token reports the stop, and the operation waits until `fn` returns. If `fn` then returns normally, its result
+///           is delivered in spite of the cancellation. If `fn` throws `cancelled_error`, the operation ends with `operation_aborted`.
 /// @lifetime When the operation has ended, `fn` is not running. If the operation is destroyed together with its event loop, it
 ///           requests a stop by the token and blocks until `fn` has returned. Objects that `fn` refers to must live until then;
 ///           locals of the awaiting coroutine are sufficient. Snapshot, `fn` and options are kept by the operation.

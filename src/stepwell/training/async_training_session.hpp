@@ -34,11 +34,12 @@ inline constexpr defer_start_t defer_start{};
 template<class Model, class... Hooks>
 using async_training_session_of = detail::session_of_hooks<async_monitored_session, Model, Hooks...>;
 
-/// Returns an asynchronous session like that of `monitored_training_session(model, options, hooks...)`. It finds, restores and
-/// begins nothing before `async_start` is awaited, and every wait is asynchronous.
+/// Returns an asynchronous session like that of `monitored_training_session(model, options, hooks...)`. Before `async_start` is awaited,
+/// the session does not look for a checkpoint, restore anything, or call `begin` of the hooks. All its waits are asynchronous. Give the
+/// options a name, as in the example: a bug of g++ 12 destroys an aggregate twice if it is created inside an awaited expression.
 ///
-///     training_options<my_model> options{.checkpoint_dir = "run"};  // a named object: if an aggregate is created inside an
-///     auto session = monitored_training_session(defer_start, model, options);      // awaited expression, g++ 12 destroys it twice
+///     training_options<my_model> options{.checkpoint_dir = "run"};
+///     auto session = monitored_training_session(defer_start, model, options);
 ///     co_await session.async_start();
 ///
 /// This call does not access the file system. `async_start` creates and locks the directory and reads its content, on a thread of

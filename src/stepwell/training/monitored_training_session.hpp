@@ -49,21 +49,21 @@ namespace stepwell {
 /// The memory of a copy is kept between checkpoints that are less than a minute apart.
 template<class Model>
 struct training_options {
-  /// The master, through which several sessions train one model. Empty: none. "local:NAME": this session and the other sessions of this
-  /// process that use the same name train one model.
+  /// The master, through which several sessions train one model. If empty, the session has no master. "local:NAME": this session and the
+  /// other sessions of this process that use the same name train one model.
   std::string master = {};
   /// True: this session is the chief, which restores, initialises, saves, and measures steps per second. False: it is a worker, which waits
   /// for the chief and does none of these.
   /// @see contract CREATE-7
   bool is_chief = true;
-  /// Scaffold with the functions that initialise the model. Null: a new scaffold with its defaults.
+  /// Scaffold with the functions that initialise the model. If null, a new scaffold with its defaults is used.
   std::shared_ptr<stepwell::scaffold<Model>> scaffold = nullptr;
-  /// Directory from which checkpoints are restored and in which they are saved. Empty: neither. A restore needs no copy of the variables,
-  /// except for strings and for variables on a device, which are copied one at a time.
+  /// Directory from which checkpoints are restored and in which they are saved. If empty, nothing is restored or saved. A restore needs no
+  /// memory for a copy of the variables. Only strings and variables on a device are copied through temporary memory, one at a time.
   std::string checkpoint_dir = {};
   /// Periods between checkpoints. If neither of them nor `save_checkpoint_overhead` is set, the period is 600 s. If both are above zero,
-  /// the seconds are used, and a warning is logged. A checkpoint that is due while another one is written is postponed until that one has
-  /// ended (see `when_busy`).
+  /// the seconds are used, and a warning is logged. If a checkpoint becomes due while another one is written, it is postponed until the
+  /// other one is written (see `when_busy`).
   /// @see decision D-8
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
@@ -71,15 +71,15 @@ struct training_options {
   /// chooses the interval within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`.
   setting<double> save_checkpoint_overhead = {};
   interval_bounds save_checkpoint_interval = {};
-  /// Periods between summaries. Default if neither is set: 100 steps.
+  /// Periods between summaries. If neither is set, the period is 100 steps.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
   /// Number of steps between two measurements of steps per second. Each measurement is logged and written as a summary. Without a directory
   /// for event files, nothing is measured. Default: 100.
   setting<std::int64_t> log_step_count_steps = {};
-  /// Directory of event files. Empty: `checkpoint_dir`.
+  /// Directory of event files. If empty, `checkpoint_dir` is used.
   std::string summary_dir = {};
-  /// Number of newest checkpoints to keep. Default: 5. Off: all checkpoints are kept.
+  /// Number of newest checkpoints to keep. The default is 5. If off, all checkpoints are kept.
   setting<int> max_to_keep = {};
   /// Function that writes each summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
@@ -91,8 +91,8 @@ struct training_options {
   /// Listeners that are notified of each checkpoint.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
   /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` limits the number of
-  /// copies of the variables that saving makes. If the scaffold has saver options, those are used instead. If `max_to_keep` above is set,
-  /// it replaces `saver.max_to_keep`.
+  /// copies of the variables that saving makes. If the scaffold has saver options, the options of the scaffold are used instead. If the
+  /// option `max_to_keep` above is set, its value replaces `saver.max_to_keep`.
   saver_options saver = {};
   /// Numbers of threads for the model, and the pool of threads for I/O.
   session_config config = {};
@@ -126,10 +126,10 @@ struct training_options {
   /// of previous saves, is not begun. `close` does not wait longer than this time. The decision is written to the log, to `stop_reason` and
   /// to `metrics().preemption`; see `plan_preemption`. Set a slightly shorter time than the scheduler grants.
   setting<seconds_value> preemption_grace = {};
-  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only early variables change. Empty:
-  /// true if the library was built without NDEBUG.
+  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only variables marked with
+  /// `variable_ref::early()` change. If empty, the promise is checked if the library was built without NDEBUG.
   std::optional<bool> check_update_fence = std::nullopt;
-  /// Clock of the session. Null: the clock of the machine.
+  /// Clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 };
 
@@ -142,7 +142,7 @@ namespace detail {
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
-/// A fetch of both the result and the model of a run. Not a lambda: g++ 12 gives its type no linkage.
+/// A fetch of both the result and the model of a run. This is not a lambda, because g++ 12 gives the type of a lambda no linkage here.
 struct whole_run {
   auto operator()(const auto& result, const auto& model) const { return std::pair(&result, &model); }
 };
@@ -161,7 +161,7 @@ struct summary_option_op {
 template<class Model>
 using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
-/// Throws an `invalid_argument_error`: an option and the member of the scaffold with the same purpose are both given.
+/// Throws the `invalid_argument_error` for an option that is given together with the member of the scaffold with the same purpose.
 [[noreturn]] void throw_both_given(std::string_view option, std::string_view of_scaffold);
 /// Checks options that no other object checks.
 /// @errors `invalid_argument_error` naming an invalid value or combination.
@@ -186,8 +186,8 @@ void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const
 /// Returns the options of event files. They use the same file system and threads as checkpoints.
 [[nodiscard]] summary::writer_options event_options(const saver_options& of_checkpoints, const std::shared_ptr<clock>& time,
                                                     const std::vector<std::shared_ptr<summary::metric_writer>>& metrics);
-/// Returns settings with a `find_checkpoint` for `directory`. If `saver` is on, the function uses `saver`, which then does not delete the
-/// restored checkpoint.
+/// Returns settings with a `find_checkpoint` for `directory`. If `saver` is on, `find_checkpoint` uses `saver`, which then does not delete
+/// the restored checkpoint.
 [[nodiscard]] session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,
                                             const std::vector<std::shared_ptr<queue_runner>>& runners, const std::vector<int>& stop_on);
 
@@ -268,7 +268,7 @@ private:
   [[nodiscard]] summary::writer_options events() const { return detail::event_options(saver_, options_.clock, options_.metrics); }
 
   const training_options<Model>& options_;
-  saver_options saver_;         // of the scaffold, if it has any; else of the options
+  saver_options saver_;         // those of the scaffold if it has any, otherwise those of the options
   std::string checkpoint_dir_;  // empty for a worker
   std::string event_dir_;
 };
@@ -362,8 +362,8 @@ template<class Model, class... Hooks>
 using training_session_of = detail::session_of_hooks<monitored_session, Model, Hooks...>;
 
 /// Returns a session that trains `model`. The session restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one.
-/// The options select its default hooks: step counter, summaries and checkpoints. `hooks` are added, and all hooks are sorted by their
-/// phases. Hooks in `chief_only(...)` are called only if `is_chief` is true. A worker has no default hooks and waits for its chief.
+/// The options select its default hooks: step counter, summaries and checkpoints. The given `hooks` are added, and all hooks are sorted by
+/// their phases. Hooks in `chief_only(...)` are called only if `is_chief` is true. A worker has no default hooks and waits for its chief.
 ///
 /// @errors   `invalid_argument_error` for invalid options and names. `failed_precondition_error` if another process uses the directory; the
 ///           message names the process. `data_loss_error` if the directory contains checkpoints and all of them are damaged.
