@@ -109,7 +109,7 @@ double error_of_run(const std::string& directory, const hyper_parameters& with) 
 }
 
 hyper_parameters choice(std::uint64_t run) {
-  constexpr std::array rates{0.03, 0.1, 0.3, 1.0, 3.0};
+  constexpr std::array rates{0.1, 0.3, 1.0, 3.0, 10.0};
   constexpr std::array momenta{0.0, 0.5, 0.9, 0.99};
   return {rates[run / 40], momenta[run / 10 % 4], run / 5 % 2 == 0 ? 8U : 32U, run % 5 + 1};
 }
