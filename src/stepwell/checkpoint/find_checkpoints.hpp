@@ -52,9 +52,9 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                                  std::string_view basename = default_checkpoint_basename,
                                                                  std::shared_ptr<io::file_system> files = nullptr);
 
-/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files, so that a restore with `verify_first =
-/// false` can read the checkpoint once. If this restore fails, `search()->next_after` of the reader returns the next older checkpoint. A
-/// session restores in this way. `on_accept`, if given, is called by `search()->accept`.
+/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files, so that a restore without
+/// `verify_first` can read the checkpoint once. If this restore fails, `search()->next_after` of the reader returns the next older
+/// checkpoint. A session restores in this way. `on_accept`, if given, is called by `search()->accept`.
 /// @errors Like `find_newest_whole`.
 /// @cost   Reads the index of each candidate tried.
 [[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,

@@ -136,7 +136,8 @@ public:
 
   /// Returns a buffer for the next snapshot. If all buffers of the pool are in use, the `when_busy` policy decides: `wait` and `postpone`
   /// block until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no
-  /// snapshot is queued. `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
+  /// snapshot is queued.
+  /// `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool);
   /// Like `acquire`, but returns none if `acquire` would block or if the policy is `skip`. To wait without blocking, use
   /// `snapshot_pool::when_available`.

@@ -333,10 +333,10 @@ private:
   std::unique_ptr<Work> work_;
 };
 
-/// Returns a source that reads `source` in advance, on threads: `auto batches = prefetch(shuffled_batches(examples, {}), {.threads = 2,
-/// .depth = 8});`. An lvalue is referred to, an rvalue is moved into the result. With several threads, each thread after the first has a
-/// copy of the source. A thread skips the batches of the other threads with `advance`, and makes its own batches with `peek`. `advance`
-/// must therefore be cheap, as it is for `shuffled_batches`. Pass a large dataset as an lvalue: then the copies share it.
+/// Returns a source that reads `source` in advance, on threads: `prefetch(shuffled_batches(examples, {}), {.threads = 2, .depth = 8})`. An
+/// lvalue is referred to, an rvalue is moved into the result. With several threads, each thread after the first has a copy of the source. A
+/// thread skips the batches of the other threads with `advance`, and makes its own batches with `peek`. `advance` must therefore be cheap,
+/// as it is for `shuffled_batches`. Pass a large dataset as an lvalue: then the copies share it.
 /// @errors `invalid_argument_error` if `threads` or `depth` is 0, or if there are several threads and the source cannot be copied or cannot
 ///    seek.
 /// @see ahead_source

@@ -225,8 +225,8 @@ template<class Function, class... Projections, class State = detail::no_state>
   return periodic_hook<Function, State, Projections...>(n, std::move(function), std::move(wanted), std::move(state));
 }
 
-/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the previous call: `every(30s, [&] {
-/// ... })`. Before the first call, the period counts from the creation of the session. The time depends on the machine, so the function
+/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the previous call. Before the first
+/// call, the period counts from the creation of the session: `every(30s, [&] { ... })`. The time depends on the machine, so the function
 /// should not change the model.
 /// @errors `invalid_argument_error` unless `period` is above zero.
 /// @cost One relaxed load for each run. No clock is read.

@@ -154,7 +154,7 @@ private:
   [[nodiscard]] virtual update_fence* fence() noexcept = 0;
   /// Calls `action` while no other session runs a step on the same model or restores it.
   virtual void while_alone(function_ref<void()> action) = 0;
-  /// Like `while_alone`. During `action`, `raw_variables` has the current values also if they live elsewhere.
+  /// Like `while_alone`. During `action`, `raw_variables` has the current values, even if the raw session must pull them.
   virtual void with_values(function_ref<void()> action) = 0;
   virtual void make(session_creation& creation) = 0;
   virtual void close_made() = 0;
