@@ -132,6 +132,7 @@ tensorflow_environment() {
   echo "$environment"
 }
 
+# run_tensorflow [KILLS]: run_graph is killed KILLS times for each graph, by default 50 times.
 # The adapter for TensorFlow needs nothing of TensorFlow to build. Its tests run against a stub library, and then against the real one.
 run_tensorflow() {
   local environment library

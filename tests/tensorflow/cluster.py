@@ -55,7 +55,7 @@ class cluster:
         if number == signal.SIGKILL:
             self.tasks[task].wait()
 
-    def ended(self, task, seconds=90):
+    def ended(self, task, seconds=300):
         try:
             return self.tasks[task].wait(seconds)
         except subprocess.TimeoutExpired:
@@ -99,7 +99,7 @@ def ps_killed():
     made.wait_for_checkpoint(500)
     made.signal("ps 0", signal.SIGKILL)
     made.start("ps 0")
-    check([made.ended(task, 120) for task in ("chief 0", "worker 0", "worker 1")] == [0, 0, 0], "ps killed and started again: all go on to the end")
+    check([made.ended(task) for task in ("chief 0", "worker 0", "worker 1")] == [0, 0, 0], "ps killed and started again: all go on to the end")
     made.close()
 
 
