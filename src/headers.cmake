@@ -188,6 +188,7 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 0: base
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/printable.hpp
+  stepwell/base/detail/status_region.hpp
   stepwell/base/detail/thread.hpp
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp

@@ -2,8 +2,10 @@
 #include "stepwell/base/log.hpp"
 
 #include "stepwell/base/detail/printable.hpp"
+#include "stepwell/base/detail/status_region.hpp"
 
-#include <unistd.h>
+#include <time.h>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -32,11 +34,30 @@ std::string shown(std::string_view message) {
   return text;
 }
 
+/// Returns the local time, such as "2026-11-22 05:34:04".
+std::string time_text() {
+  const auto now = ::time(nullptr);
+  tm parts{};
+  ::localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%F %T", &parts)};
+}
+
 void write_to_stderr(log_level level, std::string_view message) {
-  static const bool is_terminal = isatty(STDERR_FILENO) == 1;
-  std::string line = is_terminal ? "\r\x1b[Kstepwell " : "stepwell ";  // overwrites a progress bar
+  auto line = time_text() + " stepwell ";
   line.append(to_string(level)).append(": ").append(shown(message)).push_back('\n');
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  detail::status_region::of_stderr()->print(line);
+}
+
+thread_local const std::string* current_name = nullptr;
+
+void pass_to_sink(log_level level, std::string_view message) {
+  const std::lock_guard lock(state().mutex);
+  if (state().sink) {
+    state().sink(level, message);
+  } else {
+    write_to_stderr(level, message);
+  }
 }
 
 }  // namespace
@@ -53,12 +74,24 @@ std::string_view to_string(log_level level) noexcept {
 
 void log(log_level level, std::string_view message) {
   if (level < state().threshold.load(std::memory_order_relaxed)) { return; }
-  const std::lock_guard lock(state().mutex);
-  if (state().sink) {
-    state().sink(level, message);
-  } else {
-    write_to_stderr(level, message);
-  }
+  if (current_name == nullptr) { return pass_to_sink(level, message); }
+  pass_to_sink(level, "[" + *current_name + "] " + std::string(message));
+}
+
+log_scope::log_scope(const std::string& name) noexcept : before_(std::exchange(current_name, name.empty() ? current_name : &name)) {}
+log_scope::~log_scope() { current_name = before_; }
+
+const std::string& log_name() noexcept {
+  static const std::string* const none = new std::string;
+  return current_name != nullptr ? *current_name : *none;
+}
+
+void print_line(std::string_view text) {
+  detail::status_region::of_stderr()->print_by([text] {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fputc('\n', stdout);
+    std::fflush(stdout);
+  });
 }
 
 log_sink set_log_sink(log_sink sink) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace stepwell {
@@ -12,7 +13,8 @@ enum class log_level { debug, info, warning, error };
 
 [[nodiscard]] std::string_view to_string(log_level level) noexcept;
 
-/// A function that receives one complete message without a line end. It must not throw, log, or replace the sink.
+/// A function that receives one complete message without a line end. A message of a session with a name begins with "[NAME] ". The function
+/// must not throw, log, or replace the sink.
 /// @threads Called from any thread, one call at a time.
 using log_sink = std::function<void(log_level, std::string_view)>;
 
@@ -20,13 +22,34 @@ using log_sink = std::function<void(log_level, std::string_view)>;
 /// @threads Any.
 void log(log_level level, std::string_view message);
 
-/// Replaces the sink and returns the previous one. An empty sink selects standard error. Messages to standard error have control
-/// characters escaped; other sinks get each message unchanged.
+/// Replaces the sink and returns the previous one. An empty sink selects standard error. Messages to standard error begin with the local time
+/// and have control characters escaped; other sinks get each message unchanged.
 /// @threads Any. Waits until a running call of the previous sink has ended; the previous sink is not called again.
 log_sink set_log_sink(log_sink sink);
 
 /// Sets the threshold and returns the previous one. Messages below the threshold are dropped. The initial threshold is `info`.
 log_level set_log_level(log_level level) noexcept;
+
+/// Puts "[NAME] " before each message that this thread logs during the lifetime. An empty name changes nothing. Scopes may be nested; the
+/// innermost name is used. Tasks that are posted to an `io::pool` during the lifetime have the same name.
+/// @lifetime `name` must outlive the scope.
+class log_scope {
+public:
+  explicit log_scope(const std::string& name) noexcept;
+  log_scope(const log_scope&) = delete;
+  log_scope& operator=(const log_scope&) = delete;
+  ~log_scope();
+
+private:
+  const std::string* before_;
+};
+
+/// Returns the name of the innermost `log_scope` of this thread. Empty if there is none.
+[[nodiscard]] const std::string& log_name() noexcept;
+
+/// Writes `text` and a line feed to standard output, above the progress bars of all sessions, which are on standard error.
+/// @threads Any.
+void print_line(std::string_view text);
 
 inline void log_debug(std::string_view message) { log(log_level::debug, message); }
 inline void log_info(std::string_view message) { log(log_level::info, message); }

@@ -53,6 +53,9 @@ class source_positions {
 public:
   /// Returns true for the first call with this name, and false for later calls.
   [[nodiscard]] bool is_new(const std::string& name) { return seen_.insert(name).second; }
+  /// Sets whether the batches continue those of an earlier run.
+  void set_resumes(bool resumes) noexcept { resumes_ = resumes; }
+  [[nodiscard]] bool resumes() const noexcept { return resumes_; }
   /// Registers a source: `position()` is called at each save, until `detach`. `step` is the current global step. If no source of that name
   /// was attached before, stores the current position together with `step`, for `go_back`.
   /// @errors `invalid_argument_error` if a source of that name is already attached.
@@ -120,6 +123,7 @@ private:
 
   std::map<std::string, entry, std::less<>> entries_;
   std::set<std::string> seen_;
+  bool resumes_ = true;
   std::uint64_t rewinds_ = 0;
 };
 

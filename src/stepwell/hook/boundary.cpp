@@ -88,6 +88,74 @@ std::string preemption_plan::to_string() const {
   return fmt::format("no new save is started: {}", time);
 }
 
+namespace {
+
+/// Writes metrics in the text format of Prometheus.
+class exposition {
+public:
+  explicit exposition(std::string_view session) {
+    if (session.empty()) { return; }
+    session_ = "session=\"" + escaped(session) + "\"";
+  }
+
+  void add(std::string_view name, std::string_view type, std::string_view help, double value) {
+    add_heading(name, type, help);
+    add_value(name, session_, value);
+  }
+  void add_heading(std::string_view name, std::string_view type, std::string_view help) {
+    text_ += fmt::format("# HELP stepwell_{0} {1}\n# TYPE stepwell_{0} {2}\n", name, help, type);
+  }
+  void add_queue(const std::string& queue, std::size_t depth) {
+    const auto label = "queue=\"" + escaped(queue) + "\"";
+    add_value("queue_items", session_.empty() ? label : session_ + "," + label, static_cast<double>(depth));
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+private:
+  static std::string escaped(std::string_view text) {
+    std::string made;
+    for (const char letter : text) {
+      if (letter == '\\' || letter == '"') { made += '\\'; }
+      made += letter == '\n' ? std::string("\\n") : std::string(1, letter);
+    }
+    return made;
+  }
+  void add_value(std::string_view name, const std::string& labels, double value) {
+    text_ += labels.empty() ? fmt::format("stepwell_{} {}\n", name, value) : fmt::format("stepwell_{}{{{}}} {}\n", name, labels, value);
+  }
+
+  std::string session_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string prometheus_text(const session_metrics& metrics, std::string_view session_name) {
+  exposition out(session_name);
+  const auto count = [&](std::string_view name, std::string_view help, auto value) {
+    out.add(name, "counter", help, static_cast<double>(value));
+  };
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+    out.add(name, "gauge", help, static_cast<double>(value));
+  };
+  count("recoveries_total", "Attempts to recover, successful or not.", metrics.recoveries);
+  count("creations_total", "Creations of the session.", metrics.creations);
+  count("rollbacks_total", "Rollbacks requested by hooks.", metrics.rollbacks);
+  count("saves_total", "Durable checkpoints.", metrics.saves);
+  count("saves_failed_total", "Saves that failed permanently.", metrics.saves_failed);
+  count("saves_skipped_total", "Saves that were due but skipped.", metrics.saves_skipped);
+  count("saves_postponed_total", "Saves that were made later than due.", metrics.saves_postponed);
+  count("saved_bytes_total", "Total size of all durable checkpoints.", metrics.bytes_saved);
+  count("save_seconds_total", "Total duration of all saves.", metrics.total_save_time.count());
+  gauge("last_save_seconds", "Duration of the last save.", metrics.last_save_time.count());
+  gauge("snapshot_bytes", "Bytes held for snapshots.", metrics.snapshot_bytes);
+  if (!metrics.queue_depths.empty()) {
+    out.add_heading("queue_items", "gauge", "Waiting items of a queue.");
+    for (const auto& [queue, depth] : metrics.queue_depths) { out.add_queue(queue, depth); }
+  }
+  return out.take();
+}
+
 boundary_work::~boundary_work() = default;  // defined here, so that the virtual functions are compiled once
 
 }  // namespace stepwell

@@ -143,7 +143,7 @@ struct preemption_plan {
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 /// The metrics of a session at one moment.
-/// @threads A copy, made on the session's thread.
+/// @threads A copy; `metrics()` of a session may be called on any thread.
 struct session_metrics {
   std::int64_t recoveries = 0;  ///< Attempts to recover, successful or not.
   std::int64_t creations = 0;   ///< Creations of the session: the first one, and one for each recovery that came as far as a creation.
@@ -163,6 +163,11 @@ struct session_metrics {
   std::size_t snapshot_bytes = 0;                        ///< Bytes held for snapshots of saves and for the recovery copy, without strings.
   std::map<std::string, std::size_t> queue_depths = {};  ///< Number of waiting items by name: queues of queue runners, event files.
 };
+
+/// Returns the metrics in the text format of Prometheus, for an HTTP server of the program: one line for each number, with the label
+/// `session="NAME"` unless the name is empty.
+/// @threads Any.
+[[nodiscard]] std::string prometheus_text(const session_metrics& metrics, std::string_view session_name = {});
 
 /// A request to restore the newest checkpoint, made by a hook that found the state bad. The session handles it like a failure from which it
 /// recovers.
@@ -185,7 +190,7 @@ enum class session_ending {
 };
 
 /// Work that a session does for a hook, at boundaries and at the close. A hook registers it with `session_requests::add_work`.
-/// @threads All functions are called on the session's thread.
+/// @threads All functions are called on the session's thread, except `report`.
 class boundary_work {
 public:
   virtual ~boundary_work();
@@ -235,6 +240,7 @@ public:
   virtual void hold_until_released(const std::shared_ptr<void>& /*hold*/) {}
 
   /// Adds the metrics of this work to `all`.
+  /// @threads Any: may be called at the same time as the other functions.
   virtual void report(session_metrics& /*all*/) const {}
 };
 

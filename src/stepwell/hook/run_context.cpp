@@ -9,6 +9,11 @@ void session_requests::request_stop(stop_reason why) const { control_->signals()
 
 void session_requests::request_stop(std::string why) const { request_stop({stop_cause::requested, std::move(why)}); }
 
+void session_requests::log(log_level level, std::string_view message) const {
+  const log_scope named(name());
+  stepwell::log(level, message);
+}
+
 void session_requests::reject_state(std::string why) const { control_->reject_state(std::move(why)); }
 
 void session_requests::request_rollback(rollback_request asked) const { control_->request_rollback(std::move(asked)); }

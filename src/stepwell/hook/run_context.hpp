@@ -3,13 +3,16 @@
 // The contexts that hooks receive: the current run, and the session.
 #pragma once
 
+#include "stepwell/base/log.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -18,9 +21,23 @@ class session_requests {
 public:
   /// Returns the clock of the session.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_->time(); }
-  /// Return the directory of the session's checkpoints, and that of its event files. Empty if the session has none.
+  /// Returns the name of the session. May be empty.
+  [[nodiscard]] const std::string& name() const noexcept { return control_->name(); }
+  /// Returns the directory of the session's checkpoints. Empty if the session has none.
   [[nodiscard]] const std::string& directory() const noexcept { return control_->directory(); }
-  [[nodiscard]] const std::string& summary_directory() const noexcept { return control_->summary_directory(); }
+  /// Returns the directory of the session's event files. Empty if the session has none.
+  [[nodiscard]] const std::string& event_directory() const noexcept { return control_->event_directory(); }
+  /// Returns the writer of the event files in `event_directory`. Null if the session has none.
+  /// @errors Those of `summary::writer`.
+  [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const { return control_->event_writer(); }
+  /// Logs `message` with the name of the session.
+  void log(log_level level, std::string_view message) const;
+  /// Displays `text` under `name` in the progress of the session: `show("eval", "loss 0.12 at step 500")`. It replaces the previous text of
+  /// this name. An empty text removes it.
+  void show(std::string name, std::string text) const { control_->signals()->show(std::move(name), std::move(text)); }
+  /// Returns the names and texts that are displayed.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const { return control_->signals()->shown(); }
+
   /// Returns the prefix of the checkpoint from which this session was restored. Empty if no checkpoint was restored.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return control_->restored_from(); }
 

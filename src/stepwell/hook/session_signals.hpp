@@ -6,6 +6,7 @@
 
 #include "stepwell/base/clock.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -137,6 +138,23 @@ public:
   }
   void forget_failure() noexcept { note_failure({}); }
 
+  /// Stores `text` as the note `name`, for displays of progress. It replaces the previous text of this name. An empty text removes the note.
+  void show(std::string name, std::string text) {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const auto& one) { return one.first == name; });
+    if (known == notes_.end()) {
+      notes_.emplace_back(std::move(name), std::move(text));
+    } else {
+      known->second = std::move(text);
+    }
+    std::erase_if(notes_, [](const auto& one) { return one.second.empty(); });
+  }
+  /// Returns the notes, in the order in which their names were first used.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
   /// Requests that the session processes the events of background threads at its next boundary.
   void notify() noexcept { bits_.fetch_or(notified_bit, std::memory_order_release); }
   [[nodiscard]] bool is_notified() const noexcept { return (bits_.load(std::memory_order_relaxed) & notified_bit) != 0; }
@@ -182,6 +200,7 @@ private:
   std::optional<clock::time_point> process_ends_;
   std::string asked_by_;
   std::vector<std::exception_ptr> failures_;
+  std::vector<std::pair<std::string, std::string>> notes_;  // by name
 };
 
 }  // namespace stepwell

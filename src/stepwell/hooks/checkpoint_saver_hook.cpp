@@ -26,17 +26,26 @@ class checkpoint_work final : public boundary_work {
 public:
   /// Stores the options; does not lock the directory.
   /// @errors Those of `check_saver_options`.
-  explicit checkpoint_work(checkpoint_saver_options options) : options_(std::move(options)) { check_saver_options(options_.saver); }
+  explicit checkpoint_work(checkpoint_saver_options options) : options_(std::move(options)) {
+    check_saver_options(options_.saver);
+    refuse_negative("log_every_secs", options_.log_every_secs);
+  }
 
   /// Locks the directory, unless this object has locked it already.
   /// @errors Those of the constructor of `saver`.
   stepwell::saver& open() {
-    if (!saver_) { saver_.emplace(options_.checkpoint_dir, options_.saver); }
+    if (!saver_) {
+      const std::lock_guard lock(reported_mutex_);
+      saver_.emplace(options_.checkpoint_dir, options_.saver);
+    }
     return *saver_;
   }
 
   void begin() {
-    if (std::exchange(is_closed_, false)) { saver_.reset(); }  // a hook that is used again locks the directory again
+    if (std::exchange(is_closed_, false)) {  // a hook that is used again locks the directory again
+      const std::lock_guard lock(reported_mutex_);
+      saver_.reset();
+    }
     open();
     events_ = summary::writer::shared(options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir, options_.events);
     for (const auto& listener : options_.listeners) { listener->begin(); }
@@ -47,7 +56,10 @@ public:
     signals_ = std::move(signals);
     is_postponed_ = false;
     last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
-    if (!buffers_) { buffers_ = snapshot_pool::on_demand(saver_->options().max_staged, saver_->options().clock); }
+    if (!buffers_) {
+      const std::lock_guard lock(reported_mutex_);
+      buffers_ = snapshot_pool::on_demand(saver_->options().max_staged, saver_->options().clock);
+    }
     saver_->on_saved([this](const saved_checkpoint& saved) {
       failed_ = false;
       signals_->note_checkpoint();
@@ -129,6 +141,7 @@ public:
   void flush(const deadline& /*until*/) override {
     is_closed_ = true;
     saver_->close();
+    const std::lock_guard lock(reported_mutex_);
     buffers_.reset();
   }
 
@@ -142,13 +155,16 @@ public:
   }
 
   void report(session_metrics& all) const override {
-    all.under_way += saver_->backlog();
+    {
+      const std::lock_guard lock(reported_mutex_);
+      if (saver_) { all.under_way += saver_->backlog(); }
+      if (buffers_) { all.snapshot_bytes += buffers_->held_bytes(); }
+    }
     const std::lock_guard lock(mutex_);
     all.saves += counts_.saves;
     all.saves_failed += counts_.saves_failed;
     all.saves_skipped += counts_.saves_skipped;
     all.saves_postponed += counts_.saves_postponed;
-    if (buffers_) { all.snapshot_bytes += buffers_->held_bytes(); }
     all.bytes_saved += counts_.bytes_saved;
     all.last_save_time = counts_.last_save_time;
     all.total_save_time += counts_.total_save_time;
@@ -217,6 +233,7 @@ private:
       done.swap(done_);
     }
     error_collector failures;
+    if (!done.empty()) { log_saved(done.back()); }
     for (const auto& saved : done) {
       failures.attempt([&] { events_->add_session_log(format::session_status::checkpoint, saved.step, saved.prefix); });
       tell_listeners(failures, [&](auto& listener) {
@@ -226,6 +243,26 @@ private:
       });
     }
     failures.rethrow();
+  }
+
+  /// Logs a durable checkpoint, unless another one was logged a short time ago, and displays it in the progress of the session.
+  void log_saved(const saved_checkpoint& saved) {
+    signals_->show("saved", std::to_string(saved.step));
+    const auto now = saver_->options().clock->now();
+    const bool is_last = last_step_ == saved.step;
+    if (!is_last && logged_at_ && now - *logged_at_ < as_duration(options_.log_every_secs)) { return; }
+    logged_at_ = now;
+    log_info(fmt::format("saved {}, {} in {}", saved.prefix, size_text(static_cast<double>(saved.size_bytes)), time_text(saved.seconds)));
+  }
+  static std::string size_text(double bytes) {
+    constexpr std::pair<double, const char*> units[] = {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
+    for (const auto& [size, unit] : units) {
+      if (bytes >= size) { return fmt::format("{:.1f} {}", bytes / size, unit); }
+    }
+    return fmt::format("{:.0f} B", bytes);
+  }
+  static std::string time_text(std::chrono::duration<double> time) {
+    return time.count() < 1 ? fmt::format("{:.0f} ms", time.count() * 1e3) : fmt::format("{:.1f} s", time.count());
   }
 
   checkpoint_saver_options options_;
@@ -239,12 +276,14 @@ private:
   std::optional<std::int64_t> first_step_;
   std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
 
+  mutable std::mutex reported_mutex_;  // other threads read `saver_` and `buffers_`; the session's thread locks it to change them
   mutable std::mutex mutex_;
   std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, but listeners are not notified yet
   session_metrics counts_;              // guarded by mutex_: only the members about saves are used
   std::atomic<bool> failed_ = false;
-  bool is_closed_ = false;                // true if the session is closed
-  std::optional<stepwell::saver> saver_;  // empty until `open`; last member, because its thread uses the members above
+  std::optional<clock::time_point> logged_at_;  // time of the last line about a durable checkpoint
+  bool is_closed_ = false;                      // true if the session is closed
+  std::optional<stepwell::saver> saver_;        // empty until `open`; last member, because its thread uses the members above
 };
 
 }  // namespace detail

@@ -65,6 +65,9 @@ struct checkpoint_saver_options {
   /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.
   std::string summary_dir = {};
   summary::writer_options events = {};  ///< Options of that event file.
+  /// Minimum time between two log lines such as "saved run/model.ckpt-500, 18.3 MB in 42 ms". The last checkpoint of a session is always
+  /// logged. 0: every checkpoint is logged.
+  seconds_value log_every_secs = 10;
 };
 
 /// Copies the state in each period, and writes the copy in a background task. The step does not block on a disk, unless the saver's

@@ -178,7 +178,7 @@ private:
     std::ranges::fill(pending_values_, none_yet);
   }
   void open_summaries(const session_requests& session) {
-    const auto& directory = session.summary_directory();
+    const auto& directory = session.event_directory();
     if (!options.summaries || directory.empty()) { return; }
     if (!summaries_) {
       summaries_ = std::make_unique<summary_work>(summary_saver_options{.output_dir = directory, .save_steps = 1});

@@ -5,9 +5,11 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/log.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/options_given_last.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
@@ -172,17 +174,17 @@ public:
     return is_due_ || lines_.at_end() ? std::optional(wanted_) : std::nullopt;
   }
 
-  void after_run(auto& /*context*/, const auto& values) {
+  void after_run(auto& context, const auto& values) {
     if (values.has_value()) {
       keep(values, std::index_sequence_for<Projections...>{});
-      if (is_due_ && std::ranges::any_of(*kept_, &detail::kept_value::is_new)) { write_line(&detail::kept_value::is_new); }
+      if (is_due_ && std::ranges::any_of(*kept_, &detail::kept_value::is_new)) { write_line(context, &detail::kept_value::is_new); }
     }
     ++runs_;
   }
 
-  void end(auto& /*session*/) {
+  void end(auto& session) {
     const bool has_any = kept_ && std::ranges::any_of(*kept_, &detail::kept_value::has_value);
-    if (lines_.at_end() && has_any) { write_line(&detail::kept_value::has_value); }
+    if (lines_.at_end() && has_any) { write_line(session, &detail::kept_value::has_value); }
   }
 
 private:
@@ -199,7 +201,8 @@ private:
     if (!kept_) { kept_.emplace(); }
     ((*kept_)[I].keep(values.template get<I>()), ...);
   }
-  void write_line(bool (detail::kept_value::*is_shown)() const noexcept) {
+  void write_line(const session_requests& session, bool (detail::kept_value::*is_shown)() const noexcept) {
+    const log_scope named(session.name());
     lines_.write(*kept_, is_shown, timer_.update_last_triggered_step(runs_));
   }
 

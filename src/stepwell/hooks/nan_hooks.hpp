@@ -96,10 +96,10 @@ private:
                          "; lower the learning rate, or check the batch of this step";
     context.reject_state(message);
     if (options_.fail_on_nan_loss) {
-      log_error(message);
+      context.log(log_level::error, message);
       throw nan_loss_error(message);
     }
-    log_warning(message);
+    context.log(log_level::warning, message);
     context.request_stop({stop_cause::nan, message});
   }
 
@@ -171,12 +171,12 @@ private:
     worst_step_ = std::max(worst_step_, step);
     if (rollbacks_ >= options_.max_rollbacks) {
       const auto message = what + ", after " + std::to_string(rollbacks_) + " rollbacks; max_rollbacks is reached";
-      log_error(message);
+      context.log(log_level::error, message);
       throw nan_loss_error(message);
     }
     ++rollbacks_;
-    log_warning(what + (skips_ ? "; rolling back to the newest checkpoint and skipping this batch"
-                               : "; rolling back to the newest checkpoint and changing the model"));
+    context.log(log_level::warning, what + (skips_ ? "; rolling back to the newest checkpoint and skipping this batch"
+                                                   : "; rolling back to the newest checkpoint and changing the model"));
     context.request_rollback({.why = what, .skip_batch = skips_, .answer = change_});
   }
 

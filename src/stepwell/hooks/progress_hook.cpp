@@ -1,103 +1,369 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/progress_hook.hpp"
 
-#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/printable.hpp"
+#include "stepwell/base/detail/status_region.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
-#include <cstdio>
+#include <cstdlib>
 
 namespace stepwell {
 namespace {
 
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
-  if (whole >= 3600) { return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60); }
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+// ---- the terminal
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
-std::string rate_text(double rate) { return rate >= 100 ? fmt::format("{:.0f} steps/s", rate) : fmt::format("{:.3g} steps/s", rate); }
+bool is_terminal() { return isatty(STDERR_FILENO) == 1 && environment("TERM") != "dumb"; }
+
+/// Returns true if the locale of the environment has UTF-8.
+bool has_utf8() {
+  for (const auto* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string locale(environment(name));
+    if (locale.empty()) { continue; }
+    std::ranges::transform(locale, locale.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    return locale.find("utf-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  }
+  return false;
+}
 
 int terminal_columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-std::string bar_text(double done, int width) {
-  const auto filled = static_cast<int>(done * width);
-  std::string bar = "[";
-  for (int i = 0; i < width; ++i) { bar.push_back(i < filled ? '=' : i == filled ? '>' : ' '); }
-  return bar + "] ";
+// ---- texts
+
+/// Returns the number of code points, which is the number of columns except for wide and combining characters.
+int columns_of(std::string_view text) {
+  return static_cast<int>(std::ranges::count_if(text, [](char letter) { return (static_cast<unsigned char>(letter) & 0xc0) != 0x80; }));
+}
+
+/// Returns at most `columns` code points of `text`.
+std::string cut(std::string_view text, int columns) {
+  std::size_t end = 0;
+  for (; end < text.size(); ++end) {
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80 && columns-- <= 0) { break; }
+  }
+  return std::string(text.substr(0, end));
+}
+
+std::string padded(std::string text, int columns) {
+  text.append(static_cast<std::size_t>(std::max(0, columns - columns_of(text))), ' ');
+  return text;
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(std::clamp(seconds, 0.0, 3.5e9)));
+  if (whole >= 360'000) { return fmt::format("{}d {:02}h", whole / 86'400, whole / 3600 % 24); }  // at most seven characters up to 999 days
+  if (whole >= 3600) { return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60); }
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string rate_text(double rate) { return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate); }
+
+/// Returns at most five characters: "0.123", "12.3", "410", "52.5k", "1.2M".
+std::string short_rate_text(double rate) {
+  if (rate >= 99.95e9) { return "many"; }
+  constexpr std::pair<double, char> units[] = {{1e9, 'G'}, {1e6, 'M'}, {1e3, 'k'}};
+  for (const auto& [size, unit] : units) {
+    if (rate >= size * 0.99995) { return fmt::format("{:.{}f}{}", rate / size, rate >= size * 99.95 ? 0 : 1, unit); }
+  }
+  return rate >= 99.95 ? fmt::format("{:.0f}", rate) : rate >= 9.995 ? fmt::format("{:.1f}", rate) : fmt::format("{:.2f}", rate);
+}
+
+constexpr int value_columns = 8;
+
+/// Returns at most eight characters. Values of similar size have the same number of decimals.
+std::string fixed_value_text(double value) {
+  const double size = std::abs(value);
+  if (!std::isfinite(value)) { return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf"; }
+  if (size == 0) { return "0.0000"; }
+  if (size < 1e-3 || size >= 99'999.5) {
+    const bool is_wide = value < 0 || size >= 9.995e99 || size < 9.995e-100;
+    return fmt::format("{:.{}e}", value, is_wide ? 1 : 2);
+  }
+  return fmt::format("{:.{}f}", value, size < 9.99995 ? 4 : size < 99.9995 ? 3 : size < 999.995 ? 2 : 1);
+}
+
+double fraction_done(const progress_state& state) {
+  return std::clamp(static_cast<double>(state.step) / static_cast<double>(state.last_step), 0.0, 1.0);
+}
+
+/// Returns the expected time to the last step. Empty if it is unknown.
+std::optional<double> seconds_left(const progress_state& state) {
+  if (state.steps_per_second <= 0 || state.last_step <= state.step) { return std::nullopt; }
+  return static_cast<double>(state.last_step - state.step) / state.steps_per_second;
+}
+
+// ---- the line of a terminal
+
+enum class style { plain, strong, faint, accent };
+
+struct segment {
+  std::string text;
+  style look = style::plain;
+};
+
+/// A part of the line. Fields with a smaller `rank` are more important: each field is shown if there is space after more important ones.
+struct field {
+  int rank = 0;
+  std::vector<segment> segments = {};
+
+  [[nodiscard]] int columns() const {
+    int sum = 0;
+    for (const auto& one : segments) { sum += columns_of(one.text); }
+    return sum;
+  }
+};
+
+constexpr int bar_rank = 6;
+constexpr int least_important = 9;
+constexpr int least_bar = 10;
+constexpr int greatest_bar = 30;
+constexpr std::string_view gap = "  ";
+constexpr int gap_columns = static_cast<int>(gap.size());
+constexpr int note_columns = 14;  // kept free for notes, if the terminal has its usual width
+constexpr int usual_columns = 80;
+
+field bar_field(const progress_state& state, int columns, bool unicode) {
+  const auto filled = static_cast<int>(fraction_done(state) * columns);
+  std::string done;
+  std::string rest;
+  for (int i = 0; i < columns; ++i) {
+    if (unicode) {
+      (i < filled ? done : rest) += "━";
+    } else if (i < filled) {
+      done += '=';
+    } else {
+      rest += i == filled ? '>' : ' ';
+    }
+  }
+  if (unicode) { return {bar_rank, {{done, style::accent}, {rest, style::faint}}}; }
+  return {bar_rank, {{"[" + done + rest + "]"}}};
+}
+
+field step_field(const progress_state& state) {
+  if (state.last_step <= 0) { return {0, {{"step "}, {fmt::format("{:>6}", state.step), style::strong}}}; }
+  const auto last = std::to_string(state.last_step);
+  return {0, {{"step "}, {fmt::format("{:>{}}", state.step, last.size()), style::strong}, {"/" + last}}};
+}
+
+field epoch_field(const progress_state& state) {
+  const auto epoch = state.epoch->epoch + 1;
+  if (state.last_epoch <= 0) { return {5, {{fmt::format("epoch {:>3}", epoch)}}}; }
+  const auto last = std::to_string(state.last_epoch);
+  return {5, {{fmt::format("epoch {:>{}}/{}", epoch, last.size(), last)}}};
+}
+
+field value_field(const progress_value& value, bool is_first) {
+  const auto text = value.value ? fixed_value_text(*value.value) : "-";
+  return {is_first ? 1 : 3, {{detail::printable(value.name) + " "}, {padded(text, value_columns), style::strong}}};
+}
+
+/// Returns the fields that are in every line of a session. Their widths do not change.
+std::vector<field> steady_fields(const progress_state& state) {
+  std::vector<field> all;
+  if (!state.session.empty()) { all.push_back({9, {{detail::printable(state.session), style::faint}}}); }
+  if (state.epoch) { all.push_back(epoch_field(state)); }
+  all.push_back(step_field(state));
+  if (state.last_step > 0) { all.push_back({2, {{fmt::format("{:3.0f}%", std::floor(100 * fraction_done(state)))}}}); }
+  for (const auto& value : state.values) { all.push_back(value_field(value, &value == &state.values.front())); }
+  const auto rate = [](double per_second) { return per_second > 0 ? short_rate_text(per_second) : std::string("-"); };
+  all.push_back({4, {{fmt::format("{:>5} steps/s", rate(state.steps_per_second)), style::faint}}});
+  if (state.batch_size > 0) {
+    const auto samples = state.steps_per_second * static_cast<double>(state.batch_size);
+    all.push_back({8, {{fmt::format("{:>5} samples/s", rate(samples)), style::faint}}});
+  }
+  all.push_back({7, {{fmt::format("{:>7}", duration_text(state.elapsed.count())), style::faint}}});
+  if (state.last_step > 0) {
+    const auto left = seconds_left(state);
+    const bool is_done = state.step >= state.last_step;
+    all.push_back({2, {{padded(is_done ? "" : "ETA " + (left ? duration_text(*left) : std::string("-")), 11)}}});
+  }
+  return all;
+}
+
+int columns_of(const std::vector<field>& fields) {
+  int sum = 0;
+  for (const auto& one : fields) { sum += one.columns() + (sum == 0 ? 0 : gap_columns); }
+  return sum;
+}
+
+std::string painted(const segment& part, bool colours) {
+  constexpr std::array<std::string_view, 4> codes = {"", "\x1b[1m", "\x1b[2m", "\x1b[36m"};
+  const auto code = codes[static_cast<std::size_t>(part.look)];
+  if (!colours || code.empty() || part.text.empty()) { return part.text; }
+  return std::string(code) + part.text + "\x1b[0m";
+}
+
+std::string terminal_line(const progress_state& state, const progress_style& how) {
+  const int most = std::max(how.columns - 1, 1);  // the last column stays empty: some terminals wrap after it
+  const int frame = how.unicode ? 0 : 2;          // brackets around the bar
+  const int for_notes = how.columns >= usual_columns ? note_columns : 0;
+  auto fields = steady_fields(state);
+  int used = 0;
+  const auto accept = [&](int columns, int limit) {
+    const int more = columns + (used == 0 ? 0 : gap_columns);
+    if (used != 0 && used + more > limit) { return false; }
+    used += more;
+    return true;
+  };
+  std::vector<bool> is_shown(fields.size());
+  bool has_bar = false;
+  for (int rank = 0; rank <= least_important; ++rank) {  // the widths do not change, so the choice does not change either
+    if (rank == bar_rank && state.last_step > 0) { has_bar = accept(least_bar + frame, most); }
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].rank == rank) { is_shown[i] = accept(fields[i].columns(), rank > bar_rank ? most - for_notes : most); }
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (is_shown[i]) { std::swap(fields[kept++], fields[i]); }
+  }
+  fields.resize(kept);
+  if (has_bar) {
+    const int free_columns = least_bar + most - used - for_notes;
+    fields.insert(fields.begin(), bar_field(state, std::clamp(free_columns / 2, least_bar, greatest_bar), how.unicode));
+  }
+  for (const auto& [name, text] : state.notes) {
+    field note{least_important, {{detail::printable(name) + " " + detail::printable(text), style::faint}}};
+    if (columns_of(fields) + gap_columns + note.columns() > most) { continue; }
+    fields.push_back(std::move(note));
+  }
+  std::string line;
+  int left = most;
+  for (const auto& one : fields) {
+    if (!line.empty()) { line += gap, left -= gap_columns; }
+    for (const auto& part : one.segments) {
+      line += painted({cut(part.text, left), part.look}, how.colours);
+      left = std::max(0, left - columns_of(part.text));
+    }
+  }
+  return line;
+}
+
+// ---- the plain line
+
+std::string plain_line(const progress_state& state) {
+  std::string line;
+  const auto add = [&](const std::string& text) { line.append(line.empty() ? "" : gap).append(text); };
+  if (!state.session.empty()) { add("[" + detail::printable(state.session) + "]"); }
+  if (state.epoch) {
+    add(state.last_epoch > 0 ? fmt::format("epoch {}/{}", state.epoch->epoch + 1, state.last_epoch)
+                             : fmt::format("epoch {}", state.epoch->epoch + 1));
+  }
+  add(fmt::format("step {}", state.step));
+  if (state.last_step > 0) { line += fmt::format("/{}  {:3.0f}%", state.last_step, std::floor(100 * fraction_done(state))); }
+  for (const auto& one : state.values) {
+    if (one.value) { add(detail::printable(one.name) + " " + number_text(*one.value)); }
+  }
+  if (state.steps_per_second > 0) {
+    add(rate_text(state.steps_per_second) + " steps/s");
+    if (state.batch_size > 0) { add(rate_text(state.steps_per_second * static_cast<double>(state.batch_size)) + " samples/s"); }
+  }
+  add(duration_text(state.elapsed.count()));
+  if (const auto left = seconds_left(state)) { add("ETA " + duration_text(*left)); }
+  for (const auto& [name, text] : state.notes) { add(detail::printable(name) + " " + detail::printable(text)); }
+  return line;
+}
+
+progress_style style_of(const progress_options& options) {
+  progress_style how;
+  how.is_terminal = options.is_terminal.value_or(is_terminal());
+  how.colours = options.colours.value_or(how.is_terminal && environment("NO_COLOR").empty());
+  how.unicode = options.unicode.value_or(has_utf8());
+  return how;
 }
 
 }  // namespace
 
-std::string progress_line(const progress_state& state, bool with_bar, int columns) {
-  std::string line = fmt::format("step {}", state.step);
-  double done = 0;
-  if (state.last_step > 0) {
-    done = std::clamp(static_cast<double>(state.step) / static_cast<double>(state.last_step), 0.0, 1.0);
-    line += fmt::format("/{}  {:3.0f}%", state.last_step, std::floor(100 * done));
-  }
-  if (state.value) { line += "  loss " + number_text(*state.value); }
-  if (state.steps_per_second > 0) {
-    line += "  " + rate_text(state.steps_per_second);
-    const auto left = static_cast<double>(state.last_step - state.step) / state.steps_per_second;
-    if (state.last_step > state.step) { line += "  ETA " + duration_text(left); }
-  }
-  const int free_columns = columns - static_cast<int>(line.size()) - 4;
-  if (with_bar && state.last_step > 0 && free_columns >= 8) { line = bar_text(done, std::min(free_columns, 30)) + line; }
-  if (with_bar && static_cast<int>(line.size()) >= columns) { line.resize(static_cast<std::size_t>(std::max(columns - 1, 0))); }
-  return line;
+std::string progress_line(const progress_state& state, const progress_style& style) {
+  return style.is_terminal ? terminal_line(state, style) : plain_line(state);
 }
 
-progress_printer::progress_printer(progress_options options)
-    : options_(std::move(options)), is_terminal_(options_.is_terminal.value_or(isatty(STDERR_FILENO) == 1)) {
+progress_printer::progress_printer(progress_options options, std::vector<std::string> names)
+    : options_(std::move(options)), style_(style_of(options_)) {
   detail::refuse_negative("last_step", options_.last_step);
+  detail::refuse_negative("last_epoch", options_.last_epoch);
+  detail::refuse_negative("batch_size", options_.batch_size);
   detail::refuse_negative("bar_every", options_.bar_every);
   detail::refuse_negative("line_every", options_.line_every);
   detail::refuse_negative("columns", options_.columns);
+  region_ = options_.output ? std::make_shared<detail::status_region>(options_.output) : detail::status_region::of_stderr();
+  for (auto& name : names) { state_.values.push_back({std::move(name)}); }
 }
 
-void progress_printer::start(std::int64_t step, const std::shared_ptr<clock>& source) {
-  clock_ = source;
-  started_ = source->now();
-  state_ = {.first_step = step, .step = step, .last_step = options_.last_step, .value = std::nullopt};
-  timer_ = second_or_step_timer({.every_secs = (is_terminal_ ? options_.bar_every : options_.line_every).duration()}, source);
+progress_printer::progress_printer(progress_printer&&) noexcept = default;
+progress_printer::~progress_printer() = default;
+
+void progress_printer::start(const session_requests& session, std::int64_t step) {
+  clock_ = session.time();
+  started_ = clock_->now();
+  state_.session = session.name();
+  state_.first_step = state_.step = step;
+  state_.last_step = options_.last_step;
+  state_.last_epoch = options_.last_epoch;
+  state_.batch_size = options_.batch_size;
+  state_.steps_per_second = 0;
+  state_.epoch.reset();
+  timer_ = second_or_step_timer({.every_secs = (style_.is_terminal ? options_.bar_every : options_.line_every).duration()}, clock_);
   timer_.update_last_triggered_step(step);
 }
 
-void progress_printer::show(std::int64_t step, std::optional<double> value) {
+void progress_printer::measure(const session_requests& session, std::int64_t step) {
+  state_.step = step;
+  state_.elapsed = clock_->now() - started_;
+  state_.notes = session.shown();
+  if (const auto epoch = session.epoch()) { state_.epoch = epoch; }
+}
+
+void progress_printer::show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values) {
   const auto elapsed = timer_.update_last_triggered_step(step);
   if (elapsed && elapsed->seconds.count() > 0) {
     const auto rate = static_cast<double>(elapsed->steps) / elapsed->seconds.count();
     state_.steps_per_second = state_.steps_per_second > 0 ? 0.7 * state_.steps_per_second + 0.3 * rate : rate;
   }
-  state_.step = step;
-  if (value) { state_.value = value; }
-  write(false);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) { state_.values[i].value = values[i]; }
+  }
+  measure(session, step);
+  write();
 }
 
-void progress_printer::finish(std::int64_t step) {
+void progress_printer::finish(const session_requests& session, std::int64_t step) {
   if (!clock_ || (step == state_.first_step && !shown_)) { return; }
-  if (!is_terminal_ && shown_ && step == state_.step) { return; }  // displayed already
-  state_.step = step;
-  const std::chrono::duration<double> elapsed = clock_->now() - started_;
-  if (elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / elapsed.count(); }
-  write(true);
+  if (style_.is_terminal || !shown_ || step != state_.step) {  // otherwise displayed already
+    measure(session, step);
+    if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }
+    write();
+  }
+  interrupt();
 }
 
-void progress_printer::write(bool is_last) {
+void progress_printer::interrupt() { line_.reset(); }
+
+void progress_printer::print(std::string_view text) {
+  if (!options_.output) { return print_line(text); }
+  region_->print(std::string(text) + "\n");
+}
+
+void progress_printer::write() {
   shown_ = true;
-  const auto line = progress_line(state_, is_terminal_, options_.columns > 0 ? options_.columns : terminal_columns());
-  const auto text = is_terminal_ ? "\r\x1b[K" + line + (is_last ? "\n" : "") : line + "\n";
-  if (options_.output) { return options_.output(text); }
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  style_.columns = options_.columns > 0 ? options_.columns : terminal_columns();
+  auto text = progress_line(state_, style_);
+  if (!style_.is_terminal) { return region_->print(text + "\n"); }
+  if (!line_) { line_ = std::make_unique<detail::status_line>(region_); }
+  line_->set(std::move(text));
 }
 
 }  // namespace stepwell

@@ -22,6 +22,7 @@ std::atomic<int> warnings_left = 5;
 step_counter_hook::step_counter_hook(step_counter_options options)
     : period_(choose_cadence({"every_n_steps", options.every_n_steps, "every_n_secs", options.every_n_secs}, cadence{.every_steps = 100})),
       options_(std::move(options)) {
+  detail::refuse_negative("log_every_secs", options_.log_every_secs);
   if (!period_) { throw invalid_argument_error("step_counter_hook: one of every_n_steps and every_n_secs must be above zero"); }
 }
 
@@ -32,6 +33,8 @@ void step_counter_hook::begin() {
 }
 
 void step_counter_hook::start(const session_requests& session, std::int64_t step) {
+  clock_ = session.time();
+  session_ = session.name();
   if (period_) { timer_ = second_or_step_timer(*period_, session.time()); }
   last_step_ = step;
   if (options_.writer) { watch_writer(session, options_.writer); }
@@ -39,6 +42,7 @@ void step_counter_hook::start(const session_requests& session, std::int64_t step
 
 void step_counter_hook::note_standstill() const {
   if (!period_ || warnings_left.load(std::memory_order_relaxed) <= 0 || warnings_left.fetch_sub(1) <= 0) { return; }
+  const log_scope named(session_);
   log_warning(
       fmt::format("It seems that global step (global_step) has not been increased. Current value (could be stable): {0} vs previous "
                   "value: {0}. No steps per second are reported; a model with its own global_step() must count its steps in step()",
@@ -48,12 +52,17 @@ void step_counter_hook::note_standstill() const {
 void step_counter_hook::count(std::int64_t step) {
   const auto elapsed = timer_.update_last_triggered_step(step);
   if (!elapsed) { return; }
+  const log_scope named(session_);
   if (elapsed->steps <= 0 || elapsed->seconds.count() <= 0) {
     log_warning(fmt::format("global_step went from {} to {} since the last count; no rate is reported", step - elapsed->steps, step));
     return;
   }
   const double rate = static_cast<double>(elapsed->steps) / elapsed->seconds.count();
-  log_info("global_step/sec: " + number_text(rate));
+  const auto now = clock_->now();
+  if (!logged_at_ || now - *logged_at_ >= detail::as_duration(options_.log_every_secs)) {
+    logged_at_ = now;
+    log_info("global_step/sec: " + number_text(rate));
+  }
   if (options_.writer) { options_.writer->add_scalar("global_step/sec", static_cast<float>(rate), step); }
 }
 

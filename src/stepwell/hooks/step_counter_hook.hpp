@@ -24,11 +24,12 @@ struct step_counter_options {
   std::string output_dir = {};                        ///< If this is empty and there is no writer, the rate is only logged.
   std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
   summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
+  seconds_value log_every_secs = 10;                  ///< Minimum time between two log lines; 0: each measurement is logged.
 };
 
-/// Logs "global_step/sec: 12.3" once in each period, and writes the rate as a scalar to the event file. The first run of a session only
-/// starts the measurement, so the first rate is logged one period later. A warning is logged if a run does not change the global step, at
-/// most five times in a process.
+/// Measures the rate once in each period, and writes it as a scalar to the event file. It also logs "global_step/sec: 12.3", at most once
+/// in `log_every_secs`. The first run of a session only starts the measurement, so the first rate is measured one period later. A warning
+/// is logged if a run does not change the global step, at most five times in a process.
 /// @cost Two comparisons for each run, and in seconds mode one relaxed load.
 /// @see contract HOOK-CNT-5
 class step_counter_hook {
@@ -58,6 +59,9 @@ private:
   std::optional<cadence> period_;
   step_counter_options options_;  // `writer` is set by `begin` if there is an output directory
   second_or_step_timer timer_;
+  std::optional<clock::time_point> logged_at_;
+  std::shared_ptr<clock> clock_;
+  std::string session_;         // the name of the session
   std::int64_t last_step_ = 0;  // step after the previous run
 };
 

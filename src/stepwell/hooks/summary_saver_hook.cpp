@@ -100,21 +100,32 @@ private:
 
 }  // namespace
 
-summary_work::summary_work(summary_saver_options options) : options_(std::move(options)) {
+summary_work::summary_work(summary_saver_options options)
+    : options_(std::move(options)), has_own_destination_(!options_.output_dir.empty() || options_.writer || !options_.metrics.empty()) {
   const auto period = choose_cadence({"save_steps", options_.save_steps, "save_secs", options_.save_secs}, cadence{.every_steps = 100});
   if (!period) { throw invalid_argument_error("summary_saver_hook: one of save_steps and save_secs must be above zero"); }
-  if (options_.output_dir.empty() && !options_.writer && options_.metrics.empty()) {
-    throw invalid_argument_error("summary_saver_hook: one of output_dir, writer and metrics must be given");
-  }
   period_ = *period;
 }
 
 void summary_work::begin() {
   if (!options_.writer && !options_.output_dir.empty()) { options_.writer = summary::writer::shared(options_.output_dir, options_.events); }
+  if (has_own_destination_) { write_hparams(); }
+}
+
+void summary_work::write_hparams() {
   if (options_.hparams && options_.writer) { options_.writer->add_hparams(*options_.hparams); }
 }
 
 void summary_work::begin_session(const session_requests& session) {
+  if (!has_own_destination_) {
+    auto writer = session.event_writer();
+    if (!writer) {
+      throw invalid_argument_error(
+          "summary_saver_hook: the session has no directory for event files; give one of output_dir, writer and metrics, or a session with "
+          "summary_dir or checkpoint_dir");
+    }
+    if (std::exchange(options_.writer, writer) != writer) { write_hparams(); }
+  }
   starts_writer_ = options_.writer && session.claim(options_.writer.get());
   if (options_.writer) { watch_writer(session, options_.writer); }
   if (options_.writer && options_.hparams) {

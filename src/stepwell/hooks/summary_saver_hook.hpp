@@ -130,7 +130,8 @@ concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.
 
 namespace stepwell {
 
-/// Options of `summary_saver_hook`. At least one of `output_dir`, `writer` and `metrics` is required. The default period is 100 steps.
+/// Options of `summary_saver_hook`. The default period is 100 steps. If none of `output_dir`, `writer` and `metrics` is given, the hook writes
+/// to the event file of its session, in `summary_dir` or `checkpoint_dir`.
 struct summary_saver_options {
   std::string output_dir = {};                        ///< Directory of the event file.
   std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
@@ -152,7 +153,7 @@ namespace detail {
 /// The cadence and the writers of a summary_saver_hook.
 class summary_work {
 public:
-  /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
+  /// @errors `invalid_argument_error` if both periods are off.
   explicit summary_work(summary_saver_options options);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
@@ -164,15 +165,20 @@ public:
   /// Opens the event file, if one is used, and writes the hyper-parameters.
   void begin();
   /// Registers the writers with a session, after each creation of the session. A writer that no other hook of the session has claimed gets
-  /// a START record before the next value. If two hooks wrote a START record, viewers would drop the values between the two.
+  /// a START record before the next value. If two hooks wrote a START record, viewers would drop the values between the two. Without a
+  /// destination of its own, uses the event file of the session.
+  /// @errors `invalid_argument_error` if the session has no directory either.
   void begin_session(const session_requests& session);
   /// Writes the START records that are due. A START record makes viewers drop the values that an earlier run wrote for `step` and later
   /// steps.
   void note_start(std::int64_t step);
 
 private:
+  void write_hparams();
+
   summary_saver_options options_;  // `writer` is set by `begin` if there is an output directory
   cadence period_;
+  bool has_own_destination_;
   bool starts_writer_ = false;                   // the writer needs a START record before its next value
   std::vector<summary::metric_writer*> starts_;  // metric writers that need a START record
 };
@@ -192,7 +198,7 @@ class summary_saver_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// @errors `invalid_argument_error` if there is no destination, or if both periods are off.
+  /// @errors `invalid_argument_error` if both periods are off. The creation of the session throws it if there is no destination.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
       : summary_saver_hook(std::make_shared<detail::summary_work>(options), std::move(ops)...) {}
   /// Uses the given work. If `work` is null, the hook writes nothing. This constructor is for sessions in which summaries are optional.

@@ -135,6 +135,12 @@ pool::~pool() {
 }
 
 void pool::post(std::function<void()> job) {
+  if (!log_name().empty()) {
+    job = [name = log_name(), job = std::move(job)] {
+      const log_scope named(name);
+      job();
+    };
+  }
   if (!core_->try_post(job)) { run_guarded(job); }
 }
 

@@ -25,7 +25,7 @@ public:
   ~pool();
 
   /// Queues `job` for one of the threads. After `join`, runs `job` on the calling thread instead. Exceptions of `job` are logged and
-  /// dropped.
+  /// dropped. Messages that `job` logs have the name of the caller's `log_scope`.
   void post(std::function<void()> job);
 
   /// Calls `work` on the calling thread, and at the same time on threads of the pool that are idle. Returns when all calls have returned. Does

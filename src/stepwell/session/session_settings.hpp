@@ -60,18 +60,25 @@ enum class other_data_policy {
 };
 
 class queue_runner;
+namespace summary {
+class writer;
+}
 
 /// Settings of a monitored session. Each member has a default.
 struct session_settings {
+  /// The name of the session. Log messages of the session begin with "[NAME] ", and progress bars display it. May be empty.
+  std::string name = {};
+  /// The directory of event files for hooks that need one and name none. Empty: there is none.
+  std::string event_directory = {};
+  /// Returns the writer in `event_directory`. Null: a writer with default options.
+  std::function<std::shared_ptr<summary::writer>()> event_writer = nullptr;
   /// Function that returns the checkpoint to restore. It is called at the start and in each recovery. If the function is empty or finds no
   /// checkpoint, the session uses the initial state: the values that the model had when the session was constructed. The session verifies
   /// the whole checkpoint before it writes a variable, with one exception: a checkpoint from `open_newest` is read only once, directly into
   /// the variables, and if it is damaged, the next older one is restored.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
-  /// The directory of the session's checkpoints, and that of its event files, for hooks that are given no directory of their own. Empty:
-  /// none.
+  /// The directory of the session's checkpoints, for hooks that are given no directory of their own. Empty if there is none.
   std::string directory = {};
-  std::string summary_directory = {};
   /// Maximum time for which `close` waits for threads and for I/O, including the last checkpoint. Each recovery uses the same limit.
   /// @see contract CREATE-1
   stepwell::clock::duration stop_grace_period = std::chrono::seconds(120);
@@ -84,6 +91,8 @@ struct session_settings {
   /// True if `find_checkpoint` finds the checkpoints that this session saves. The copy of the initial state is then freed as soon as there
   /// is a checkpoint.
   bool restores_what_it_saves = false;
+  /// False for an evaluation: the batches do not continue those of an earlier run, so a source that cannot seek causes no warning.
+  bool resumes = true;
   unseekable_policy on_unseekable = unseekable_policy::fail;  ///< Policy for a source that cannot seek back in a recovery.
   other_data_policy on_other_data = other_data_policy::warn;  ///< Policy for a source with other data than in the checkpoint.
   /// Queue runners. Their threads are started with the session and after each recovery, and stopped and joined at the close.

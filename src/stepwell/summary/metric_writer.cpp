@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/summary/metric_writer.hpp"
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/format/detail/coding.hpp"
@@ -9,9 +10,13 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstring>
+#include <exception>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace stepwell::summary {
 namespace {
@@ -82,30 +87,122 @@ text_log open_text_log(io::file_system& files, const std::string& path, std::str
   return {std::make_unique<locked_sink>(std::move(lock), std::move(target)), whole == 0};
 }
 
+/// The form in which a number for a `metric_sink` waits in the queue. The bytes of the tag and of the number follow.
+struct frame {
+  std::int64_t wall_microseconds;
+  std::int64_t step;
+  std::uint32_t tag_size;
+  std::uint32_t text_size;
+
+  [[nodiscard]] std::size_t size() const noexcept { return sizeof(frame) + tag_size + text_size; }
+};
+
+frame frame_of(const format::metric_line& line) noexcept {
+  return {line.wall_microseconds, line.step, static_cast<std::uint32_t>(line.tag.size()), static_cast<std::uint32_t>(line.value.size())};
+}
+
+std::size_t write_frame(std::byte* into, const format::metric_line& line) noexcept {
+  const auto head = frame_of(line);
+  std::memcpy(into, &head, sizeof head);
+  line.tag.copy(reinterpret_cast<char*>(into + sizeof head), line.tag.size());
+  line.value.copy(reinterpret_cast<char*>(into + sizeof head + line.tag.size()), line.value.size());
+  return head.size();
+}
+
+/// Passes the numbers in a queue to a sink of the program.
+class framed_sink final : public io::byte_sink {
+public:
+  framed_sink(std::string name, std::unique_ptr<metric_sink> target) : name_(std::move(name)), target_(std::move(target)) {}
+
+  result<void> write(std::span<const std::byte> bytes) override {
+    pending_.insert(pending_.end(), bytes.begin(), bytes.end());  // the last number may be incomplete
+    std::vector<metric> numbers;
+    std::size_t at = 0;
+    for (frame head{}; pending_.size() - at >= sizeof head; at += head.size()) {
+      std::memcpy(&head, pending_.data() + at, sizeof head);
+      if (pending_.size() - at < head.size()) { break; }
+      numbers.push_back(number_at(head, reinterpret_cast<const char*>(pending_.data() + at + sizeof head)));
+    }
+    auto written = guarded([&] {
+      if (!numbers.empty()) { target_->write(numbers); }
+    });
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(at));
+    return written;
+  }
+  result<void> sync() override {
+    return guarded([&] { target_->sync(); });
+  }
+  result<void> close() override {
+    return guarded([&] { target_->close(); });
+  }
+
+private:
+  static metric number_at(const frame& head, const char* text) {
+    metric made{.time = clock::wall_time(std::chrono::microseconds(head.wall_microseconds)),
+                .step = head.step,
+                .tag = {text, head.tag_size},
+                .value = 0,
+                .text = {text + head.tag_size, head.text_size},
+                .is_start = head.text_size == 0};
+    std::from_chars(made.text.data(), made.text.data() + made.text.size(), made.value);
+    return made;
+  }
+  template<class Action>
+  result<void> guarded(Action action) {
+    try {
+      action();
+      return {};
+    } catch (const error& failure) { return status(failure.kind(), failure.what(), name_); } catch (...) {
+      return status(errc::unknown, stepwell::detail::text_of(std::current_exception()), name_);
+    }
+  }
+
+  std::string name_;
+  std::unique_ptr<metric_sink> target_;
+  std::vector<std::byte> pending_;
+};
+
+text_log log_into(const std::string& name, std::unique_ptr<metric_sink> sink) {
+  if (!sink) { throw invalid_argument_error("sink_writer: the sink is null", name); }
+  return {std::make_unique<framed_sink>(name, std::move(sink)), false};
+}
+
 }  // namespace
 
 struct metric_writer::core {
+  enum class form { csv, json, frames };
+
   core(std::string where, const metric_writer_options& options, kind what)
-      : path(std::move(where)), is_csv(what == kind::csv), files(options.files),
-        log(open_text_log(*files, path, is_csv ? format::csv_metric_header : format::json_metric_beginning)),
+      : path(std::move(where)), written_as(what == kind::csv ? form::csv : form::json), files(options.files),
+        log(open_text_log(*files, path, what == kind::csv ? format::csv_metric_header : format::json_metric_beginning)),
         out(std::move(log.sink), "metric writer of " + path, options) {
-    if (!is_csv || !log.is_new) { return; }
+    if (what != kind::csv || !log.is_new) { return; }
     constexpr auto header = format::csv_metric_header;
     out.append(header.size(), [&](std::byte* into) { return header.copy(reinterpret_cast<char*>(into), header.size()); });
   }
+
+  core(std::string name, std::unique_ptr<metric_sink> sink, const metric_writer_options& options)
+      : path(std::move(name)), written_as(form::frames), files(options.files), log(log_into(path, std::move(sink))),
+        out(std::move(log.sink), "metric writer of " + path, options) {}
 
   void add(std::string_view tag, std::string_view value, std::int64_t step) {
     if (!out.accepts()) { return; }
     if (!format::is_utf8(tag)) [[unlikely]] { return add(format::to_utf8(tag), value, step); }
     const auto now = std::chrono::duration_cast<std::chrono::microseconds>(out.time()->wall_now().time_since_epoch());
     const format::metric_line line{now.count(), step, tag, value};
-    const auto size = is_csv ? csv_metric_bound(line) : json_metric_bound(line);
-    out.append(size,
-               [&](std::byte* into) { return is_csv ? write_csv_metric({into, size}, line) : write_json_metric({into, size}, line); });
+    switch (written_as) {
+      case form::csv: return append(csv_metric_bound(line), [&](std::span<std::byte> into) { return write_csv_metric(into, line); });
+      case form::json: return append(json_metric_bound(line), [&](std::span<std::byte> into) { return write_json_metric(into, line); });
+      case form::frames: return append(frame_of(line).size(), [&](std::span<std::byte> into) { return write_frame(into.data(), line); });
+    }
+  }
+  template<class Write>
+  void append(std::size_t size, Write write) {
+    out.append(size, [&](std::byte* into) { return write(std::span<std::byte>(into, size)); });
   }
 
   const std::string path;
-  const bool is_csv;
+  const form written_as;
   const std::shared_ptr<io::file_system> files;
   text_log log;
   output out;
@@ -113,6 +210,9 @@ struct metric_writer::core {
 
 metric_writer::metric_writer(std::string path, metric_writer_options options, kind what)
     : core_(std::make_unique<core>(std::move(path), checked(options), what)) {}
+
+metric_writer::metric_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options)
+    : core_(std::make_unique<core>(std::move(name), std::move(sink), options)) {}
 
 metric_writer::~metric_writer() {
   core_->out.end("", path(), [this](clock::time_point until) { close(until); });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writers for the numbers of a run as lines of text: CSV and JSON lines. They are an alternative to event files for users without
-// TensorBoard. The caller puts a line into a bounded queue; a task on the I/O pool writes it.
+// Writers for the numbers of a run: as lines of text (CSV and JSON lines), or to a destination of the program, such as a database. They are
+// an alternative to event files for users without TensorBoard. The caller puts a number into a bounded queue; a task on the I/O pool
+// writes it.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -18,9 +19,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace stepwell::summary {
 
@@ -33,8 +36,33 @@ struct metric_writer_options {
   seconds_value flush_secs = 10.0;                     ///< A line later than this after the last flush causes a flush.
 };
 
-/// The common base of `csv_writer` and `jsonl_writer`: one text file with one line for each number, which contains the time, the
-/// step, the tag and the value.
+/// One number, as a `metric_sink` receives it.
+/// @lifetime Refers to memory of the caller.
+struct metric {
+  clock::wall_time time;  ///< Time at which the number was added.
+  std::int64_t step = 0;
+  std::string_view tag;
+  double value = 0;
+  std::string_view text;  ///< The number as text; exact also for large integers.
+  bool is_start = false;  ///< No number, but the start of a session at `step`: earlier numbers of this and later steps are obsolete.
+};
+
+/// A destination of numbers that the program provides: a database, a socket, another library.
+/// @threads One call at a time, on threads of `metric_writer_options::threads`. The calls may block.
+class metric_sink {
+public:
+  virtual ~metric_sink() = default;
+
+  /// Writes numbers, in the order in which they were added. An exception is a failure of the writer; `write` is not called again.
+  virtual void write(std::span<const metric> numbers) = 0;
+  /// Makes everything written before durable. Called at each flush.
+  virtual void sync() {}
+  /// Called once, after the last `write`.
+  virtual void close() {}
+};
+
+/// The common base of `csv_writer`, `jsonl_writer` and `sink_writer`. The first two write one text file with one line for each number, which
+/// contains the time, the step, the tag and the value.
 ///
 /// An existing file is continued, so one file contains a run with all its restarts. An incomplete line at its end, left by a kill,
 /// is removed with a warning. Other lines are never removed. Before the first number after a restart or a recovery there is a line
@@ -95,6 +123,7 @@ public:
 protected:
   enum class kind { csv, json_lines };
   metric_writer(std::string path, metric_writer_options options, kind what);
+  metric_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options);
   /// Calls `close` and logs its failure. Does not wait after `detach`, or after a `flush` that reached its deadline.
   ~metric_writer();
 
@@ -125,6 +154,16 @@ public:
   /// @errors Like `csv_writer`.
   explicit jsonl_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::json_lines) {}
+};
+
+/// A writer for a `metric_sink`: `std::make_shared<sink_writer>("results.db", std::make_unique<my_database>(...))`. Sessions accept it
+/// like the other writers: see `training_options::metrics` and `summary_saver_options::metrics`.
+class sink_writer final : public metric_writer {
+public:
+  /// `name` is used in messages, and returned by `path`.
+  /// @errors `invalid_argument_error` if `sink` is null.
+  sink_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options = {})
+      : metric_writer(std::move(name), std::move(sink), std::move(options)) {}
 };
 
 }  // namespace stepwell::summary

@@ -38,6 +38,7 @@ namespace stepwell {
 /// Options of a training session over a graph. Members with the name of a member of the general `training_options` have the same meaning.
 template<>
 struct training_options<tensorflow::graph> {
+  std::string name = {};
   /// Address of a server of TensorFlow, such as "grpc://host:2222". Empty: the graph runs in this process.
   std::string master = {};
   bool is_chief = true;
@@ -51,6 +52,7 @@ struct training_options<tensorflow::graph> {
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
   setting<std::int64_t> log_step_count_steps = {};
+  seconds_value log_every_secs = 10;
   std::string summary_dir = {};
   setting<int> max_to_keep = {};
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};

@@ -27,6 +27,7 @@ std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const 
 
 session_settings settings_of(const evaluation_options& options) {
   session_settings made;
+  made.resumes = false;
   made.stop_token = options.stop_token;
   made.clock = options.clock;
   return made;

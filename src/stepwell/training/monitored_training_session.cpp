@@ -50,7 +50,12 @@ std::shared_ptr<summary_work> default_summary_work(summary_saver_options made) {
   return std::make_shared<summary_work>(std::move(made));
 }
 
-const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics) {
+const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics,
+                                   bool has_summaries) {
+  if (has_summaries && summary_dir.empty() && checkpoint_dir.empty()) {
+    throw invalid_argument_error(
+        "monitored_training_session: summaries are given, but neither summary_dir nor checkpoint_dir; give one of them for the event files");
+  }
   if (has_metrics && summary_dir.empty() && checkpoint_dir.empty()) {
     throw invalid_argument_error(
         "monitored_training_session: metrics are given, but neither summary_dir nor checkpoint_dir; give one of them, the metrics "
@@ -113,6 +118,11 @@ summary::writer_options event_options(const saver_options& of_checkpoints, const
   made.time = time ? time : system_clock();
   made.metrics = metrics;
   return made;
+}
+
+std::function<std::shared_ptr<summary::writer>()> event_writer_of(const std::string& directory, summary::writer_options how) {
+  if (directory.empty()) { return nullptr; }
+  return [directory, how = std::move(how)] { return summary::writer::shared(directory, how); };
 }
 
 session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,

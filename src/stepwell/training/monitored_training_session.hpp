@@ -23,6 +23,8 @@
 #include "stepwell/summary/writer.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +39,46 @@
 
 namespace stepwell {
 
+/// A summary op over a `Model`, of any type: a member of `training_options::summaries`.
+template<class Model>
+class model_summary {
+public:
+  using result_type = model_result<Model>;
+
+  /// Converts `summary::scalar("loss", &result::loss)`, `summary::histogram(...)`, and the other summary ops. Their projections are those of
+  /// a fetch: members of the result or of the model, or callables that take the result, the model, or both.
+  template<summary::summary_op Op>
+    requires detail::fetchable_from<decltype(Op::projection), result_type, Model>
+  explicit(false) model_summary(Op op)
+      : write_([op = std::move(op)](summary::writer* out, const result_type& result, const Model& model, std::int64_t step) {
+          const auto& value = read(op.projection, result, model);
+          if (!detail::is_present(value)) { return false; }
+          if (out != nullptr) { op.write(*out, detail::present(value), step); }
+          return true;
+        }) {}
+
+  /// Writes the value of a run. Writes nothing if the value is an empty `std::optional`.
+  void write(summary::writer& out, const result_type& result, const Model& model, std::int64_t step) const {
+    write_(&out, result, model, step);
+  }
+  /// Returns false if the value of a run is an empty `std::optional`.
+  [[nodiscard]] bool has_value(const result_type& result, const Model& model) const { return write_(nullptr, result, model, 0); }
+
+private:
+  template<class Projection>
+  static decltype(auto) read(const Projection& projection, const result_type& result, const Model& model) {
+    if constexpr (std::invocable<const Projection&, const result_type&>) {
+      return std::invoke(projection, result);
+    } else if constexpr (std::invocable<const Projection&, const Model&>) {
+      return std::invoke(projection, model);
+    } else {
+      return std::invoke(projection, result, model);
+    }
+  }
+
+  std::function<bool(summary::writer*, const result_type&, const Model&, std::int64_t)> write_;
+};
+
 /// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
 ///
 /// Memory in addition to the variables, as a number of copies of the variables; `metrics().snapshot_bytes` reports the bytes held:
@@ -49,6 +91,8 @@ namespace stepwell {
 /// The memory of a copy is kept between checkpoints that are less than a minute apart.
 template<class Model>
 struct training_options {
+  /// The name of the session. Its log messages begin with "[NAME] ", and progress bars display it. May be empty.
+  std::string name = {};
   /// The master, through which several sessions train one model. If empty, the session has no master. "local:NAME": this session and the
   /// other sessions of this process that use the same name train one model.
   std::string master = {};
@@ -77,12 +121,17 @@ struct training_options {
   /// Number of steps between two measurements of steps per second. Each measurement is logged and written as a summary. Without a directory
   /// for event files, nothing is measured. Default: 100.
   setting<std::int64_t> log_step_count_steps = {};
+  /// Minimum time between two log lines of the same kind: of steps per second, and of durable checkpoints. 0: all are logged.
+  seconds_value log_every_secs = 10;
   /// Directory of event files. If empty, `checkpoint_dir` is used.
   std::string summary_dir = {};
   /// Number of newest checkpoints to keep. The default is 5. If off, all checkpoints are kept.
   setting<int> max_to_keep = {};
   /// Function that writes each summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
+  /// Values that are written in each period of summaries: `{summary::scalar("loss", &result::loss), summary::histogram("w", &model::w)}`.
+  /// They need a directory for event files.
+  std::vector<model_summary<Model>> summaries = {};
   /// Metric writers that also receive every scalar of the event files:
   /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
@@ -142,19 +191,32 @@ namespace detail {
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
-/// A fetch of both the result and the model of a run. This is not a lambda, because g++ 12 gives the type of a lambda no linkage here.
+/// A fetch of both the result and the model of a run. Empty if there are only `summaries`, and none of them has a value. This is not a
+/// lambda, because g++ 12 gives the type of a lambda no linkage here.
+template<class Model>
 struct whole_run {
-  auto operator()(const auto& result, const auto& model) const { return std::pair(&result, &model); }
+  using value_type = std::pair<const model_result<Model>*, const Model*>;
+
+  std::shared_ptr<const std::vector<model_summary<Model>>> summaries;  // null if a run is never empty
+
+  std::optional<value_type> operator()(const model_result<Model>& result, const Model& model) const {
+    const auto has_value = [&](const auto& one) { return one.has_value(result, model); };
+    if (summaries && std::none_of(summaries->begin(), summaries->end(), has_value)) { return std::nullopt; }
+    return value_type(&result, &model);
+  }
 };
 
-/// The summary op that calls the `summary` option.
+/// The summary op that calls the `summary` option, and writes the `summaries`.
 template<class Model>
 struct summary_option_op {
   decltype(training_options<Model>::summary) write_all;
-  static constexpr whole_run projection{};
+  std::shared_ptr<const std::vector<model_summary<Model>>> summaries;
+  whole_run<Model> projection = {};
 
   void write(summary::writer& out, const auto& run, std::int64_t step) const {
     if (write_all) { write_all(out, *run.first, *run.second, step); }
+    if (!summaries) { return; }
+    for (const auto& one : *summaries) { one.write(out, *run.first, *run.second, step); }
   }
 };
 
@@ -169,8 +231,9 @@ void check_roles(const session_target& target, seconds_value max_wait, seconds_v
 void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
 /// Returns the directory of the event files. Empty if there are no event files.
-/// @errors `invalid_argument_error` if there is no directory although the option `metrics` is used.
-[[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics);
+/// @errors `invalid_argument_error` if there is no directory although the option `metrics` or `summaries` is used.
+[[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics,
+                                                 bool has_summaries);
 
 // The functions below are not inlined: copies and checks of options compile slowly in the programs of users.
 
@@ -186,6 +249,8 @@ void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const
 /// Returns the options of event files. They use the same file system and threads as checkpoints.
 [[nodiscard]] summary::writer_options event_options(const saver_options& of_checkpoints, const std::shared_ptr<clock>& time,
                                                     const std::vector<std::shared_ptr<summary::metric_writer>>& metrics);
+/// Returns a function that returns the shared writer of `directory`. Empty if the directory is empty.
+[[nodiscard]] std::function<std::shared_ptr<summary::writer>()> event_writer_of(const std::string& directory, summary::writer_options how);
 /// Returns settings with a `find_checkpoint` for `directory`. If `saver` is on, `find_checkpoint` uses `saver`, which then does not delete
 /// the restored checkpoint.
 [[nodiscard]] session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,
@@ -211,12 +276,17 @@ public:
     detail::check_not_negative(options.log_step_count_steps, options.max_to_keep, options.stop_grace_period_secs, options.preemption_grace);
     if (options.is_chief) {
       checkpoint_dir_ = options.checkpoint_dir;
-      event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, !options.metrics.empty());
+      bool has_summaries = false;
+      if constexpr (requires { options.summaries; }) { has_summaries = !options.summaries.empty(); }  // a graph has none
+      event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, !options.metrics.empty(), has_summaries);
     }
   }
 
   [[nodiscard]] step_counter_hook counter() const {
-    return detail::default_counter_hook({.every_n_steps = options_.log_step_count_steps, .output_dir = event_dir_, .events = events()});
+    return detail::default_counter_hook({.every_n_steps = options_.log_step_count_steps,
+                                         .output_dir = event_dir_,
+                                         .events = events(),
+                                         .log_every_secs = options_.log_every_secs});
   }
 
   [[nodiscard]] std::shared_ptr<detail::summary_work> summary_work() const {
@@ -227,10 +297,14 @@ public:
                                          .hparams = detail::copied(options_.hparams)});
   }
   [[nodiscard]] default_summary_hook<Model> summaries() const {
-    summary_option_op<Model> op{options_.summary};
+    summary_option_op<Model> op{.write_all = options_.summary, .summaries = nullptr};
     if (options_.scaffold && options_.scaffold->summary_op()) {
       if (options_.summary) { detail::throw_both_given("summary", "summary_op"); }
       op.write_all = options_.scaffold->summary_op();
+    }
+    if (!options_.summaries.empty()) {
+      op.summaries = std::make_shared<const std::vector<model_summary<Model>>>(options_.summaries);
+      if (!op.write_all) { op.projection.summaries = op.summaries; }
     }
     return default_summary_hook<Model>(summary_work(), std::move(op));
   }
@@ -245,13 +319,16 @@ public:
                                        .saver = detail::copied(saver_),
                                        .listeners = detail::copied(options_.checkpoint_listeners),
                                        .summary_dir = event_dir_,
-                                       .events = events()},
+                                       .events = events(),
+                                       .log_every_secs = options_.log_every_secs},
                                       is_deferred);
   }
 
   [[nodiscard]] session_settings settings(const checkpoint_saver_hook& saver) const {
     auto made = detail::settings_for(saver, checkpoint_dir_, saver_, options_.queue_runners, options_.stop_on);
-    made.summary_directory = event_dir_;
+    made.name = options_.name;
+    made.event_directory = event_dir_;
+    made.event_writer = detail::event_writer_of(event_dir_, events());
     made.stop_grace_period = detail::as_duration(options_.stop_grace_period_secs);
     made.retry = options_.retry;
     made.keep_initial_state = options_.keep_initial_state;

@@ -51,12 +51,12 @@ TEST_CASE("the default log writes control bytes escaped", "[base][log]") {
   const auto before = sw::set_log_sink({});
   const auto written = standard_error_of([] { sw::log_warning("tensor " + hostile); });
   sw::set_log_sink(before);
-  CHECK(written == "stepwell warning: tensor " + harmless + "\n");
+  CHECK(written.ends_with(" stepwell warning: tensor " + harmless + "\n"));
 }
 
 TEST_CASE("a name with the end of a line cannot begin a line of the default log", "[base][log]") {
   const auto before = sw::set_log_sink({});
   const auto written = standard_error_of([] { sw::log_warning("tensor \"w\nstepwell error: forged\r\""); });
   sw::set_log_sink(before);
-  CHECK(written == "stepwell warning: tensor \"w\n  stepwell error: forged\\x0d\"\n");
+  CHECK(written.ends_with(" stepwell warning: tensor \"w\n  stepwell error: forged\\x0d\"\n"));
 }

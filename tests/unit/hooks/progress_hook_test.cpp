@@ -1,25 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
+#include "support/screen.hpp"
 #include "support/toy_model.hpp"
 
+#include <stepwell/base/detail/status_region.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace sw = stepwell;
 using namespace std::chrono_literals;
 using sw::test::adding_model;
+using sw::test::screen;
 
-TEST_CASE("a progress line says step, share, loss, rate and time left", "[hooks][progress]") {
-  const sw::progress_state state{.first_step = 0, .step = 1200, .last_step = 10'000, .value = 0.1234, .steps_per_second = 410};
-  CHECK(sw::progress_line(state, false, 80) == "step 1200/10000   12%  loss 0.1234  410 steps/s  ETA 0:22");
-  CHECK(sw::progress_line(state, true, 80) == "[==>                ] step 1200/10000   12%  loss 0.1234  410 steps/s  ETA 0:22");
-  CHECK(sw::progress_line(state, true, 30).size() < 30);
-  CHECK(sw::progress_line({.first_step = 0, .step = 7, .value = std::nullopt}, true, 80) == "step 7");
+namespace {
+
+sw::progress_state typical_state() {
+  return {.session = "digits",
+          .step = 1200,
+          .last_step = 10'000,
+          .epoch = sw::data::epoch_position{1, false},
+          .last_epoch = 5,
+          .values = {{"loss", 0.1234}, {"accuracy", 0.912}},
+          .steps_per_second = 410,
+          .batch_size = 128,
+          .elapsed = 3s,
+          .notes = {{"eval", "accuracy 0.95 at 1000"}, {"saved", "1000"}}};
+}
+
+std::string terminal_line(const sw::progress_state& state, int columns) {
+  return sw::progress_line(state, {.is_terminal = true, .columns = columns});
+}
+
+struct noting_hook {
+  void after_run(auto& context, const auto&) { context.show("eval", "loss 0.5 at " + std::to_string(context.global_step())); }
+};
+
+}  // namespace
+
+TEST_CASE("a plain progress line says epoch, step, share, values, rates, times and notes", "[hooks][progress]") {
+  CHECK(sw::progress_line(typical_state(), {}) ==
+        "[digits]  epoch 2/5  step 1200/10000   12%  loss 0.1234  accuracy 0.912  410 steps/s  52480 samples/s  0:03  ETA 0:22  "
+        "eval accuracy 0.95 at 1000  saved 1000");
+  CHECK(sw::progress_line({.step = 7}, {}) == "step 7  0:00");
+}
+
+TEST_CASE("a line on a terminal is never wider than the terminal, and keeps the step longest", "[hooks][progress]") {
+  const auto state = typical_state();
+  CHECK(terminal_line(state, 60) == "step  1200/10000   12%  loss 0.1234       0:03  ETA 0:22   ");
+  CHECK(terminal_line(state, 20) == "step  1200/10000");
+  for (int columns = 1; columns < 250; ++columns) {
+    INFO(columns);
+    CHECK(static_cast<int>(terminal_line(state, columns).size()) < std::max(columns, 2));
+  }
+  const auto wide = terminal_line(state, 200);
+  CHECK(wide.starts_with("[==="));
+  for (const std::string part : {"digits", "epoch 2/5", "52.5k samples/s", "0:03", "eval accuracy 0.95 at 1000", "saved 1000"}) {
+    INFO(part);
+    CHECK(wide.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("the fields of a line stay at their places while numbers change", "[hooks][progress]") {
+  auto state = typical_state();
+  state.notes.clear();
+  for (const int columns : {40, 60, 80, 100, 140}) {
+    const auto first = terminal_line(state, columns);
+    for (const double value : {-12345.6, 0.5, 1e-9, 99.99, 1e30, 0.0}) {
+      for (const double rate : {0.0, 0.01, 9.99, 99.9, 12'345.0, 3e7}) {
+        auto other = state;
+        other.step = value > 0 ? 9 : 9'999;
+        other.values[0].value = value;
+        other.steps_per_second = rate;
+        other.elapsed = std::chrono::duration<double>(value > 0 ? 1 : 7000);
+        const auto line = terminal_line(other, columns);
+        INFO(line);
+        for (const std::string field : {"epoch", "step", "loss", "accuracy", "steps/s", "samples/s", "ETA"}) {
+          CHECK(line.find(field) == first.find(field));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("colours and Unicode are used only if wanted", "[hooks][progress]") {
+  const auto state = typical_state();
+  const auto plain = sw::progress_line(state, {.is_terminal = true, .columns = 140});
+  CHECK(plain.find('\x1b') == std::string::npos);
+  for (const char letter : plain) { CHECK(static_cast<unsigned char>(letter) < 0x80); }
+  const auto rich = sw::progress_line(state, {.is_terminal = true, .columns = 140, .colours = true, .unicode = true});
+  CHECK(rich.find("━") != std::string::npos);
+  CHECK(rich.find("\x1b[36m") != std::string::npos);
+  screen terminal(140);
+  terminal.write(rich);
+  CHECK_FALSE(terminal.has_wrapped());
 }
 
 TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks][progress]") {
@@ -36,25 +116,72 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
   }
   session.close();
   CHECK(out ==
-        "step 10/40   25%  loss 55  1 steps/s  ETA 0:30\n"
-        "step 20/40   50%  loss 210  1 steps/s  ETA 0:20\n"
-        "step 30/40   75%  loss 465  1 steps/s  ETA 0:10\n"
-        "step 40/40  100%  loss 820  1 steps/s\n");
+        "step 10/40   25%  loss 55  1 steps/s  0:10  ETA 0:30\n"
+        "step 20/40   50%  loss 210  1 steps/s  0:20  ETA 0:20\n"
+        "step 30/40   75%  loss 465  1 steps/s  0:30  ETA 0:10\n"
+        "step 40/40  100%  loss 820  1 steps/s  0:40\n");
 }
 
-TEST_CASE("on a terminal the bar is drawn over itself and ends with a line", "[hooks][progress]") {
+TEST_CASE("on a terminal the line is drawn over itself, and text is printed above it", "[hooks][progress]") {
+  screen terminal(60);
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  sw::monitored_session session(sw::session_settings{.name = "a", .clock = clock}, model,
+                                sw::progress_hook{{.last_step = 3,
+                                                   .bar_every = 1,
+                                                   .is_terminal = true,
+                                                   .colours = true,
+                                                   .unicode = false,
+                                                   .columns = 60,
+                                                   .output = [&](auto text) { terminal.write(text); }},
+                                                  sw::tag("sum", &adding_model::result::loss)});
+  using hook = sw::progress_hook<sw::tagged<decltype(&adding_model::result::loss)>>;
+  clock->advance(1s);
+  session.run(std::int64_t{1});
+  CHECK(terminal.lines() == std::vector<std::string>{"a  step 1/3   33%  sum 1.0000     1.00 steps/s  ETA 0:02"});
+  session.hook<hook>().print("my own output");
+  clock->advance(1s);
+  session.run(std::int64_t{1});
+  const auto lines = terminal.lines();
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "my own output");
+  CHECK(lines[1] == "a  step 2/3   66%  sum 2.0000     1.00 steps/s  ETA 0:01");
+  session.close();
+  terminal.write("$");
+  CHECK(terminal.lines().size() == 3);
+  CHECK(terminal.lines()[2] == "$");  // on a line of its own
+  CHECK_FALSE(terminal.has_wrapped());
+}
+
+TEST_CASE("the line is ended before the message of an error", "[hooks][progress]") {
+  screen terminal(80);
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  {
+    sw::monitored_session session(
+        sw::session_settings{.clock = clock}, model,
+        sw::progress_hook{{.bar_every = 1, .is_terminal = true, .columns = 80, .output = [&](auto text) { terminal.write(text); }}});
+    clock->advance(1s);
+    session.run(std::int64_t{1});
+    try {
+      sw::with(session, [](auto&) { throw std::runtime_error("boom"); });
+    } catch (const std::runtime_error& failure) { terminal.write(failure.what()); }
+  }
+  CHECK(terminal.lines().back() == "boom");
+}
+
+TEST_CASE("the line shows the notes of hooks", "[hooks][progress]") {
   std::string out;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
-      sw::progress_hook{{.last_step = 2, .bar_every = 1, .is_terminal = true, .columns = 60, .output = [&](auto text) { out += text; }}});
-  clock->advance(1s);
-  session.run(std::int64_t{1});
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model, noting_hook{},
+                                sw::progress_hook{{.line_every = 1, .is_terminal = false, .output = [&](auto text) { out += text; }}});
+  for (int i = 0; i < 2; ++i) {
+    clock->advance(1s);
+    session.run(std::int64_t{1});
+  }
   session.close();
-  CHECK(out.starts_with("\r\x1b[K["));
-  CHECK(out.ends_with("\n"));
-  CHECK(out.find("step 1/2   50%") != std::string::npos);
+  CHECK(out.find("eval loss 0.5 at 1\n") != std::string::npos);
 }
 
 TEST_CASE("a session without a step shows no progress", "[hooks][progress]") {
@@ -63,4 +190,23 @@ TEST_CASE("a session without a step shows no progress", "[hooks][progress]") {
   sw::monitored_session session(model, sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}});
   session.close();
   CHECK(out.empty());
+}
+
+TEST_CASE("several lines share one region, and each leaves its text above when it ends", "[hooks][progress]") {
+  screen terminal(40);
+  const auto region = std::make_shared<sw::detail::status_region>([&](auto text) { terminal.write(text); });
+  sw::detail::status_line outer(region);
+  outer.set("outer 1");
+  {
+    sw::detail::status_line inner(region);
+    inner.set("inner 1");
+    CHECK(terminal.lines() == std::vector<std::string>{"outer 1", "inner 1"});
+    region->print("a message\n");
+    outer.set("outer 2");
+    CHECK(terminal.lines() == std::vector<std::string>{"a message", "outer 2", "inner 1"});
+    inner.set("inner 2");
+  }
+  CHECK(terminal.lines() == std::vector<std::string>{"a message", "inner 2", "outer 2"});
+  outer.set("o");
+  CHECK(terminal.lines().back() == "o");
 }

@@ -100,7 +100,9 @@ using note = std::pair<std::int64_t, std::string>;
 
 TEST_CASE("HOOK-SUM-1, D-8 a directory or a writer, and a period, must be given", "[hooks][summary_saver]") {
   const auto op = sw::summary::scalar("x", [](const int& count) { return count; });
-  CHECK_THROWS_AS((sw::summary_saver_hook{sw::summary_saver_options{.save_steps = 1}, op}), sw::invalid_argument_error);
+  counting_model model;
+  CHECK_THROWS_AS(sw::monitored_session(model, sw::summary_saver_hook{sw::summary_saver_options{.save_steps = 1}, op}),
+                  sw::invalid_argument_error);
   CHECK_THROWS_AS((sw::summary_saver_hook{sw::summary_saver_options{.output_dir = "x", .save_steps = sw::none}, op}),
                   sw::invalid_argument_error);
   CHECK_THROWS_AS((sw::summary_saver_hook{sw::summary_saver_options{.output_dir = "x", .save_steps = 0, .save_secs = 0}, op}),
@@ -333,4 +335,16 @@ TEST_CASE("HOOK-SUM what is no picture is refused, saying what it is", "[hooks][
     CHECK(std::string(failure.what()).find("an image is") != std::string::npos);
     CHECK(std::string(failure.what()).find("[4]") != std::string::npos);
   }
+}
+
+TEST_CASE("a summary_saver_hook without a directory uses that of its session", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  counting_model model;
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = sw::none, .log_step_count_steps = sw::none},
+      sw::summary_saver_hook{{.save_steps = 3, .hparams = sw::format::hparam_map{{"rate", 0.5}}},
+                             sw::summary::scalar("count", [](const int& count) { return count; })});
+  for (int i = 0; i < 5; ++i) { session.run(); }
+  session.close();
+  CHECK(scalars_in(directory.path(), "count") == std::map<std::int64_t, float>{{1, 1.0f}, {4, 4.0f}});
 }

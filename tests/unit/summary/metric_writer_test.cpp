@@ -17,7 +17,11 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sw = stepwell;
 namespace summary = stepwell::summary;
@@ -218,4 +222,87 @@ TEST_CASE("a failure of a metric writer is one of the event writer that feeds it
   CHECK(events.failure());
   CHECK_NOTHROW(events.close());
   CHECK(test::events_of(events.path()).size() == 2);  // the event file still contains it
+}
+
+namespace {
+
+/// A destination in memory.
+struct table_sink final : summary::metric_sink {
+  struct row {
+    std::int64_t step;
+    std::string tag;
+    double value;
+    std::string text;
+    bool is_start;
+    friend bool operator==(const row&, const row&) = default;
+  };
+  struct content {
+    std::vector<row> rows;
+    int syncs = 0;
+    int closes = 0;
+    std::string failure;
+  };
+  explicit table_sink(std::shared_ptr<content> into_) : into(std::move(into_)) {}
+
+  void write(std::span<const summary::metric> numbers) override {
+    if (!into->failure.empty()) { throw std::runtime_error(into->failure); }
+    for (const auto& one : numbers) {
+      into->rows.push_back({one.step, std::string(one.tag), one.value, std::string(one.text), one.is_start});
+    }
+  }
+  void sync() override { ++into->syncs; }
+  void close() override { ++into->closes; }
+
+  std::shared_ptr<content> into;
+};
+
+}  // namespace
+
+TEST_CASE("a sink of the program receives the numbers in order", "[summary][metrics]") {
+  const desk with;
+  const auto table = std::make_shared<table_sink::content>();
+  {
+    summary::sink_writer writer("the table", std::make_unique<table_sink>(table), with.options());
+    writer.add_start(1);
+    writer.add_scalar("loss", 0.5, 1);
+    writer.add_scalar("tokens", std::int64_t{9'007'199'254'740'993}, 2);
+    writer.flush();
+    CHECK(table->rows.size() == 3);
+    CHECK(table->syncs >= 1);
+    for (int i = 0; i < 10'000; ++i) { writer.add_scalar("a tag that is longer", i, i); }
+  }
+  CHECK(table->closes == 1);
+  REQUIRE(table->rows.size() == 10'003);
+  CHECK(table->rows[0] == table_sink::row{1, "stepwell/start", 0, "", true});
+  CHECK(table->rows[1] == table_sink::row{1, "loss", 0.5, "0.5", false});
+  CHECK(table->rows[2].text == "9007199254740993");
+  CHECK(table->rows.back() == table_sink::row{9999, "a tag that is longer", 9999, "9999", false});
+}
+
+TEST_CASE("an exception of a sink is a failure of its writer, thrown once", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk with;
+  const auto table = std::make_shared<table_sink::content>();
+  table->failure = "the server is gone";
+  summary::sink_writer writer("the table", std::make_unique<table_sink>(table), with.options());
+  writer.add_scalar("loss", 0.5, 1);
+  try {
+    writer.flush();
+    FAIL("no failure");
+  } catch (const sw::error& failure) {
+    CHECK(std::string(failure.what()).find("the table: ") != std::string::npos);
+    CHECK(std::string(failure.what()).find("the server is gone") != std::string::npos);
+  }
+  CHECK(writer.has_failed());
+  CHECK_THROWS_AS(summary::sink_writer("none", nullptr, with.options()), sw::invalid_argument_error);
+}
+
+TEST_CASE("an event writer forwards its scalars to a sink of the program", "[summary][metrics]") {
+  const desk with;
+  const auto table = std::make_shared<table_sink::content>();
+  const auto sink = std::make_shared<summary::sink_writer>("the table", std::make_unique<table_sink>(table), with.options());
+  summary::writer events(with.directory / "events", {.files = with.files, .time = with.time, .metrics = {sink}});
+  events.add_scalar("loss", 0.25, 7);
+  events.flush();
+  CHECK(table->rows == std::vector<table_sink::row>{{7, "loss", 0.25, "0.25", false}});
 }

@@ -161,3 +161,88 @@ TEST_CASE("HOOK-STOP-6 a run restored at step 3 does what is left, or so many mo
   CHECK(go_on({.num_steps = 4}) == 4);
   CHECK(sw::latest_checkpoint(directory.path()) == directory / "model.ckpt-9");
 }
+
+namespace {
+
+struct sometimes_model {
+  struct result {
+    float loss = 0;
+    std::optional<float> error;
+  };
+  float weight = 0;
+  int done = 0;
+
+  result step() {
+    ++done;
+    weight += 1;
+    return {1.0f / static_cast<float>(done), done % 3 == 0 ? std::optional(static_cast<float>(done)) : std::nullopt};
+  }
+  sw::variable_list variables() { return sw::variables({{"weight", weight}, {"done", done}}); }
+};
+
+}  // namespace
+
+TEST_CASE("the option summaries writes values of the result and of the model, without a hook", "[training]") {
+  const temporary_directory directory;
+  sometimes_model model;
+  auto session = sw::monitored_training_session(
+      model,
+      {.save_summaries_steps = 2,
+       .summary_dir = directory.path(),
+       .summaries = {sw::summary::scalar("loss", &sometimes_model::result::loss), sw::summary::scalar("weight", &sometimes_model::weight),
+                     sw::summary::scalar("both", [](const auto& result, const auto& m) { return result.loss * m.weight; }),
+                     sw::summary::scalar("error", &sometimes_model::result::error)}});
+  for (int i = 0; i < 4; ++i) { session.run(); }
+  session.close();
+  CHECK(scalars_in(directory.path(), "weight") == std::map<std::int64_t, float>{{1, 1.0f}, {3, 3.0f}});
+  CHECK(scalars_in(directory.path(), "both") == std::map<std::int64_t, float>{{1, 1.0f}, {3, 1.0f}});
+  CHECK(scalars_in(directory.path(), "loss").size() == 2);
+  CHECK(scalars_in(directory.path(), "error") == std::map<std::int64_t, float>{{3, 3.0f}});
+}
+
+TEST_CASE("summaries that have no value are written by the next run that has one", "[training]") {
+  const temporary_directory directory;
+  sometimes_model model;
+  auto session = sw::monitored_training_session(model, {.save_summaries_steps = 1000,
+                                                        .summary_dir = directory.path(),
+                                                        .summaries = {sw::summary::scalar("error", &sometimes_model::result::error)}});
+  for (int i = 0; i < 7; ++i) { session.run(); }
+  session.close();
+  CHECK(scalars_in(directory.path(), "error") == std::map<std::int64_t, float>{{3, 3.0f}});
+}
+
+TEST_CASE("summaries need a directory for event files", "[training]") {
+  sometimes_model model;
+  CHECK_THROWS_AS(sw::monitored_training_session(model, {.summaries = {sw::summary::scalar("loss", &sometimes_model::result::loss)}}),
+                  sw::invalid_argument_error);
+}
+
+TEST_CASE("durable checkpoints and rates are logged with the name of the session, at most once in 10 s", "[training]") {
+  const temporary_directory directory;
+  const log_capture log;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  auto session = sw::monitored_training_session(model, {.name = "trial-7",
+                                                        .checkpoint_dir = directory.path(),
+                                                        .save_checkpoint_steps = 1,
+                                                        .log_step_count_steps = 1,
+                                                        .saver = {.when_busy = sw::when_busy::wait},
+                                                        .clock = clock});
+  for (std::int64_t batch = 1; batch <= 30; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+  }
+  session.close();
+  std::size_t saved = 0;
+  std::size_t rates = 0;
+  for (const auto& message : log.messages()) {
+    CHECK(message.text.starts_with("[trial-7] "));
+    saved += message.text.find("] saved " + directory.path() + "/model.ckpt-") != std::string::npos;
+    rates += message.text.find("] global_step/sec: 1") != std::string::npos;
+  }
+  CHECK(saved >= 2);
+  CHECK(saved <= 5);
+  CHECK(rates == 3);
+  CHECK(log.contains(sw::log_level::info, "saved " + directory.path() + "/model.ckpt-30, "));
+  CHECK(log.contains(sw::log_level::info, " B in "));
+}

@@ -104,6 +104,19 @@ TEST_CASE("an evaluation restores a checkpoint, steps over its data, and gives f
   CHECK(at.log.contains(sw::log_level::info, "Finished evaluation of " + at.prefix(2) + ": 3 steps"));
 }
 
+TEST_CASE("an evaluation does not warn of a source that cannot seek", "[training][evaluation]") {
+  struct plain_batches {
+    std::vector<std::int64_t> all{10, 11};
+    std::size_t at = 0;
+    std::int64_t* peek() { return at < all.size() ? &all[at] : nullptr; }
+    void advance() { ++at; }
+  };
+  const trained_directory at;
+  measuring_model model;
+  CHECK(sw::evaluate_once(model, at.prefix(2), plain_batches{}).evals == 2);
+  CHECK(at.log.count(sw::log_level::warning) == 0);
+}
+
 TEST_CASE("HOOK-MULTI-2 an evaluation makes as many steps as it is told", "[training][evaluation]") {
   const trained_directory at;
   measuring_model model;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -97,4 +98,41 @@ TEST_CASE("a stop of the session ends a loop that waits for an empty queue", "[t
   stopper.join();
   CHECK(session.should_stop());
   session.close();
+}
+
+TEST_CASE("metrics may be read on any thread while the session trains, recovers and closes", "[training][metrics]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto options = rig.options();
+  options.retry.initial_backoff = 0;
+  options.save_checkpoint_steps = 1;
+  rig.model.before = [fails = true](std::int64_t batch) mutable {
+    if (batch == 30 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
+  };
+  auto session = sw::monitored_training_session(rig.model, options);
+  std::atomic<std::int64_t> reads = 0;
+  std::jthread reader([&](const std::stop_token& stop) {
+    while (!stop.stop_requested() || reads == 0) {
+      const auto seen = session.metrics();
+      if (sw::prometheus_text(seen, "a").empty()) { std::abort(); }  // Catch2's macros belong to one thread
+      ++reads;
+    }
+  });
+  sw::test::run_until(session, 60);
+  session.close();
+  reader.request_stop();
+  reader.join();
+  CHECK(reads > 0);
+  CHECK(session.metrics().recoveries == 1);
+}
+
+TEST_CASE("metrics in the text format of Prometheus", "[training][metrics]") {
+  sw::session_metrics metrics;
+  metrics.saves = 3;
+  metrics.queue_depths["input \"a\""] = 7;
+  const auto text = sw::prometheus_text(metrics, "run\n1");
+  CHECK(text.find("# TYPE stepwell_saves_total counter\nstepwell_saves_total{session=\"run\\n1\"} 3\n") != std::string::npos);
+  CHECK(text.find("stepwell_queue_items{session=\"run\\n1\",queue=\"input \\\"a\\\"\"} 7\n") != std::string::npos);
+  CHECK(text.ends_with('\n'));
+  CHECK(sw::prometheus_text(metrics).find("\nstepwell_saves_total 3\n") != std::string::npos);
 }

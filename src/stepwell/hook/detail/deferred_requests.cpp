@@ -3,6 +3,7 @@
 
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/summary/writer.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -47,7 +48,13 @@ stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexce
   return {stop_cause::error, {}};
 }
 
+std::shared_ptr<summary::writer> deferred_requests::event_writer() const {
+  if (event_directory_.empty()) { return nullptr; }
+  return event_writer_ ? event_writer_() : summary::writer::shared(event_directory_);
+}
+
 void deferred_requests::add_work(std::shared_ptr<boundary_work> work) {
+  const std::lock_guard lock(works_mutex_);
   std::erase(former_works_, work);
   if (std::ranges::find(works_, work) == works_.end()) { works_.push_back(std::move(work)); }
 }
@@ -144,14 +151,18 @@ bool deferred_requests::is_worth_saving(const boundary_state& state) {
   report(known);
   std::uint64_t bytes = 0;
   for (const auto& variable : state.variables) { bytes += variable.size_bytes(); }
-  plan_ = plan_preemption({.left = deadline(*clock_, *end).remaining(),
-                           .state_bytes = bytes,
-                           .under_way = known.under_way,
-                           .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
-                           .measured_time = known.total_save_time});
-  const auto text = fmt::format("step {}: {}", state.global_step, plan_->to_string());
+  const auto plan = plan_preemption({.left = deadline(*clock_, *end).remaining(),
+                                     .state_bytes = bytes,
+                                     .under_way = known.under_way,
+                                     .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
+                                     .measured_time = known.total_save_time});
+  {
+    const std::lock_guard lock(works_mutex_);
+    plan_ = plan;
+  }
+  const auto text = fmt::format("step {}: {}", state.global_step, plan.to_string());
   signals_->note_plan(text);
-  const bool is_worth = plan_->choice == preemption_choice::save;
+  const bool is_worth = plan.choice == preemption_choice::save;
   log(is_worth ? log_level::info : log_level::warning, "the process is about to end; " + text);
   return is_worth;
 }
@@ -171,11 +182,21 @@ void deferred_requests::end_trace() noexcept {
 }
 
 void deferred_requests::begin_creation() {
-  former_works_ = all_works();
-  works_.clear();
+  auto all = all_works();
+  {
+    const std::lock_guard lock(works_mutex_);
+    former_works_ = std::move(all);
+    works_.clear();
+  }
   claimed_.clear();
   restored_from_.reset();
   saves_.clear();
+}
+
+void deferred_requests::end_creation() noexcept {
+  std::vector<std::shared_ptr<boundary_work>> former;  // destroyed without the lock
+  const std::lock_guard lock(works_mutex_);
+  former.swap(former_works_);
 }
 
 std::vector<std::shared_ptr<boundary_work>> deferred_requests::all_works() const {
@@ -194,8 +215,11 @@ void deferred_requests::drain(const deadline& until) {
 }
 
 void deferred_requests::report(session_metrics& all) const {
+  std::unique_lock lock(works_mutex_);
   all.preemption = plan_;
-  for (const auto& work : all_works()) { work->report(all); }
+  const auto works = all_works();
+  lock.unlock();
+  for (const auto& work : works) { work->report(all); }
 }
 
 void deferred_requests::detach() noexcept {

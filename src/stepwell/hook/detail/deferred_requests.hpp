@@ -17,12 +17,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace stepwell {
+namespace summary {
+class writer;
+}
 namespace detail {
 
 /// The first failure of several actions that are all executed, even if some of them fail. Later failures are logged.
@@ -70,7 +74,7 @@ void log_failure(const char* during, Action&& action) noexcept {
 [[nodiscard]] stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexcept;
 
 /// The requests made during a step, and the works that execute them when the session processes the boundary.
-/// @threads The session's thread. The object returned by `signals` may be used on any thread.
+/// @threads The session's thread, except `report`. The object returned by `signals` may be used on any thread.
 class deferred_requests {
 public:
   explicit deferred_requests(std::shared_ptr<clock> source) : clock_(std::move(source)) {}
@@ -79,6 +83,18 @@ public:
 
   [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return signals_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return clock_; }
+
+  /// Sets the name of the session, which is in its log messages.
+  void set_name(std::string name) { name_ = std::move(name); }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Sets the directory of the session's event files. `writer` returns their writer; null: a writer with default options.
+  void set_event_output(std::string directory, std::function<std::shared_ptr<summary::writer>()> writer) {
+    event_directory_ = std::move(directory);
+    event_writer_ = std::move(writer);
+  }
+  [[nodiscard]] const std::string& event_directory() const noexcept { return event_directory_; }
+  /// Returns the writer of this directory. Null if there is no directory.
+  [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const;
 
   /// Registers `work`, whose functions the session calls from now on. Does nothing if it is registered.
   void add_work(std::shared_ptr<boundary_work> work);
@@ -132,19 +148,15 @@ public:
   }
 
   [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
-  [[nodiscard]] const std::string& summary_directory() const noexcept { return summary_directory_; }
-  /// Sets the directories that hooks use if they are given none. See `session_settings`.
-  void set_directories(std::string of_checkpoints, std::string of_summaries) {
-    directory_ = std::move(of_checkpoints);
-    summary_directory_ = std::move(of_summaries);
-  }
+  /// Sets the directory that hooks use if they are given none. See `session_settings`.
+  void set_directory(std::string directory) { directory_ = std::move(directory); }
 
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return restored_from_; }
   void set_restored_from(std::optional<std::string> prefix) { restored_from_ = std::move(prefix); }
   /// Begins a creation of the session: hooks register their works again. Until `end_creation`, the previous works are still drained and
   /// flushed, too. Drops claims and requested saves.
   void begin_creation();
-  void end_creation() noexcept { former_works_.clear(); }
+  void end_creation() noexcept;
 
   /// Returns true if the boundary has work to do.
   [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->is_notified(); }
@@ -175,7 +187,7 @@ public:
   void detach() noexcept;
   /// Makes every work keep `hold` until all files that it has locked are released.
   void hold_until_released(const std::shared_ptr<void>& hold) const;
-  /// Adds the metrics of all works, and the last preemption plan, to `all`.
+  /// Adds the metrics of all works, and the last preemption plan, to `all`. @threads Any.
   void report(session_metrics& all) const;
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;
 
@@ -186,7 +198,11 @@ private:
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 
   std::shared_ptr<clock> clock_;
+  std::string name_;
+  std::string event_directory_;
+  std::function<std::shared_ptr<summary::writer>()> event_writer_;
   std::shared_ptr<session_signals> signals_ = std::make_shared<session_signals>();
+  mutable std::mutex works_mutex_;  // other threads read the works and the plan; the session's thread locks it to change them
   std::vector<std::shared_ptr<boundary_work>> works_;
   std::map<const void*, std::shared_ptr<boundary_work>> kept_works_;
   std::vector<std::shared_ptr<boundary_work>> former_works_;  // of the previous creation, until the next one has ended
@@ -198,7 +214,6 @@ private:
   std::optional<rollback_request> rollback_;
   std::optional<std::string> restored_from_;
   std::string directory_;
-  std::string summary_directory_;
   std::shared_ptr<trace_recorder> trace_;
   std::uint64_t trace_begin_ = 0;
   epoch_reader epoch_;

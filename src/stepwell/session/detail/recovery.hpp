@@ -9,6 +9,7 @@
 #include "stepwell/session/session_settings.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 
@@ -47,8 +48,8 @@ private:
   deferred_requests& control_;
   coordinator& threads_;
   int tries_ = 0;
-  std::int64_t furthest_ = -1;  // the highest step done at a failure so far
-  std::int64_t total_ = 0;
+  std::int64_t furthest_ = -1;           // the highest step done at a failure so far
+  std::atomic<std::int64_t> total_ = 0;  // read by any thread
 };
 
 }  // namespace stepwell

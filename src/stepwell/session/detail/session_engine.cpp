@@ -21,7 +21,10 @@ session_engine::session_engine(session_settings settings, bool is_given, bool ma
       is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
       recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint), state_version_(state_version),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
-  control_.set_directories(settings_.directory, settings_.summary_directory);
+  control_.set_name(settings_.name);
+  control_.set_directory(settings_.directory);
+  control_.set_event_output(settings_.event_directory, settings_.event_writer);
+  positions_.set_resumes(settings_.resumes);
   watch_for_end();
 }
 
@@ -40,6 +43,7 @@ void session_engine::watch_for_end() {
 }
 
 void session_engine::call(piece what, detail::step_attempt* attempt) {
+  const log_scope named(settings_.name);
   switch (what) {
     case piece::find_checkpoint: return find_checkpoint();
     case piece::begin_hooks: return begin_hooks();
@@ -99,6 +103,7 @@ void session_engine::check_copy() const {
 }
 
 void session_engine::on_failure(step_stage stage, std::exception_ptr failure, int attempt) noexcept {
+  const log_scope named(settings_.name);
   control_.drop_requests();
   settle_fence();
   failure_ = failure;
@@ -451,6 +456,7 @@ void session_engine::finish_close() {
 
 void session_engine::abandon(std::exception_ptr failure) noexcept {
   if (is_closed()) { return; }
+  const log_scope named(settings_.name);
   state_.to(session_phase::abandoned);
   if (failure == nullptr ? failure_ == nullptr : failure != failure_) { on_failure(step_stage::boundary, failure); }
   control_.drop_requests();
@@ -463,6 +469,7 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
 
 void session_engine::shut_down() noexcept {
   if (state_.phase() > session_phase::ending) { return; }
+  const log_scope named(settings_.name);
   state_.to(session_phase::abandoned);
   control_.end_trace();
   control_.drop_requests();

@@ -33,7 +33,7 @@ namespace stepwell {
 enum class step_stage { creation, source, before_run, run, after_run, boundary };
 
 /// The work of a session, and its state.
-/// @threads The session's thread, except `should_stop`, `why` and `is_closed`.
+/// @threads The session's thread, except `should_stop`, `why`, `is_closed` and `metrics`.
 class session_engine : public detail::protocol_host {
 public:
   [[nodiscard]] deferred_requests& control() noexcept { return control_; }
@@ -222,8 +222,8 @@ private:
   bool skip_batch_ = false;
   bool joins_others_ = false;  // another session makes the state ready; a recovery does not rewind the sources of this session
   std::int64_t starts_at_ = 0;
-  std::int64_t creations_ = 0;
-  std::int64_t rollbacks_ = 0;
+  std::atomic<std::int64_t> creations_ = 0;
+  std::atomic<std::int64_t> rollbacks_ = 0;
   std::int64_t state_version_;
   std::atomic<bool> threads_joined_ = false;  // this session stopped and joined its threads
   std::atomic<bool> source_ended_ = false;

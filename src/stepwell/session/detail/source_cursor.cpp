@@ -13,7 +13,7 @@ void warn_of_unseekable(detail::source_positions& positions, const std::string& 
   if (const auto restored = positions.restored(name)) {
     log_warning(fmt::format("the source \"{}\" cannot seek to position {} of the checkpoint; it continues from its current position", name,
                             *restored));
-  } else if (is_new && global_step > 0) {
+  } else if (is_new && global_step > 0 && positions.resumes()) {
     log_warning(
         fmt::format("the source \"{}\" cannot seek: after step {} its batches come from its current position, not from where an earlier "
                     "run ended; give a seekable source",
