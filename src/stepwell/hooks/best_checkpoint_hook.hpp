@@ -21,7 +21,7 @@ namespace stepwell {
 
 /// Options of `best_checkpoint_hook`. Every option has a default.
 struct best_checkpoint_options {
-  metric_mode mode = metric_mode::minimize;
+  metric_mode mode = metric_mode::minimize;  ///< Whether lower or higher values are better.
   int keep = 1;  ///< Number of checkpoints to keep: the best one and those that were the best before it. At least 1.
   /// A value is better if it is better by more than `min_delta`.
   double min_delta = 0;

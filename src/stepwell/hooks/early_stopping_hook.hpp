@@ -158,6 +158,8 @@ public:
   /// @errors `invalid_argument_error` for invalid options.
   explicit early_stopping_hook(evaluated_value watched, early_stopping_options options)
       : early_stopping(watched.name(), std::move(options)), watched_(std::move(watched)) {}
+  explicit early_stopping_hook(early_stopping_options options, evaluated_value watched)
+      : early_stopping_hook(std::move(watched), std::move(options)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     start(session, session.global_step());
