@@ -77,13 +77,8 @@ struct session_settings {
   /// the whole checkpoint before it writes a variable, with one exception: a checkpoint from `open_newest` is read only once, directly into
   /// the variables, and if it is damaged, the next older one is restored.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
-<<<<<<< HEAD
   /// The directory of the session's checkpoints, for hooks that are given no directory of their own. Empty if there is none.
   std::string directory = {};
-=======
-  std::string directory = {};          ///< The directory of the checkpoints, for hooks without a directory of their own. Empty: none.
-  std::string summary_directory = {};  ///< The directory of the event files, for such hooks. Empty: none.
->>>>>>> s23-best
   /// Maximum time for which `close` waits for threads and for I/O, including the last checkpoint. Each recovery uses the same limit.
   /// @see contract CREATE-1
   stepwell::clock::duration stop_grace_period = std::chrono::seconds(120);
