@@ -56,6 +56,7 @@ public:
   evaluate_snapshot_function evaluate_snapshot = nullptr;
 
   void start(const session_requests& session, std::int64_t step) {
+    session_ = session;
     time_ = session.time();
     last_ = options.every.steps() ? step / *options.every.steps() : 0;
     if (options.every.time()) {
@@ -96,13 +97,16 @@ public:
     ++board->count;
   }
 
-  /// Logs the values and writes the summaries.
+  /// Logs the values, displays them in the progress, and writes the summaries.
   void show(const outcome& found, std::int64_t step, clock::duration took) {
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < found.values.size(); ++i) { parts.push_back(board->names[i] + " = " + number_text(found.values[i])); }
+    const auto values = fmt::format("{}", fmt::join(parts, ", "));
+    session_->show(options.name, fmt::format("{} at {}", values, step));
     if (options.log) {
-      std::vector<std::string> parts;
-      for (std::size_t i = 0; i < found.values.size(); ++i) { parts.push_back(board->names[i] + " = " + number_text(found.values[i])); }
-      log_info(fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, fmt::join(parts, ", "), found.batches,
-                           found.batches == 1 ? "batch" : "batches", std::chrono::duration<double>(took).count()));
+      session_->log(log_level::info,
+                    fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, found.batches,
+                                found.batches == 1 ? "batch" : "batches", std::chrono::duration<double>(took).count()));
     }
     if (!summaries_) { return; }
     summaries_->note_start(step);
@@ -187,6 +191,7 @@ private:
     summaries_->begin_session(session);
   }
 
+  std::optional<session_requests> session_;
   std::shared_ptr<clock> time_;
   std::int64_t last_ = 0;  // number of the last period of steps
   second_or_step_timer timer_;

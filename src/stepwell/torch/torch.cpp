@@ -5,6 +5,7 @@
 #include "stepwell/torch/detail/copied_tensor.hpp"
 
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <cstddef>
