@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <mutex>
 #include <vector>
 
 namespace stepwell {
@@ -48,6 +49,7 @@ void check(const best_checkpoint_options& options) {
   if (options.name.empty() || options.name.find('/') != std::string::npos || options.name.starts_with('.')) {
     refuse("invalid name=\"" + options.name + "\"; it must be the name of a directory, without slashes and not beginning with a dot");
   }
+  refuse_negative("log_every_secs", options.log_every_secs);
   if (options.saver.pool) { refuse("saver.pool is given; the hook has its own thread, on which other saves can wait for its saves"); }
   check_saver_options(options.saver);
 }
@@ -96,10 +98,13 @@ public:
           "best_checkpoint_hook: this session has no directory; give it a checkpoint_dir, or give the hook a directory. A worker has none: "
           "give the hook to the chief, see chief_only");
     }
-    saver_.emplace(io::join_path(directory, options_.name), completed(options_.saver, options_.keep, session.time()));
+    {
+      const std::lock_guard lock(reported_mutex_);
+      saver_.emplace(io::join_path(directory, options_.name), completed(options_.saver, options_.keep, session.time()));
+      buffers_ = snapshot_pool::on_demand(1, saver_->options().clock);
+    }
     durable_ = best_checkpoint(directory, options_.name, saver_->options().file_system);
     best_ = durable_;
-    buffers_ = snapshot_pool::on_demand(1, saver_->options().clock);
     if (durable_ && !session.restored_from()) {
       log_warning(
           fmt::format("{}: this training begins anew, but the directory holds a checkpoint of an earlier one, with {} = {} at step "
@@ -164,6 +169,7 @@ public:
     if (saver_) { saver_->hold_until_released(hold); }
   }
   void report(session_metrics& all) const override {
+    const std::lock_guard lock(reported_mutex_);
     if (!saver_) { return; }
     all.under_way += saver_->backlog();
     all.snapshot_bytes += buffers_->held_bytes();
@@ -183,13 +189,24 @@ private:
                                   : snapshot::capture(std::move(memory), variables, step);
     if (!has_failed_->exchange(false)) { durable_ = best_; }  // a free buffer means that the previous save has ended
     saver_->save(std::move(taken), nullptr, [failed = has_failed_](const snapshot&) { *failed = true; });
-    log_info(fmt::format("{} = {} at step {} is the best so far; saving {}", what_, number_text(wanted.value), step, wanted.prefix));
+    announce(wanted);
     best_ = std::move(wanted);
+  }
+
+  /// Displays the new best value, and logs it unless another one was logged shortly before.
+  void announce(const scored_checkpoint& made) {
+    const auto value = fmt::format("{} {}", what_, number_text(made.value));
+    signals_->show(options_.name, value);
+    const auto now = saver_->options().clock->now();
+    if (logged_at_ && now - *logged_at_ < as_duration(options_.log_every_secs)) { return; }
+    logged_at_ = now;
+    log_info(fmt::format("{}: {} at step {}", options_.name, value, made.step));
   }
 
   /// Releases the directory for the next session, even if this object lives on.
   void close() {
     saver_->close();
+    const std::lock_guard lock(reported_mutex_);
     saver_.reset();
     buffers_.reset();
   }
@@ -204,6 +221,8 @@ private:
   bool has_value_ = false;
   // True if the save of `best_` has failed. Shared with the saver, which may outlive this object.
   std::shared_ptr<std::atomic<bool>> has_failed_ = std::make_shared<std::atomic<bool>>(false);
+  std::optional<clock::time_point> logged_at_;
+  mutable std::mutex reported_mutex_;     // held while `saver_` and `buffers_` are replaced, because `report` runs on any thread
   std::optional<stepwell::saver> saver_;  // last member, because its thread uses the members above
 };
 

@@ -31,6 +31,8 @@ struct best_checkpoint_options {
   /// The checkpoints are in the directory `directory/name`. Two such hooks in one session need different names.
   std::string name = std::string(default_best_name);
   std::string directory = {};  ///< Empty: the directory of the session's checkpoints.
+  /// Minimum time between two log lines such as "best: accuracy 0.953 at step 1027". 0: every new best value is logged.
+  seconds_value log_every_secs = 10;
   /// Options of the saver. The hook sets `basename`, `max_to_keep`, `max_staged`, `when_busy` and `pool`.
   saver_options saver = {};
 };

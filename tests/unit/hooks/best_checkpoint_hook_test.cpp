@@ -133,7 +133,17 @@ TEST_CASE("a best checkpoint saved after the newest other one is kept when its s
   train(directory.path(), again, sw::best_checkpoint_hook{{.keep = 2}, score});
   CHECK(again.next == 5);
   CHECK(steps_in(directory / "best") == "4 5");
-  CHECK_FALSE(log.contains(sw::log_level::info, "is the best so far"));
+  CHECK_FALSE(log.contains(sw::log_level::info, "best: "));
+}
+
+TEST_CASE("a new best value is logged at most once in ten seconds", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 4, 3}};
+  sw::test::log_capture log;
+  train(directory.path(), model, sw::best_checkpoint_hook{{.saver = {.clock = std::make_shared<sw::manual_clock>()}}, score});
+  CHECK(log.contains(sw::log_level::info, "best: the watched value 5 at step 1"));
+  CHECK_FALSE(log.contains(sw::log_level::info, "at step 2"));
+  CHECK(steps_in(directory / "best") == "3");
 }
 
 TEST_CASE("training that begins anew in a directory with an earlier best checkpoint is warned", "[hooks][best]") {
