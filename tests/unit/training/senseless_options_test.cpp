@@ -99,7 +99,6 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
       {"summary_saver_options", "save_steps", [&] { summaries({.output_dir = path, .save_steps = -1}); }},
       {"summary_saver_options", "save_secs", [&] { summaries({.output_dir = path, .save_secs = -1}); }},
       {"summary_saver_options", "save_steps", [&] { summaries({.output_dir = path, .save_steps = sw::none}); }},
-      {"summary_saver_options", "output_dir", [&] { summaries({.save_steps = 1}); }},
       {"checkpoint_saver_options", "save_steps", [&] { saves({.save_steps = -1}); }},
       {"checkpoint_saver_options", "save_secs", [&] { saves({.save_secs = -1}); }},
       {"checkpoint_saver_options", "save_steps", [&] { saves({}); }},
