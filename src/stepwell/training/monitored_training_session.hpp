@@ -47,8 +47,9 @@ public:
 
   /// Converts `summary::scalar("loss", &result::loss)`, `summary::histogram(...)`, and the other summary ops. Their projections are those of
   /// a fetch: members of the result or of the model, or callables that take the result, the model, or both.
-  template<summary::summary_op Op>
-    requires detail::fetchable_from<decltype(Op::projection), result_type, Model>
+  template<class Op>
+    requires(!std::same_as<Op, model_summary>) && summary::summary_op<Op> &&
+            detail::fetchable_from<decltype(Op::projection), result_type, Model>
   explicit(false) model_summary(Op op)
       : write_([op = std::move(op)](summary::writer* out, const result_type& result, const Model& model, std::int64_t step) {
           const auto& value = read(op.projection, result, model);
