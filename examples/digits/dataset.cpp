@@ -62,4 +62,12 @@ datasets load_datasets(sw::io::file_system& files, const std::string& directory)
   return {load(files, directory, train_images, train_labels), load(files, directory, test_images, test_labels)};
 }
 
+datasets datasets_for(const std::string& data, const std::string& run_dir) {
+  const auto files = stepwell::io::posix_file_system();
+  if (!data.empty()) { return load_datasets(*files, data); }
+  const auto directory = stepwell::io::join_path(run_dir, "data");
+  make_data_files(*files, directory);
+  return load_datasets(*files, directory);
+}
+
 }  // namespace digits

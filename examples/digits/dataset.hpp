@@ -48,4 +48,8 @@ struct datasets {
 /// @errors The typed exception for the failure of a file. It names the file.
 [[nodiscard]] datasets load_datasets(stepwell::io::file_system& files, const std::string& directory);
 
+/// Reads the files in `data`. If it is empty, reads those in `run_dir/data`, and renders the missing ones first.
+/// @errors Those of `load_datasets` and `make_data_files`.
+[[nodiscard]] datasets datasets_for(const std::string& data, const std::string& run_dir);
+
 }  // namespace digits

@@ -2,7 +2,6 @@
 //
 // The main example: trains a digit classifier. The program may be killed at any time and continues when it is started
 // again.
-#include "data_files.hpp"
 #include "dataset.hpp"
 #include "fingerprint.hpp"
 #include "matrix.hpp"
@@ -12,7 +11,6 @@
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/hook/session_signals.hpp>
-#include <stepwell/io/file_system.hpp>
 
 #include <cstdio>
 #include <exception>
@@ -22,17 +20,9 @@ namespace {
 constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 
-digits::datasets data_for(const digits::options& wanted) {
-  const auto files = stepwell::io::posix_file_system();
-  if (!wanted.data.empty()) { return digits::load_datasets(*files, wanted.data); }
-  const auto directory = stepwell::io::join_path(wanted.run_dir, "data");
-  digits::make_data_files(*files, directory);
-  return digits::load_datasets(*files, directory);
-}
-
 void run(const digits::options& wanted) {
   digits::set_matrix_threads(wanted.threads);
-  const auto data = data_for(wanted);
+  const auto data = digits::datasets_for(wanted.data, wanted.run_dir);
   digits::network model(wanted.hidden, wanted.seed);
   const auto [step, why] = digits::train(model, data, wanted);
   if (why.cause == stepwell::stop_cause::signal) {

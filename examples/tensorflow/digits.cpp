@@ -2,7 +2,6 @@
 //
 // Trains the classifier of examples/digits with TensorFlow, without Python: the graph is made in C++. The program may be killed at any time
 // and continues when it is started again.
-#include "data_files.hpp"
 #include "dataset.hpp"
 #include "digits_graph.hpp"
 #include "fingerprint.hpp"
@@ -11,7 +10,6 @@
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
-#include <stepwell/io/file_system.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
 #include <cstdint>
@@ -40,14 +38,6 @@ struct fed_examples {
   }
 };
 
-digits::datasets data_for(const digits::options& wanted) {
-  const auto files = sw::io::posix_file_system();
-  if (!wanted.data.empty()) { return digits::load_datasets(*files, wanted.data); }
-  const auto directory = sw::io::join_path(wanted.run_dir, "data");
-  digits::make_data_files(*files, directory);
-  return digits::load_datasets(*files, directory);
-}
-
 /// Returns a checksum over all bits of the variables.
 std::string fingerprint_of(const tf::graph_session& raw) {
   const auto names = digits::variable_names();
@@ -68,7 +58,7 @@ void print_score(const tf::graph_session& raw, const digits::dataset& test) {
 }
 
 void run(const digits::options& wanted) {
-  const auto data = data_for(wanted);
+  const auto data = digits::datasets_for(wanted.data, wanted.run_dir);
   auto graph = digits::make_graph(wanted.hidden, wanted.seed);
   auto batches = sw::data::shuffled_batches(fed_examples{data.train}, {.batch_size = wanted.batch_size, .seed = wanted.seed});
   auto session =

@@ -113,8 +113,8 @@ private:
 
 /// Watches a number, usually measured on data that is not used for training. Requests a stop if the number has not improved for `patience`
 /// values, or has become worse than its lowest value by more than `generalization_loss` per cent: `early_stopping_hook{&result::loss,
-/// {.patience = 5}}`. The options may also come first. If the watched value is a `std::optional` number, runs in which it is empty are ignored. NaN does not count as an
-/// improvement. The state is saved in checkpoints. A run that this hook has stopped stops at once if it is resumed with the same options.
+/// {.patience = 5}}`. The options may also come first. If the watched value is a `std::optional` number, runs in which it is empty are
+/// ignored. NaN does not count as an improvement. The state is saved in checkpoints. A run that this hook has stopped stops at once if it is resumed with the same options.
 /// @errors `invalid_argument_error`, thrown by the run, if generalization loss is used and the number is negative.
 template<class Projection>
 class early_stopping_hook : public detail::early_stopping {

@@ -3,6 +3,7 @@
 #include "support/checkpoint_files.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
+#include "unit/hooks/scripted_model.hpp"
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
@@ -24,27 +25,12 @@
 #include <vector>
 
 namespace sw = stepwell;
+using sw::test::scripted_model;
 using sw::test::steps_in;
 
 namespace {
 
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
-
-/// A model whose steps return a sequence of given numbers.
-struct scripted_model {
-  struct result {
-    double score;
-    std::optional<double> measured;  // in every second step
-  };
-  std::vector<double> script;
-  std::int64_t next = 0;
-
-  result step() {
-    const auto value = script.at(static_cast<std::size_t>(next++));
-    return {value, next % 2 == 0 ? std::optional(value) : std::nullopt};
-  }
-  sw::variable_list variables() { return sw::variables({{"next", next}}); }
-};
 
 /// Trains in `directory` to the end of the script.
 template<class... Hooks>

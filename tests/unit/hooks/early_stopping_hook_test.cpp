@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "unit/hooks/scripted_model.hpp"
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
@@ -17,26 +18,11 @@
 #include <vector>
 
 namespace sw = stepwell;
+using sw::test::scripted_model;
 
 namespace {
 
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
-
-/// A model whose steps return a sequence of given numbers.
-struct scripted_model {
-  struct result {
-    double score;
-    std::optional<double> measured;
-  };
-  std::vector<double> script;
-  std::int64_t next = 0;
-
-  result step() {
-    const auto value = script.at(static_cast<std::size_t>(next++));
-    return {value, next % 2 == 0 ? std::optional(value) : std::nullopt};
-  }
-  sw::variable_list variables() { return sw::variables({{"next", next}}); }
-};
 
 /// Returns the step after which the training was stopped, or 0 if it was not stopped.
 std::int64_t stopped_after(std::vector<double> script, sw::early_stopping_options options) {
