@@ -196,12 +196,13 @@ run_docs() {
 }
 
 # programs_of PRESET [CTEST OPTION...]: prints the test programs among the selected tests; other programs need not be
-# built.
+# built. A test that is a script has no target of its name.
 programs_of() {
   local preset=$1
   shift
   (cd "$root" && ctest --test-dir "build/$preset" -N "$@") |
-    sed -n 's/^ *Test *#[0-9]*: //p' | sed -n 's/^docs\//docs_/; s/^example_//; /^[A-Za-z0-9_]*$/p'
+    sed -n 's/^ *Test *#[0-9]*: //p' | sed 's/^docs\//docs_/; s/^example_//' |
+    grep -xFf <(cmake --build "$root/build/$preset" --target help | sed -n 's/: phony$//p')
 }
 
 # sanitized PRESET [CTEST OPTION...]: builds and runs the selected test programs under a sanitizer.
