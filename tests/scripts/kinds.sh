@@ -116,7 +116,7 @@ run_crafted() {
 run_torch() {
   have build tests torch
   say "building with LibTorch"
-  cmake -S "$root" -B "$root/build/torch" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF
+  cmake -S "$root" -B "$root/build/torch" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF
   cmake --build "$root/build/torch" -j "$jobs" --target unit_torch convnet
   check torch -R '^(unit_torch|example_convnet.*)$'
 }
@@ -139,7 +139,7 @@ run_tensorflow() {
   have build examples tests tensorflow
   environment=$(tensorflow_environment)
   say "building the adapter for TensorFlow"
-  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
+  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
   cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster tensorflow_digits
   check tensorflow -R '^unit_tensorflow$'
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
@@ -163,7 +163,7 @@ run_tensorflow_bench() {
   have build examples tests bench tensorflow
   environment=$(tensorflow_environment)
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
-  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TENSORFLOW=ON \
+  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON \
     -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
   cmake --build "$root/build/tensorflow" -j "$jobs" --target bench_tensorflow
   mkdir -p "$graphs"

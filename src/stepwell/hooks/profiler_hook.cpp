@@ -40,9 +40,8 @@ namespace detail {
 /// The trace recorder of a session, and the files to which it is written.
 class profiler_work final : public boundary_work {
 public:
-  /// @errors Failures to open the event file.
-  profiler_work(std::string output_dir, summary::writer_options events)
-      : files_(events.files), events_(summary::writer::shared(output_dir, std::move(events))), directory_(std::move(output_dir)) {}
+  profiler_work(std::string directory, std::shared_ptr<io::file_system> files, std::shared_ptr<summary::writer> events)
+      : files_(std::move(files)), events_(std::move(events)), directory_(std::move(directory)) {}
 
   /// Connects the work to a session that was created, for the first time or again. In the latter case the recorded spans are kept.
   void attach(const std::shared_ptr<clock>& time, std::shared_ptr<session_signals> signals) {
@@ -129,17 +128,36 @@ private:
 
 }  // namespace detail
 
+namespace {
+
+/// @errors Failures to open the event file.
+std::shared_ptr<detail::profiler_work> work_in(const std::string& directory, const summary::writer_options& events) {
+  return std::make_shared<detail::profiler_work>(directory, events.files, summary::writer::shared(directory, events));
+}
+
+}  // namespace
+
 profiler_hook::profiler_hook(profiler_options options) {
   const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs}, std::nullopt);
   if (!period) { throw invalid_argument_error("profiler_hook: exactly one of save_steps and save_secs must be given and above zero"); }
   period_ = *period;
-  auto directory = options.output_dir.empty() ? std::string(1, '.') : std::move(options.output_dir);
-  work_ = std::make_shared<detail::profiler_work>(std::move(directory), std::move(options.events));
+  events_ = std::move(options.events);
+  if (!options.output_dir.empty()) { work_ = work_in(options.output_dir, events_); }
+}
+
+/// Opens the event file of a hook without `output_dir`.
+void profiler_hook::open_events(const session_requests& session) {
+  if (auto shared = session.event_writer()) {
+    work_ = std::make_shared<detail::profiler_work>(session.event_directory(), events_.files, std::move(shared));
+  } else {
+    work_ = work_in(".", events_);
+  }
 }
 
 void profiler_hook::after_create_session(const session_requests& session, coordinator& /*threads*/) {
   timer_ = second_or_step_timer(period_, session.time());
   is_first_ = true;
+  if (!work_) { open_events(session); }
   work_->attach(session.time(), session.signals());
   session.add_work(work_);
 }

@@ -29,9 +29,10 @@ struct profiler_options {
   /// Periods between traced runs.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// The directory of the timelines and the event file. If empty, the current directory of the process is used.
+  /// The directory of the timelines and the event file. If empty, these are written to the session's directory of event files. If the
+  /// session has no such directory, the current directory of the process is used.
   std::string output_dir = {};
-  /// Options of the event file. Its file system is used for the timelines, too.
+  /// Options of the event file, unless it is the session's. The timelines are written with the same file system.
   summary::writer_options events = {};
 };
 
@@ -55,7 +56,8 @@ class profiler_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// Opens the event file. An unusable directory is therefore detected at once.
+  /// Opens the event file in `output_dir`. An unusable directory is therefore detected at once. If `output_dir` is empty, the file is opened
+  /// when the session is created.
   /// @errors `invalid_argument_error` unless one period is above zero; failures to open the file.
   /// @see contract HOOK-PROF-2
   explicit profiler_hook(profiler_options options);
@@ -80,12 +82,14 @@ public:
   }
 
 private:
+  void open_events(const session_requests& session);
   void start_trace(const session_requests& session) const;
   void expect_timeline(std::int64_t step);
 
   cadence period_;
+  summary::writer_options events_;
   second_or_step_timer timer_;
-  std::shared_ptr<detail::profiler_work> work_;
+  std::shared_ptr<detail::profiler_work> work_;  // null until the event file is open
   std::int64_t step_before_ = 0;  // global step before the current run
   bool is_first_ = true;          // true until a run of this session has completed
   bool is_due_ = false;           // true if the current run is due

@@ -257,7 +257,7 @@ std::string terminal_line(const progress_state& state, const progress_style& how
 std::string plain_line(const progress_state& state) {
   std::string line;
   const auto add = [&](const std::string& text) { line.append(line.empty() ? "" : gap).append(text); };
-  if (!state.session.empty()) { add("[" + detail::printable(state.session) + "]"); }
+  if (!state.session.empty()) { add(fmt::format("[{}]", detail::printable(state.session))); }
   if (state.epoch) {
     add(state.last_epoch > 0 ? fmt::format("epoch {}/{}", state.epoch->epoch + 1, state.last_epoch)
                              : fmt::format("epoch {}", state.epoch->epoch + 1));

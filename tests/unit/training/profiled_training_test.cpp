@@ -4,15 +4,21 @@
 #include "support/catch.hpp"
 #include "support/gate.hpp"
 #include "support/session_rig.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/timeline_reading.hpp"
 
 #include <stepwell/hook/hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/profiler_hook.hpp>
+#include <stepwell/session/monitored_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace sw = stepwell;
 namespace test = stepwell::test;
@@ -64,4 +70,30 @@ TEST_CASE("what is still being written when a timeline is belongs to the next on
   gate.open();
   session.close();
   CHECK(test::count(test::shown_in(profiler, 4), "save") == 2);
+}
+
+TEST_CASE("a profiler without a directory writes to the directory of its session", "[training][profiler]") {
+  test::session_rig rig;
+  auto options = rig.options();
+  options.save_summaries_steps = 1;
+  auto session = sw::monitored_training_session(rig.model, options, sw::profiler_hook{{.save_steps = 2}});
+  test::run_until(session, 4);
+  session.close();
+  CHECK(test::timelines_in(rig.directory.path()) == std::vector<std::int64_t>{2, 4});
+  const auto is_event_file = [](const auto& entry) { return entry.path().filename().string().starts_with("events.out.tfevents."); };
+  CHECK(std::ranges::count_if(std::filesystem::directory_iterator(rig.directory.path()), is_event_file) == 1);
+}
+
+TEST_CASE("a profiler without a directory, in a session without one, writes to the current directory", "[training][profiler]") {
+  const test::temporary_directory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  {
+    test::adding_model model;
+    sw::monitored_session session(sw::session_settings{}, model, sw::profiler_hook{{.save_steps = 2}});
+    test::run_until(session, 2);
+    session.close();
+  }
+  std::filesystem::current_path(before);
+  CHECK(test::timelines_in(directory.path()) == std::vector<std::int64_t>{2});
 }
