@@ -197,6 +197,9 @@ std::vector<variable_def> graph_state::variables(std::string_view collection) co
 std::optional<std::string> graph_state::only_name_in(std::string_view collection) const {
   const auto all = this->collection(collection);
   std::set<std::string> names(all.begin(), all.end());
+  if (names.empty() && parts.messages.contains(collection)) {
+    throw data_loss_error("the collection \"" + std::string(collection) + "\" holds encoded messages, not the names of operations", place);
+  }
   if (names.empty()) { return std::nullopt; }
   if (names.size() > 1) {
     throw failed_precondition_error(

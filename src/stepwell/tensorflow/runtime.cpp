@@ -36,10 +36,11 @@ constexpr const char* how_to_install =
     "install it with `python3 -m venv VENV && VENV/bin/pip install tensorflow-cpu`, and set STEPWELL_TENSORFLOW to "
     "VENV/lib/python3.*/site-packages/tensorflow, or activate the environment";
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool binds_deep = false;  // AddressSanitizer rejects RTLD_DEEPBIND
+// The sanitizers reject RTLD_DEEPBIND.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool binds_deep = false;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr bool binds_deep = false;
 #else
 constexpr bool binds_deep = true;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -137,7 +138,8 @@ session_core::session_core(std::shared_ptr<graph_state> over, graph_session_opti
 void session_core::find_step() {
   const auto& tf = functions();
   const auto listed = graph->variables("global_step");
-  auto* const found = graph->find(listed.empty() ? "global_step" : split_tensor_name(listed.front().variable_name).first);
+  auto* const found = listed.empty() ? graph->find("global_step")
+                                     : graph->get(split_tensor_name(listed.front().variable_name).first, "collection \"global_step\":");
   if (found == nullptr || tf.num_outputs(found) != 1) { return; }
   const c::output variable{found, 0};
   const bool is_resource = graph->dtype_of(variable) == dtype::resource;
@@ -148,7 +150,8 @@ void session_core::find_step() {
     element = one == saved.all.end() ? dtype::int64 : (*one)->type();
   }
   if (element != dtype::int64 && element != dtype::int32) {
-    throw invalid_argument_error("the global step of the graph is a " + std::string(to_string(element)) + "; it must be an integer",
+    throw invalid_argument_error("the global step \"" + std::string(tf.operation_name(found)) + "\" of the graph is a " +
+                                     std::string(to_string(element)) + "; it must be a DT_INT64 or a DT_INT32",
                                  graph->place);
   }
   step_variable_ = step_source{variable, is_resource, element};
@@ -203,8 +206,22 @@ void session_core::find_operations() {
   choose(use.summary_op, "summary_op");
   // Every optimiser adds its operation to the collection, so several are no mistake. A step without a target then needs the option.
   if (!use.train_op.empty() || graph->collection("train_op").size() == 1) { choose(use.train_op, "train_op"); }
+  for (const auto& [name, option] : {std::pair(&use.ready_op, "ready_op"), {&use.ready_for_local_init_op, "ready_for_local_init_op"}}) {
+    check_type(*name, option, {dtype::string, dtype::int32});  // contract SM-2: an int32 is the empty list of old graphs
+  }
+  check_type(use.summary_op, "summary_op", {dtype::string});
   init_ops = initializers(use.init_op, {"variables", "resources"}, {});
   local_init_ops = initializers(use.local_init_op, {"local_variables"}, {"table_initializer"});
+}
+
+/// @errors `invalid_argument_error`: the operation `name` has a value that is of none of the types.
+void session_core::check_type(const std::string& name, const std::string& option, std::initializer_list<dtype> types) const {
+  if (name.empty() || functions().num_outputs(graph->get(split_tensor_name(name).first, option)) == 0) { return; }
+  const auto type = graph->dtype_of(graph->get_output(name, option));
+  if (std::ranges::find(types, type) != types.end()) { return; }
+  throw invalid_argument_error(option + " \"" + name + "\": the tensor holds " + std::string(to_string(type)) + ", but " +
+                                   std::string(to_string(*types.begin())) + " is needed; name another tensor in the options of the session",
+                               graph->place);
 }
 
 const call_plan& session_core::plan_for(graph_call& wanted, bool has_caller_fetches) {
@@ -454,10 +471,10 @@ std::vector<std::string> session_core::uninitialized(const std::string& ready, c
   if (!ready.empty()) {
     auto* const one = graph->get(split_tensor_name(ready).first, "ready operation");
     if (functions().num_outputs(one) == 0) {  // ready if it succeeds; contract SM-2
-      static_cast<void>(run_operations({}, {one}, "could not run the operation that checks the variables"));
+      static_cast<void>(run_operations({}, {one}, "could not run the ready operation \"" + ready + "\""));
       return {};
     }
-    const auto values = run_apart({ready}, {}, {}, "could not run the operation that says which variables are uninitialized:");
+    const auto values = run_apart({ready}, {}, {}, "could not run the ready operation \"" + ready + "\"");
     return values.front().dtype() == dtype::string ? values.front().strings() : std::vector<std::string>();
   }
   const auto& tf = functions();

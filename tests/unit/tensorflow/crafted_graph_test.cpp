@@ -89,11 +89,11 @@ TEST_CASE("a graph that was changed is an error that names the wrong part", "[te
   }
   SECTION("a saver that restores another type than its variable") {
     one.replace("save/RestoreV2", "type: DT_INT64", "type: DT_FLOAT");
-    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("save/AssignVariableOp"));
+    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("save/RestoreV2:0"));
   }
   SECTION("a saver whose names are numbers") {
     one.replace("save/SaveV2/tensor_names", "dtype: DT_STRING", "dtype: DT_FLOAT");
-    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("save/SaveV2/tensor_names"));
+    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("\"save/SaveV2\" of the saver of the graph has names that are no strings"));
   }
   SECTION("a saver with a slice that is outside its variable") {
     one.replace("save/SaveV2/shape_and_slices", "string_val: \"\"", "string_val: \"12 9,9\"");
@@ -141,7 +141,7 @@ TEST_CASE("a collection that was changed is an error that names it", "[tensorflo
     variable.set_variable_name("nothing:0");
     one.meta.mutable_collection_def()->erase("global_step");
     one.messages_of("global_step").add_value(variable.SerializeAsString());
-    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("nothing"));
+    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("collection \"global_step\": \"nothing\""));
   }
   SECTION("the operation that says that the model is ready does not exist") {
     one.nodes_of("ready_op").set_value(0, "nothing:0");
@@ -149,11 +149,11 @@ TEST_CASE("a collection that was changed is an error that names it", "[tensorflo
   }
   SECTION("the operation that says that the model is ready is no text") {
     one.nodes_of("ready_op").set_value(0, "loss:0");
-    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("ready_op"));
+    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("ready_op \"loss:0\""));
   }
   SECTION("the operation that initialises is a message") {
     one.messages_of("init_op").add_value("\xff\xff");
-    CHECK_FALSE(error_of(one.encoded()).empty());
+    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("\"init_op\" holds encoded messages"));
   }
   SECTION("a queue runner is no message") {
     one.messages_of("queue_runners").add_value("\xff\xff");
@@ -161,7 +161,7 @@ TEST_CASE("a collection that was changed is an error that names it", "[tensorflo
   }
   SECTION("the summary is a number") {
     one.nodes_of("summary_op").set_value(0, "loss:0");
-    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("loss"));
+    CHECK_THAT(error_of(one.encoded()), ContainsSubstring("summary_op \"loss:0\""));
   }
 }
 

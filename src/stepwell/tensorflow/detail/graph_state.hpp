@@ -52,7 +52,8 @@ struct graph_state {
   [[nodiscard]] std::vector<std::string> collection(std::string_view name) const;
   /// Returns the variables in a collection. @errors `data_loss_error`.
   [[nodiscard]] std::vector<variable_def> variables(std::string_view collection) const;
-  /// Returns the only name in a collection. @errors `failed_precondition_error` if there are several.
+  /// Returns the only name in a collection. @errors `failed_precondition_error` if there are several. `data_loss_error` if the
+  /// collection holds messages.
   /// @see contract SCAF-3
   [[nodiscard]] std::optional<std::string> only_name_in(std::string_view collection) const;
 

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -130,6 +131,7 @@ private:
 
   void find_step();
   void find_operations();
+  void check_type(const std::string& name, const std::string& option, std::initializer_list<dtype> types) const;
   std::vector<c::operation*> initializers(const std::string& name, const std::vector<std::string>& variables,
                                           const std::vector<std::string>& tables) const;
   [[nodiscard]] std::unique_ptr<call_plan> make(const std::string& signature);
