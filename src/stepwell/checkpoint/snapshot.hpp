@@ -102,8 +102,8 @@ struct snapshot_entry {
   stepwell::dtype dtype = dtype::invalid;
   shape_view shape;
   /// Memory inside the buffer of the snapshot. The offset in the buffer is a multiple of the page size if the variable has 1 MiB or more,
-  /// and otherwise a multiple of 64 bytes. If the variable has fewer than 64 bytes, the offset is a multiple of the variable's size, rounded
-  /// up to a power of two.
+  /// and otherwise a multiple of 64 bytes. If the variable has fewer than 64 bytes, the offset is a multiple of the variable's size,
+  /// rounded up to a power of two.
   std::span<const std::byte> bytes;
   std::vector<std::string> strings = {};  ///< The elements if `dtype` is `dtype::string`.
 };
