@@ -52,7 +52,8 @@ struct runtime_config {
   /// Whether an operation whose device does not exist is placed on another device.
   bool allow_soft_placement = false;
   bool log_device_placement = false;  ///< Whether TensorFlow logs the device of each operation.
-  /// Time-out of each run and, with a master, of closing the session. 0 means no time-out without a master, and 60 s with a master.
+  /// Time-out of each run and, with a master, of closing the session. If it is 0, the time-out is 60 s with a master; without a
+  /// master, there is no time-out.
   std::int64_t operation_timeout_in_ms = 0;
   /// Further settings: an encoded ConfigProto. The other members, and the numbers of threads in `session_config`, have priority over these
   /// settings, except if they are 0 or false.
