@@ -69,9 +69,9 @@ struct boundary_state {
   std::function<void()> wait_for_records = nullptr;
   /// True if the process is about to end. The save is then not postponed.
   bool is_last = false;
-  /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint, or if the session keeps no
-  /// copy. Work that saves the state must drop the copy before it takes a snapshot. If the save fails, it must keep the snapshot as the
-  /// copy.
+  /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint, or if the session keeps
+  /// no copy. Work that saves the state must drop the copy before it takes a snapshot. If the save fails, the work must keep the snapshot
+  /// as the copy.
   std::shared_ptr<recovery_copy> copy = nullptr;
   /// The fence at which the next step waits before it changes variables. A snapshot may still be copied while that step computes, until the
   /// step has waited at the fence. Null if a snapshot must be copied at once.

@@ -68,7 +68,7 @@ struct polynomial_decay_options {
   double initial = 0;
   std::int64_t decay_steps = 0;  ///< Above zero.
   double end = 0.0001;
-  double power = 1;    ///< Above zero; 1 is linear.
+  double power = 1;  ///< Above zero; 1 is linear.
   /// True: the formula uses, instead of `decay_steps`, its smallest multiple that is not below the step. The rate then rises again after
   /// each multiple of `decay_steps`.
   bool cycle = false;
@@ -172,12 +172,12 @@ struct reduce_on_plateau_options {
   double min_delta = 1e-4;     ///< A value is an improvement if it is better than the best one so far by more than this. At least zero.
   /// If above 1, the first `cooldown` - 1 values after a reduction do not count towards `patience`, as in Keras. At least zero.
   std::int64_t cooldown = 0;
-  double min_rate = 0;    ///< The lowest rate of a reduction. At least zero.
+  double min_rate = 0;    ///< A reduction never gives a rate below this. At least zero.
   bool maximize = false;  ///< True: higher values are better.
 };
 
-/// Reduces a rate when a metric has stopped improving (a plateau). To save its state in checkpoints, add `variables()` to those of the
-/// model or of a hook.
+/// A rule that reduces a rate when a metric has stopped improving (a plateau). To save its state in checkpoints, add `variables()` to
+/// those of the model or of a hook.
 class reduce_on_plateau {
 public:
   /// @errors `invalid_argument_error` that names the member.
