@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything a training program uses. Each header below may be included by itself too.
+// Includes all headers for a training program. Each of these headers may also be included alone.
 #pragma once
 
 #include "stepwell/base/error.hpp"

@@ -50,7 +50,7 @@ private:
   std::optional<T> value_;
 };
 
-/// A number of seconds, the type of all options in seconds. Made from `30`, `0.5` or a chrono duration.
+/// A number of seconds, the type of all options in seconds. Can be constructed from `30`, `0.5` or a chrono duration.
 class seconds_value {
 public:
   constexpr seconds_value() = default;
@@ -68,7 +68,7 @@ private:
 
 namespace detail {
 
-/// Throws if an option is negative. An option may be zero or not set.
+/// Throws if an option is negative or NaN. An option may be zero or not set.
 /// @errors `invalid_argument_error` that names `option` and its value.
 void refuse_negative(std::string_view option, std::int64_t value);
 void refuse_negative(std::string_view option, int value);
@@ -98,7 +98,7 @@ struct cadence {
   std::optional<std::int64_t> every_steps = std::nullopt;
 };
 
-/// Lower and upper bound for the interval between checkpoints, if a session chooses the interval by measurement.
+/// Lower and upper bound for the interval between checkpoints, if a session chooses the interval by measurement (option `save_overhead`).
 struct interval_bounds {
   seconds_value min_interval = 1;    ///< At least zero.
   seconds_value max_interval = 600;  ///< At least `min_interval`.
@@ -110,9 +110,9 @@ struct elapsed_since_trigger {
   std::int64_t steps;
 };
 
-/// Decides at which steps periodic work is due.
-/// With a period in seconds, the timer does not read the clock at each step. Instead it sets an alarm of the clock. The first step after
-/// the alarm triggers.
+/// Decides at which steps periodic work is due. The timer *triggers* at these steps.
+/// With a period in seconds, the timer does not read the clock at each step. Instead it sets an alarm of the clock, and triggers at the
+/// first step after this alarm.
 /// A default-constructed timer never triggers, like TensorFlow's NeverTriggerTimer.
 /// @threads One thread at a time. The alarm may run on a thread of the clock.
 /// @see contract HOOK-TIMER
@@ -169,8 +169,8 @@ struct cadence_setting {
   setting<seconds_value> secs;
 };
 
-/// Returns the cadence that the options select, or nullopt if they switch it off. Returns `otherwise` if neither option is set.
-/// Setting one option, even to `none` or 0, disables the default of the other.
+/// Returns the cadence that the options select, or nullopt if they switch the periodic work off. Returns `otherwise` only if neither option
+/// is set. If one option is set, even to `none` or 0, `otherwise` is not used.
 /// If both are above zero, the seconds are used, and a warning names both options.
 /// @errors `invalid_argument_error` if an option is negative; the message names the option.
 /// @see contract CREATE-2 to CREATE-5, decisions D-8 and D-31

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clocks. All other code reads the time and waits for it only through a `clock`. A `manual_clock` can therefore drive threads, cadences
-// and Asio timers in tests.
+// Clocks. Sessions and hooks read the time, wait, and set alarms only through a `clock`. A `manual_clock` can therefore drive threads,
+// cadences and Asio timers in tests.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace stepwell {
 
-/// A source of time, of alarms, and of waits with a deadline.
+/// A source of the current time, of alarms, and of waits with a deadline.
 /// @threads All functions may be called from any thread.
 class clock {
 public:
@@ -35,13 +35,13 @@ public:
   /// Returns the time of day, for event files.
   [[nodiscard]] virtual wall_time wall_now() const = 0;
 
-  /// Sets an alarm: the clock calls `action` once, at `when` or later, but never inside this function. Returns the id of the alarm.
-  /// `action` must be short and must not throw.
+  /// Sets an alarm: the clock calls `action` once, at `when` or later, but never inside this call of `call_at`. Returns the id of the
+  /// alarm. `action` must be short and must not throw.
   /// @threads `action` runs on a thread of the clock. With a `manual_clock`, it runs on the thread that calls `advance`.
   /// @errors `resource_exhausted_error` if the clock needs a thread and the system cannot start one.
   virtual alarm_id call_at(time_point when, std::function<void()> action) = 0;
-  /// Cancels an alarm. If its action is running, waits until the action has ended. The action is not called after this function returns.
-  /// An action that cancels its own alarm does not wait, and runs to its end.
+  /// Cancels the alarm `id`. If its action is running, waits until the action has ended. The action is not called after this function
+  /// returns. If the action itself calls `cancel`, the call does not wait, and the action runs to its end.
   /// @pre The caller holds no lock that the action takes, because this function may wait for the action.
   virtual void cancel(alarm_id id) = 0;
 
@@ -63,7 +63,7 @@ public:
   void sleep_for(duration length) { sleep_until(now() + length); }
 };
 
-/// Returns the clock of the machine. Its alarms run on one thread, which is started with the first alarm.
+/// Returns the clock of the machine. The actions of its alarms run on one thread, which is started with the first alarm.
 [[nodiscard]] std::shared_ptr<clock> system_clock();
 
 /// Owner of an alarm. The destructor cancels the alarm.
@@ -95,7 +95,7 @@ private:
 /// A manual clock for tests and simulations. Its time changes only by `advance`.
 class manual_clock final : public clock {
 public:
-  /// Starts the time of day at `wall`. The monotonic time starts at an arbitrary fixed point.
+  /// Creates a clock whose time of day is `wall`. The monotonic time starts at an arbitrary fixed point.
   explicit manual_clock(wall_time wall = wall_time(std::chrono::seconds(1'700'000'000)));
 
   [[nodiscard]] time_point now() const override;
@@ -105,15 +105,16 @@ public:
   using clock::wait_until;
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override;
 
-  /// Moves time forward by `length`. Runs the alarms that become due on this thread, in order of time. Alarms of equal time run in the
-  /// order in which they were set. Concurrent calls run one after the other.
+  /// Moves time forward by `length`. Calls, on this thread, the actions of the alarms that become due, in the order of their times. Actions
+  /// of alarms with equal times are called in the order in which the alarms were set. Concurrent calls of `advance` run one after the
+  /// other.
   /// @pre `length` is at least zero. The caller is not the action of an alarm. The caller holds no lock that an action or a waiting thread
-  ///      takes.
+  ///   takes.
   void advance(duration length);
-  /// Returns the number of alarms that are not yet due. Each thread that waits on this clock counts as one alarm, so a test can detect that
-  /// a thread waits.
+  /// Returns the number of pending alarms: those that are not cancelled and whose actions were not called yet. Each thread that waits on
+  /// this clock counts as one alarm, so a test can detect that a thread waits.
   [[nodiscard]] std::size_t pending() const;
-  /// Blocks until at least `count` alarms are pending, for at most 10 s of real time. Returns false on timeout.
+  /// Blocks until at least `count` alarms are pending, for at most 10 s of real time. Returns false after these 10 s.
   [[nodiscard]] bool wait_for_pending(std::size_t count) const;
 
 private:
@@ -132,7 +133,7 @@ private:
   wall_time start_;
   alarm_id next_id_ = 1;
   alarm_id running_ = 0;    // the alarm whose action runs now; 0 if none
-  void* runner_ = nullptr;  // address of the mark of the thread that advances the clock
+  void* runner_ = nullptr;  // address of a thread-local object of the thread that runs `advance`; null if there is none
   std::multimap<time_point, entry> alarms_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failures as values (`status`, `result`) and as exceptions, one type for each `errc`. The layers `base`, `format` and `io` return values;
-// `checkpoint` and higher layers throw.
+// Failures as values (`status`, `result`) and as exceptions, one type for each `errc` except `truncated`. The layers `base`, `format` and
+// `io` return values; `checkpoint` and higher layers throw.
 #pragma once
 
 #include <optional>
@@ -23,13 +23,13 @@ enum class errc {
   not_found = 5,            ///< The file, tensor or name does not exist; check its spelling.
   already_exists = 6,       ///< The name must not exist yet; choose another name.
   permission_denied = 7,    ///< The system denies access; correct the permissions.
-  resource_exhausted = 8,   ///< Disk or memory is full; free some of it. Never retried.
+  resource_exhausted = 8,   ///< Disk or memory is full; free some of it. stepwell never retries it.
   failed_precondition = 9,  ///< The operation is not possible in this state; first do the action that the message names.
-  aborted = 10,             ///< The operation was aborted by a transient failure; recovery retries it.
-  out_of_range = 11,        ///< The position is past the end. If a source throws it: the end of the data.
+  aborted = 10,             ///< The operation was aborted by a transient failure; a recovery retries the operation.
+  out_of_range = 11,        ///< The position is past the end. From a model's `step` or a source's `peek`: the end of the data.
   unimplemented = 12,       ///< The operation is legal, but not supported.
   internal = 13,            ///< An invariant of stepwell is broken; report a bug.
-  unavailable = 14,         ///< A resource cannot be reached now; recovery retries the operation.
+  unavailable = 14,         ///< A resource cannot be reached now; a recovery retries the operation.
   data_loss = 15,           ///< Bytes are damaged and must not be used.
   nan_loss = 100,           ///< A watched value is NaN or infinite.
   stop_iteration = 101,     ///< A step function requested the end of the loop.
@@ -42,8 +42,8 @@ enum class errc {
 /// Returns the name of a code as it appears in logs, for example `data_loss`.
 [[nodiscard]] std::string_view to_string(errc code) noexcept;
 
-/// One failure: its code, a message, and its place. The message says which operation failed, the reason, and how to correct it. The
-/// place is a file, a tensor or an offset, and may be empty.
+/// One failure: its code, a message, and its place. The message says which operation failed, the reason, and how to correct the
+/// problem. The place is a file, a tensor or an offset, and may be empty.
 struct status {
   errc code = errc::unknown;
   std::string message;
@@ -77,8 +77,8 @@ template<class T>
 inline constexpr bool is_result<result<T>> = true;
 }  // namespace detail
 
-/// A value of type `T`, or the `status` of a failure. Check `ok()` first: a standard exception is thrown by `value()` of a failure and by
-/// `error()` of a success.
+/// A value of type `T`, or the `status` of a failure. Check `ok()` first: `value()` throws a standard exception if this is a failure, and
+/// `error()` throws one if this is a success.
 template<class T>
 class [[nodiscard]] result {
 public:
@@ -147,7 +147,7 @@ template<errc Code>
 class error_of final : public error {
 public:
   explicit error_of(std::string message, std::string place = {}) : error(status(Code, std::move(message), std::move(place))) {}
-  /// Takes message and place from `cause`, and ignores its code.
+  /// Takes message and place from `cause`, and ignores the code of `cause`.
   explicit error_of(status cause) : error(status(Code, std::move(cause.message), std::move(cause.place))) {}
 };
 

@@ -18,20 +18,21 @@ enum class log_level { debug, info, warning, error };
 /// @threads Called from any thread, one call at a time.
 using log_sink = std::function<void(log_level, std::string_view)>;
 
-/// Passes `message` to the current sink, if `level` is at or above the threshold.
+/// Passes `message` to the current sink if `level` is at or above the threshold (see `set_log_level`).
 /// @threads Any.
 void log(log_level level, std::string_view message);
 
-/// Replaces the sink and returns the previous one. An empty sink selects standard error. Messages to standard error begin with the local time
-/// and have control characters escaped; other sinks get each message unchanged.
-/// @threads Any. Waits until a running call of the previous sink has ended; the previous sink is not called again.
+/// Replaces the sink and returns the previous one. An empty sink selects standard error. A message that is written to standard error begins
+/// with the local time, and its control characters are escaped. A sink that the caller has set gets each message unchanged.
+/// @threads Any. Blocks until a running call of the previous sink has ended. Afterwards the previous sink is not called again.
 log_sink set_log_sink(log_sink sink);
 
 /// Sets the threshold and returns the previous one. Messages below the threshold are dropped. The initial threshold is `info`.
 log_level set_log_level(log_level level) noexcept;
 
-/// Puts "[NAME] " before each message that this thread logs during the lifetime. An empty name changes nothing. Scopes may be nested; the
-/// innermost name is used. Tasks that are posted to an `io::pool` during the lifetime have the same name.
+/// Puts "[NAME] " before each message that this thread logs while the object exists. If the name is empty, the object has no effect. Scopes
+/// may be nested; the innermost name that is not empty is used. A task that this thread posts to an `io::pool` while the object exists logs
+/// its messages with the same name.
 /// @lifetime `name` must outlive the scope.
 class log_scope {
 public:
@@ -47,7 +48,8 @@ private:
 /// Returns the name of the innermost `log_scope` of this thread. Empty if there is none.
 [[nodiscard]] const std::string& log_name() noexcept;
 
-/// Writes `text` and a line feed to standard output, above the progress bars of all sessions, which are on standard error.
+/// Writes `text` and a line feed to standard output. The line appears above the progress bars of all sessions, which are displayed on
+/// standard error.
 /// @threads Any.
 void print_line(std::string_view text);
 

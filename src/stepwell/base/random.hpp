@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counter-based random numbers: a pure function of (seed, stream, index). Any position is reached in O(1), so a resumed run draws the
-// same numbers as an uninterrupted run. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-// easy as 1, 2, 3" (SC 2011). `random_permutation` is a Feistel network with cycle walking: the network is applied again until the result
-// is below the size of the permutation.
+// Counter-based random numbers: each number is a pure function of (seed, stream, index). A generator can seek to any index in O(1), so a
+// resumed run can draw the same numbers as an uninterrupted run. The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw,
+// "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). `random_permutation` is a Feistel network with cycle walking: the network is
+// applied again until the result is below the size of the permutation.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace stepwell {
 
-/// Returns the 128 random bits for `counter` and `key`.
+/// Returns the 128 random bits that Philox4x32-10 computes from `counter` and `key`.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                                                 std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
@@ -30,7 +30,7 @@ namespace stepwell {
 }
 
 namespace detail {
-/// Returns block number `index` of `stream` for `seed`.
+/// Returns block number `index` of `stream` for `seed`. A block is 128 random bits.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept {
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); };
@@ -44,8 +44,8 @@ namespace detail {
   return std::uint64_t{block[1]} << 32 | block[0];
 }
 
-/// A sequence of random numbers with a position that can be saved and set. It is a UniformRandomBitGenerator.
-/// `state()` is its complete state. If a model lists `state()` in the model's `variables()`, a resumed run continues at the saved position.
+/// A sequence of random numbers with a position that can be saved and set. The class is a UniformRandomBitGenerator. If a model lists
+/// `state()` in its `variables()`, a resumed run continues at the saved position.
 class random_stream {
 public:
   using result_type = std::uint64_t;
@@ -58,8 +58,8 @@ public:
 
   /// Returns a number uniformly distributed in [0, 1). Draws one random number.
   constexpr double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
-  /// Returns a number with the standard normal distribution (Box-Muller). Draws two random numbers. Other machines and other C libraries
-  /// may compute slightly different values from the same random numbers.
+  /// Returns a number with the standard normal distribution (Box-Muller). Draws two random numbers. On another machine or
+  /// with another C library, `normal` may compute a slightly different value from the same two random numbers.
   double normal() noexcept {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
@@ -67,7 +67,7 @@ public:
 
   [[nodiscard]] constexpr std::uint64_t position() const noexcept { return state_[2]; }
   constexpr void seek(std::uint64_t position) noexcept { state_[2] = position; }
-  /// Returns seed, stream and position: the complete state of the generator, writable for a restore.
+  /// Returns a view of seed, stream and position, which are the complete state of this object. A restore writes to this view.
   [[nodiscard]] constexpr std::span<std::uint64_t, 3> state() noexcept { return state_; }
 
 private:
@@ -84,9 +84,9 @@ public:
 
   [[nodiscard]] constexpr std::uint64_t size() const noexcept { return size_; }
 
-  /// Returns the new position of `index`. @pre `index < size()`.
-  /// @cost One pass of the network is six rounds, or twelve for a size up to 64. The average number of passes is at most four, because the
-  ///       network covers at most four times the range.
+  /// Returns the element of the permutation at `index`, a number in [0, size). @pre `index < size()`.
+  /// @cost One pass through the network has six rounds, or twelve if the size is at most 64. The average number of passes is at most four,
+  ///       because the network permutes a range at most four times as large as [0, size).
   [[nodiscard]] constexpr std::uint64_t operator()(std::uint64_t index) const noexcept {
     do { index = shuffle_once(index); } while (index >= size_);
     return index;
@@ -95,8 +95,8 @@ public:
 private:
   [[nodiscard]] constexpr std::uint64_t shuffle_once(std::uint64_t index) const noexcept {
     const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-    // With fewer rounds, an index goes to some positions measurably more often than to others, over many streams. The effect is largest in
-    // small networks.
+    // With fewer rounds, the permutations of many streams map an index to some elements measurably more often than to others. The effect
+    // is largest in small networks.
     const std::uint64_t rounds = half_bits_ < 4 ? 12 : 6;
     std::uint64_t left = index >> half_bits_;
     std::uint64_t right = index & mask;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tensor types that all layers exchange: element types, shapes, a view that does not own its elements, a tensor that owns them, and
-// adapters for tensor types of other libraries.
+// The tensor types that all layers of the library use: element types, shapes, a view that does not own its elements, a tensor that owns its
+// elements, and adapters for tensor types of other libraries.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace stepwell {
 
-/// The type of a tensor's elements. The values are those of TensorFlow's DataType and are stored in files.
+/// The type of a tensor's elements. The enumerators have the numbers of TensorFlow's DataType, which files contain.
 enum class dtype : std::int32_t {
   invalid = 0,
   float32 = 1,
@@ -66,7 +66,7 @@ struct dtype_entry {
   std::size_t size;
 };
 
-/// TensorFlow's name of each dtype and the size of one element. The index in the table is the number of the dtype.
+/// TensorFlow's name of each dtype, and the size of one element in bytes. The index in the table is the number of the dtype.
 inline constexpr dtype_entry dtype_table[] = {
     {"DT_INVALID", 0},
     {"DT_FLOAT", 4},
@@ -154,14 +154,14 @@ concept tensor_element = size_of(dtype_of<T>) != 0;
 using tensor_shape = std::vector<std::int64_t>;
 
 /// Returns the number of elements of a tensor with this shape: 1 for a scalar.
-/// @pre No dimension is negative, and the product fits into the result.
+/// @pre No size is negative, and the product of the sizes fits into the result.
 [[nodiscard]] inline std::int64_t element_count(const tensor_shape& shape) noexcept {
   std::int64_t count = 1;
   for (const auto size : shape) { count *= size; }
   return count;
 }
 
-/// A shape that another object owns.
+/// A view of the sizes of a shape. Another object owns the sizes.
 /// @lifetime The owner of the sizes must outlive the view.
 class shape_view : public std::span<const std::int64_t> {
 public:
@@ -173,7 +173,7 @@ public:
   friend bool operator==(shape_view a, shape_view b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 };
 
-/// Returns the number of elements of a tensor with this shape, like the overload above.
+/// Like `element_count` of a `tensor_shape`.
 template<std::same_as<shape_view> Shape>
 [[nodiscard]] std::int64_t element_count(Shape shape) noexcept {
   std::int64_t count = 1;
@@ -193,11 +193,11 @@ struct tensor_view {
   std::span<const std::byte> bytes;
 };
 
-/// A tensor that owns its elements: bytes if the dtype has a fixed size, strings if it is `dtype::string`.
+/// A tensor that owns its elements. They are in `bytes()` if the dtype has a fixed size, and in `strings()` if it is `dtype::string`.
 class tensor {
 public:
   tensor() noexcept;
-  /// Creates `element_count(shape)` elements that are zero, or empty strings. @pre `type` is `dtype::string` or has a fixed size.
+  /// Creates `element_count(shape)` elements, which are zeros or empty strings. @pre `type` is `dtype::string` or has a fixed size.
   tensor(stepwell::dtype type, tensor_shape shape);
   tensor(const tensor&);
   tensor(tensor&&) noexcept;
@@ -241,10 +241,10 @@ private:
 };
 
 /// Customisation point. A specialisation makes `T` usable as a variable, as a fetched value, as a summary value, and as a value watched for
-/// NaN. It has these members:
+/// NaN. The specialisation has these members:
 ///
 ///     static constexpr bool is_writable;  // the elements of a `T&` can be assigned to
-///     static constexpr bool is_borrowed;  // true: another object owns the elements, so a temporary `T` may be given to a `variable_ref`
+///     static constexpr bool is_borrowed;  // `T` is a view of elements of another object; a `variable_ref` then accepts a temporary `T`
 ///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
 ///                                               // contiguous in row-major order
 ///
@@ -253,22 +253,22 @@ template<class T>
 struct tensor_adapter;
 
 /// The elements of a variable if a `tensor_view` cannot refer to them, for example because they are in the memory of a GPU or of another
-/// process. They are copied for each snapshot, and copied back for each restore. The adapter of a tensor type with such elements has this
-/// member:
+/// process. Each snapshot copies the elements from the device, and each restore copies them to the device. The adapter of a tensor type
+/// with such elements has this member, in addition to those of `tensor_adapter`:
 ///
 ///     static std::shared_ptr<device_elements> on_device(const T& value);  // null if `view(value)` refers to the elements
 class device_elements {
 public:
   virtual ~device_elements();
 
-  /// Returns the type and the shape, without bytes.
+  /// Returns a view with the type and the shape of the elements. `bytes` of the view is empty.
   [[nodiscard]] virtual tensor_view description() const = 0;
   /// Copies all elements to `to`, in row-major order. @pre `to` has the size of all elements in bytes. @errors Errors of the device.
   virtual void copy_to(std::span<std::byte> to) const = 0;
   /// Assigns `from` to all elements, in row-major order. @pre `from` has the size of all elements in bytes. @errors Errors of the device.
   virtual void copy_from(std::span<const std::byte> from) = 0;
-  /// Like `copy_to` and `copy_from`, for elements of `dtype::string`. The default implementations throw `unimplemented_error`; override
-  /// them only for strings.
+  /// Like `copy_to` and `copy_from`, but for elements of `dtype::string`. The default implementations throw `unimplemented_error`. Override
+  /// them if the elements are strings.
   virtual void copy_strings_to(std::span<std::string> to) const;
   virtual void copy_strings_from(std::span<const std::string> from);
 };
@@ -298,19 +298,19 @@ concept adapted_tensor = requires(const std::remove_cvref_t<T>& value) {
 
 namespace detail {
 
-/// Returns true for the types of at most 8 bits that have no C++ type and are stored in one byte: float8, float4, int4, int2, ...
+/// Returns true for the types float8, float4, int4, uint4, int2 and uint2. C++ has no such types, and each element takes one byte.
 [[nodiscard]] constexpr bool is_narrow_number(dtype type) noexcept { return type >= dtype::float8_e5m2 && type <= dtype::float4_e2m1fn; }
 
-/// Returns the value of an element of a narrow type. The result is exact, because a float can represent every value of these types. For
-/// types narrower than a byte only the low bits of `bits` are used.
+/// Returns the value of an element of a narrow type. The result is exact, because a float can represent every value of these types. If the
+/// type has less than 8 bits, only the low bits of `bits` are used.
 /// @pre `is_narrow_number(type)`.
 [[nodiscard]] float narrow_number(dtype type, std::uint8_t bits) noexcept;
 
-/// Returns the value of the 16 bits of an IEEE half, or of a bfloat16.
+/// Return the value of a 16-bit number: `half_number` of an IEEE half, `bfloat16_number` of a bfloat16.
 [[nodiscard]] float half_number(std::uint16_t bits) noexcept;
 [[nodiscard]] float bfloat16_number(std::uint16_t bits) noexcept;
 
-/// If the elements are floats or doubles, calls `see` with them and returns its result. For other types, returns `otherwise`.
+/// If the elements are floats or doubles, returns `see(elements)`, where `elements` is a span. For other types, returns `otherwise`.
 template<class See, class Result>
 Result see_floats(const tensor_view& values, See&& see, Result otherwise) {
   const auto elements = [&]<class Element>(Element) {

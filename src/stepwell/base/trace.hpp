@@ -4,11 +4,11 @@
 // selects the recorder of a thread:
 //
 //     const trace_scope scope(recorder);            // on the thread of a session
-//     const trace_span  span("run");                // anywhere below, on the same thread
+//     const trace_span  span("run");                // later on the same thread, in any function that is called inside the scope
 //
-// Code that passes work to another thread also passes the recorder, `current_trace()`. The work opens a `trace_scope` with this recorder on
-// its thread. The spans of a background job are then recorded for the session that requested the job, even if these spans end long after
-// the spans of the session's thread.
+// Code that passes work to another thread also passes the recorder, `current_trace()`. On the other thread, the work first opens a
+// `trace_scope` with this recorder. The spans of a background job are then recorded for the session that requested the job, even if these
+// spans end long after the spans of the session's thread.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -28,7 +28,7 @@
 
 namespace stepwell {
 
-/// A named detail of a span, shown to users.
+/// A detail of a span, with a name. Shown to users.
 struct trace_argument {
   std::string key;
   std::string text;
@@ -54,7 +54,7 @@ struct run_metadata {
   std::vector<trace_event> spans;  ///< Spans in the order in which they ended.
   clock::time_point origin;        ///< An instant at or before the begin of the first span.
   clock::wall_time wall_origin;    ///< The time of day at `origin`.
-  std::size_t lost = 0;            ///< Number of spans that were dropped because the limit was reached or no memory was left.
+  std::size_t lost = 0;            ///< Number of spans since the last `take` that were dropped: too many spans, or no memory was left.
 };
 
 /// A collector of spans that have ended.
@@ -69,12 +69,12 @@ public:
   trace_recorder(const trace_recorder&) = delete;
   trace_recorder& operator=(const trace_recorder&) = delete;
 
-  /// Removes and returns the spans that have ended since the previous call. A later call returns the spans that end later.
+  /// Removes and returns the spans that have ended since the previous call of `take`. Spans that end later are returned by a later call.
   [[nodiscard]] run_metadata take();
 
-  /// Returns the number of spans recorded so far, including those removed by `take`. This is the position of the next span that ends.
+  /// Returns the number of spans recorded so far, including those removed by `take`. The next span that ends has this position.
   [[nodiscard]] std::uint64_t position() const noexcept;
-  /// Returns a copy of the spans recorded from `position` on, without the spans that `take` has removed.
+  /// Returns a copy of the spans from number `position` on (see `position()`), without the spans that `take` has removed.
   [[nodiscard]] run_metadata since(std::uint64_t position) const;
 
   /// Adds a span that was not measured by a `trace_span`. If memory is exhausted, the span is counted as lost.
@@ -130,12 +130,12 @@ private:
   const trace_scope* outer_ = nullptr;
 };
 
-/// A span of time on this thread, from the construction of this object to its destruction. The recorder is chosen at construction; without
-/// a recorder, a span does nothing. If no memory is left, the span is lost, and no exception is thrown.
+/// A span of time on this thread, from the construction of this object to its destruction. The constructor chooses the recorder. Without a
+/// recorder, the span does nothing. If no memory is left, the span is lost, and no exception is thrown.
 /// @cost One relaxed load if no thread has a recorder. Otherwise two clock reads and a few small allocations.
 class trace_span {
 public:
-  /// Begins a span for the recorder of this thread.
+  /// Begins a span for the recorder of this thread. Does nothing if this thread has no recorder.
   explicit trace_span(std::string_view name, std::string_view category = default_category) noexcept {
     if (is_tracing()) [[unlikely]] { begin(detail::trace_of_this_thread(), name, category); }
   }
@@ -149,7 +149,7 @@ public:
     if (open_) [[unlikely]] { end(); }
   }
 
-  /// Returns true if the span will be recorded. Check it before building a text for `argument`.
+  /// Returns true if the span will be recorded. If it returns false, the caller need not build texts for `argument`.
   explicit operator bool() const noexcept { return open_ != nullptr; }
 
   void argument(std::string_view key, std::string_view text) noexcept {

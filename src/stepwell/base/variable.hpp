@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Variables: named references to the memory of a model that a checkpoint saves and restores. Tensors are recognised by their members
-// (data, shape, strides) or by an adapter, so this header includes no tensor library.
+// Variables: named references to those objects in the memory of a model that checkpoints save and restore. Tensor types are recognised by
+// their members (data, shape, strides) or by an adapter, so this header includes no tensor library.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -22,7 +22,7 @@
 
 namespace stepwell {
 
-/// A type with the members of a tensor: contiguous elements and the sizes of its dimensions, like the containers of xtensor.
+/// A type with the member functions of a tensor, like the containers of xtensor: `data`, `size` and `shape`.
 template<class T>
 concept tensor_like = requires(T& value) {
   { *value.data() } -> std::convertible_to<typename std::remove_cvref_t<T>::value_type>;
@@ -79,7 +79,7 @@ std::shared_ptr<device_elements> elements_on_device(const T& value) {
   return nullptr;
 }
 
-/// True for view types: their elements are owned by another object.
+/// True for view types. The elements of a view are owned by another object.
 template<class T>
 inline constexpr bool refers_to_elements = [] {
   if constexpr (adapted_tensor<T>) {
@@ -89,7 +89,7 @@ inline constexpr bool refers_to_elements = [] {
   }
 }();
 
-/// Returns true if the elements of a `T&` can be assigned to. A constant span of writable elements is writable.
+/// Returns true if the elements of a `T&` can be assigned to. Also returns true if `T` is a constant span of non-constant elements.
 template<class T>
 consteval bool has_writable_elements() {
   if constexpr (tensor_element<T>) {
@@ -129,7 +129,7 @@ template<variable_like T>
   }
 }
 
-/// A variable: a name and a reference to its elements in memory (numbers or strings), or a list of variables with a common prefix.
+/// A variable: a name and a reference to elements (numbers or strings), or a name and a list of variables that it prefixes.
 /// @lifetime The elements must outlive the reference. A session requests new references for each snapshot and each restore.
 class variable_ref {
 public:
@@ -145,11 +145,11 @@ public:
   /// Refers to one string, or to a list of strings. The number of strings must not change; their lengths may change.
   variable_ref(std::string name, std::string& value);
   variable_ref(std::string name, std::vector<std::string>& elements);
-  /// Refers to a tensor of strings. @errors `invalid_argument_error` if `shape` has another number of elements.
+  /// Refers to a tensor of strings. @errors `invalid_argument_error` if the number of strings is not that of `shape`.
   variable_ref(std::string name, std::span<std::string> elements, tensor_shape shape);
-  /// Refers to elements on a device. Each save copies them from the device.
+  /// Refers to elements on a device. Each snapshot copies them from the device.
   variable_ref(std::string name, std::shared_ptr<device_elements> elements);
-  /// Refers to a list of variables. Their names get the prefix `name/`.
+  /// Refers to a list of variables. The prefix `name/` is added to the name of each variable.
   variable_ref(std::string name, std::vector<variable_ref> below);
 
   variable_ref(const variable_ref&);
@@ -166,7 +166,7 @@ public:
   [[nodiscard]] std::size_t size_bytes() const noexcept {
     return static_cast<std::size_t>(element_count(view_.shape)) * size_of(view_.dtype);
   }
-  /// Returns the elements. The span is empty if they are on a device.
+  /// Returns the elements of a variable of numbers. The span is empty if the elements are on a device.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return view_.bytes; }
   [[nodiscard]] std::span<std::byte> writable_bytes() const noexcept {
     return {const_cast<std::byte*>(view_.bytes.data()), view_.bytes.size()};  // the constructor accepts writable elements only
@@ -174,28 +174,29 @@ public:
   /// Returns the elements of a variable of strings. The span is empty for other variables, and if the elements are on a device.
   [[nodiscard]] std::span<std::string> strings() const noexcept { return strings_; }
   [[nodiscard]] bool holds_strings() const noexcept { return view_.dtype == dtype::string; }
-  /// Copies the elements to `to`. The elements may be on a device. @pre `to` has `size_bytes()` bytes. @errors Errors of the device, with
-  /// the variable's name.
+  /// Copies the elements to `to`. The elements may be on a device. @pre `to` has `size_bytes()` bytes. @errors Errors of the device; the
+  /// message names the variable.
   void copy_to(std::span<std::byte> to) const;
-  /// Assigns `from` to the elements. The elements may be on a device. @pre `from` has `size_bytes()` bytes. @errors The errors of
+  /// Copies `from` to the elements. The elements may be on a device. @pre `from` has `size_bytes()` bytes. @errors The errors of
   /// `copy_to`.
   void copy_from(std::span<const std::byte> from) const;
-  /// Like the overloads for bytes, but for a variable of strings. @pre The span has as many strings as the variable.
+  /// Like the overloads for bytes, but for a variable of strings. @pre The number of strings in the span is that of the variable.
   void copy_to(std::span<std::string> to) const;
   void copy_from(std::span<const std::string> from) const;
-  /// Returns true if `bytes()` refers to the elements, that is, if they are not on a device.
+  /// Returns true if the elements are not on a device. `bytes()` or `strings()` then refers to them.
   [[nodiscard]] bool is_addressable() const noexcept { return device_ == nullptr; }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
-  /// Returns a reference to the same memory with another name.
+  /// Returns a reference with another name to the same elements.
   [[nodiscard]] variable_ref renamed(std::string name) const;
-  /// Returns a reference to the same memory, marked as optional: if a checkpoint lacks the variable, a restore leaves the variable
+  /// Returns a reference to the same elements that is marked as optional: if a checkpoint lacks the variable, a restore leaves the variable
   /// unchanged and does not fail.
   [[nodiscard]] variable_ref optional() const;
   [[nodiscard]] bool is_optional() const noexcept { return is_optional_; }
-  /// Returns a reference to the same memory, marked as early: the variable is copied for a snapshot before the step begins, so a step may
-  /// change the variable before the step calls `update_fence::wait`. An example is a running mean. The mark has no effect if the model's
-  /// `step` takes no `update_fence`.
+  /// Returns a reference to the same elements that is marked as early. The mark has an effect only if the model's `step` takes an
+  /// `update_fence`. Variables without the mark are then copied for a snapshot while the step runs, and may change only after the step has
+  /// called `update_fence::wait`. An early variable is copied before the step begins, and may therefore change at any time in the step. An
+  /// example is a running mean that the forward pass updates.
   [[nodiscard]] variable_ref early() const&;
   [[nodiscard]] variable_ref early() &&;
   [[nodiscard]] bool is_early() const noexcept { return is_early_; }
@@ -220,10 +221,10 @@ private:
   bool is_early_ = false;
 };
 
-/// The variables of a checkpoint in a fixed order. Nested lists are flattened: "encoder/weights".
+/// A list of variables in a fixed order.
 using variable_list = std::vector<variable_ref>;
 
-/// Returns the variables of `entries` with nested lists flattened.
+/// Returns the variables of `entries`. Nested lists are flattened: a variable "w" in a list "encoder" gets the name "encoder/w".
 /// Example: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.
 /// @errors   `invalid_argument_error` if the elements of a variable are not contiguous in row-major order; the message names the variable.
 /// @lifetime A reference is valid until its variable is resized, moved or destroyed.

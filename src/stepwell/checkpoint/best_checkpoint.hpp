@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The best checkpoint of a training run, by a metric. A `best_checkpoint_hook` saves it; this header finds it.
+// The best checkpoint of a training run, by a metric. A `best_checkpoint_hook` saves it, and the function `best_checkpoint` finds it.
 #pragma once
 
 #include "stepwell/io/file_system.hpp"
@@ -16,9 +16,9 @@ namespace stepwell {
 /// Selects whether lower or higher values of a metric are better.
 enum class metric_mode { minimize, maximize };
 
-/// Name of the tensor with the metric, a double, in a checkpoint that a `best_checkpoint_hook` has saved.
+/// Name of the tensor that has the metric, in a checkpoint that a `best_checkpoint_hook` has saved. The metric is a double.
 inline constexpr std::string_view best_value_name = "stepwell/best/value";
-/// Default name of the directory of the best checkpoints, in the directory of the run.
+/// Default name of the directory with the best checkpoints. It is in the directory of the run.
 inline constexpr std::string_view default_best_name = "best";
 
 /// A checkpoint, and the metric for which it was saved.
@@ -28,11 +28,13 @@ struct scored_checkpoint {
   double value = 0;
 };
 
-/// Returns the best checkpoint of the run in `directory`: the newest complete one in `directory/name`, because a `best_checkpoint_hook` saves
-/// only states that are better than all before. The metric is part of the checkpoint, so both exist or neither. Returns nothing if
-/// there is none. Checks the index and the file sizes, like `open_newest`.
+/// Returns the best checkpoint of the run in `directory`, or nothing if there is none. It is the newest complete checkpoint in
+/// `directory/name`, because a `best_checkpoint_hook` saves a state only if it is better than all states saved before. The metric is a
+/// tensor of the checkpoint, so every best checkpoint has its metric. Like `open_newest`, checks the index and the file sizes of the
+/// checkpoint. Also checks the checksum of the metric, but not those of the other tensors.
 /// Example: `if (auto best = best_checkpoint("run")) { evaluate_once(model, best->prefix, test_set); }`
-/// @errors `data_loss_error` if all checkpoints in `directory/name` are damaged. Failures of the file system.
+/// @errors `data_loss_error` if `directory/name` has checkpoints, and all of them are damaged or have no metric. Failures of the file
+///         system.
 [[nodiscard]] std::optional<scored_checkpoint> best_checkpoint(const std::string& directory, std::string_view name = default_best_name,
                                                                std::shared_ptr<io::file_system> files = nullptr);
 

@@ -31,9 +31,9 @@ struct checkpoint_entry {
   stepwell::dtype dtype = dtype::invalid;
   shape_view shape;
   std::uint64_t size_bytes = 0;  ///< Stored size of all slices together.
-  bool is_partitioned = false;   ///< Stored in slices; `read` joins them.
-  bool is_object_graph = false;  ///< TensorFlow's object graph, not a variable.
-  std::uint32_t crc32c = 0;      ///< Stored value, masked. 0 if partitioned: each slice has its own checksum.
+  bool is_partitioned = false;   ///< True: the tensor is stored in slices, which `read` joins.
+  bool is_object_graph = false;  ///< True: TensorFlow's object graph, not a variable.
+  std::uint32_t crc32c = 0;      ///< Checksum as it is stored, masked. 0 for a partitioned tensor: each slice has a checksum.
 };
 
 /// One tensor of a checkpoint to read, and the memory for it.
@@ -42,12 +42,13 @@ struct read_target {
   std::span<std::byte> into;
 };
 
-/// The search that has opened a checkpoint without verifying it. If reading the checkpoint fails, the next older one is used.
+/// The search that has opened a checkpoint without verifying it. If the restore of this checkpoint fails, a session calls `next_after` and
+/// restores the next older checkpoint instead.
 class checkpoint_search_result {
 public:
   virtual ~checkpoint_search_result() = default;
   /// Skips `damaged` with a warning, and returns the next older checkpoint whose index is not damaged.
-  /// @errors Throws `failure` if its cause is not this checkpoint. If there is no other checkpoint, throws the errors of `open_newest`.
+  /// @errors Throws `failure` if `damaged` is not its cause. If there is no older checkpoint, throws the errors of `open_newest`.
   [[nodiscard]] virtual checkpoint_reader next_after(const checkpoint_reader& damaged, const error& failure) = 0;
   /// Declares that `restored` was restored completely.
   virtual void accept(const checkpoint_reader& restored) = 0;
@@ -55,8 +56,8 @@ public:
 
 /// One open checkpoint. The constructor reads and checks the index and keeps it in memory. Tensors are read on request.
 /// The reader is robust against damaged and malicious files: it compares each size with the size of the file before it allocates
-/// memory. Opening allocates at most 64 MiB plus 4 times the size of the index. Verifying allocates 1 MiB, and at most 80 bytes for
-/// each tensor. Holes of sparse files are skipped, so reading them takes no time.
+/// memory. Opening allocates at most 64 MiB plus 17 times the size of the index. Verifying allocates 1 MiB, and at most 80 bytes for
+/// each tensor. `verify` skips holes of sparse files, so holes take no time.
 /// @threads `const` functions may be called from several threads at the same time.
 class checkpoint_reader {
 public:
@@ -72,8 +73,8 @@ public:
   [[nodiscard]] const std::string& prefix() const noexcept;
   /// Returns the number of data files of the checkpoint.
   [[nodiscard]] std::int32_t shards() const noexcept;
-  /// Returns N of "model.ckpt-N". If the name has no step, returns the value of the tensor `global_step`. Returns nothing if both
-  /// are missing.
+  /// Returns N of "model.ckpt-N". If the name has no step, returns the value of the tensor `global_step`. Returns nothing if this
+  /// tensor is missing, too.
   [[nodiscard]] std::optional<std::int64_t> step() const;
 
   /// Returns all tensors, sorted by name.
@@ -91,27 +92,27 @@ public:
   ///         holds strings.
   void read_into(std::string_view name, std::span<std::byte> target) const;
 
-  /// Reads many tensors, each like `read_into`, in the order of their bytes. Small tensors are read together. Large ones are read directly
-  /// into their memory, and idle threads of `helpers` take part: one thread reads while another one computes a checksum. If `helpers` is
-  /// null, the calling thread does everything.
+  /// Reads many tensors, each like the overload above, in the order of their bytes in the files. Small tensors are read together. Large
+  /// tensors are read directly into the memory of their targets. Idle threads of `helpers` take part: one thread reads while another one
+  /// computes a checksum. If `helpers` is null, the calling thread does everything.
   /// @pre    Each entry is one of `entries()`.
-  /// @errors Like `read_into`. The memory of all targets is then unspecified.
+  /// @errors Like the overload above. The content of all targets is then unspecified.
   /// @cost   1 MiB of memory for each thread, and a few bytes for each target. Each byte is read once.
   void read_into(std::span<const read_target> targets, io::pool* helpers = nullptr) const;
 
   /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of whole
-  /// elements and has 1 MiB; the last one of a tensor or slice may be smaller. A partitioned tensor is returned slice by slice. The
-  /// checksum is compared at the end, so the data is known to be correct only after the iteration has ended without an error.
-  /// @lifetime A piece is valid until the next one is requested. The reader must outlive the iteration.
-  /// @errors   Like `read_into`; thrown by this call or during the iteration.
+  /// elements and has 1 MiB; the last piece of a tensor or slice may be smaller. A partitioned tensor is returned slice by slice. The
+  /// checksum is checked after the last piece, so the data is known to be correct only after the iteration has ended without an error.
+  /// @lifetime A piece is valid until the next piece is requested. The reader must outlive the iteration.
+  /// @errors   Like `read_into`. Thrown by this call or during the iteration.
   /// @cost     Memory for one piece, independent of the size of the tensor.
   [[nodiscard]] generator<std::span<const std::byte>> pieces(std::string_view name) const;
 
-  /// Reads all tensors and checks their checksums. The result is remembered, so `restore` does not verify again. Skips variants and
-  /// resources, because this library cannot compute their checksums.
-  /// @errors `data_loss_error` naming the first damaged tensor.
+  /// Reads all tensors and checks their checksums. The reader stores a success, so `restore` does not verify it again. Skips variants
+  /// and resources, because this library cannot compute their checksums.
+  /// @errors `data_loss_error` naming the first damaged tensor. `resource_exhausted_error`. Other failures of the file system.
   void verify() const;
-  /// Reads one tensor and checks its checksum. Does not change `is_verified`.
+  /// Reads one tensor and checks the checksum of this tensor. Does not change the result of `is_verified`.
   /// @errors Like `verify()`. `not_found_error`. `unimplemented_error` for a tensor that `verify()` skips.
   void verify(std::string_view name) const;
   /// Returns true after `verify()` has succeeded.

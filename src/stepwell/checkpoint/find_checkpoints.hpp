@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions that find the checkpoint to resume from, list and delete checkpoints, and wait for checkpoints that another process saves.
+// Functions that find the checkpoint to resume from, list and delete checkpoints, and wait for checkpoints that another process saves. A
+// checkpoint is named by its prefix, for example "run/model.ckpt-500"; its files are the index "PREFIX.index" and data files.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -20,41 +21,44 @@
 
 namespace stepwell {
 
-/// Name of the state file in a directory of checkpoints.
+/// Name of the state file in a directory of checkpoints. The state file lists the checkpoints and names the newest one.
 inline constexpr std::string_view state_file_name = "checkpoint";
-/// Default basename of checkpoints: "model.ckpt-500".
+/// Default basename of checkpoints. The basename is the part of the name before the step: "model.ckpt" in "model.ckpt-500".
 inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
 
-/// Returns N of "anything-N", or nothing if `prefix` does not end in this way.
+/// Returns the number N if `prefix` is "anything-N". Otherwise returns nothing.
 [[nodiscard]] std::optional<std::int64_t> step_of_checkpoint(std::string_view prefix) noexcept;
 
-/// Returns the newest checkpoint according to the state file, if its index exists. Checks nothing else. Returns nothing without a
-/// state file. If the state file cannot be parsed or names a checkpoint that does not exist, logs a warning and returns nothing.
+/// Returns the prefix of the newest checkpoint according to the state file, if the index of this checkpoint exists. Checks nothing else.
+/// Returns nothing if there is no state file. If the state file cannot be parsed or names a checkpoint without an index, logs a warning and
+/// returns nothing.
 /// @errors `permission_denied_error` and other failures of the file system.
 /// @see    contract STATE-5
 [[nodiscard]] std::optional<std::string> latest_checkpoint(const std::string& directory, std::shared_ptr<io::file_system> files = nullptr);
 
-/// Returns the prefixes of all indexes `basename`-N in a directory, sorted by N. Ignores the state file.
+/// Returns the prefixes `basename`-N of all checkpoints in a directory that have an index, sorted by N. Ignores the state file.
 [[nodiscard]] std::vector<std::string> list_checkpoints(const std::string& directory,
                                                         std::string_view basename = default_checkpoint_basename,
                                                         std::shared_ptr<io::file_system> files = nullptr);
 
 /// Returns the newest complete checkpoint, after a check of all its checksums. Returns nothing if the directory does not exist or contains
-/// no checkpoint. Candidates are tried from newest to oldest: first unlisted checkpoints that are newer than the newest listed one (their
-/// process was killed before it wrote the state file), then listed ones, then the other unlisted ones. Unlisted checkpoints are ordered by
-/// their tensor `stepwell/save_number`. Checkpoints without this tensor (written by TensorFlow) are ordered by step. Each damaged
-/// checkpoint is skipped with a warning that describes the damage.
-/// @errors `data_loss_error` naming the candidates (at most 20) if all of them are damaged or missing; training never restarts
-///         silently from step zero. `resource_exhausted_error` if they could not be read because memory was short.
-///         `permission_denied_error` and other failures of the file system if the state file or an index cannot be read.
+/// no checkpoint. Candidates are tried from newest to oldest. The first candidates are checkpoints that the state file does not list and
+/// that are newer than the newest listed one: their process was killed before it wrote the state file. The listed checkpoints follow, and
+/// then the other unlisted ones. Unlisted checkpoints are ordered by their tensor `stepwell/save_number`. Checkpoints without this tensor
+/// (written by TensorFlow) are ordered by step. Each damaged checkpoint is skipped. A warning describes the damage, for the first 20 of
+/// them.
+/// @errors `data_loss_error` naming the candidates (at most 20) if there are candidates and all of them are damaged or missing, so that
+///   training never restarts silently from step zero. `resource_exhausted_error` instead if memory was short for at least one of them.
+///   `permission_denied_error` and other failures of the file system if the state file or an index cannot be read.
 /// @cost   Reads every byte of each candidate tried, and the index of each unlisted checkpoint.
 [[nodiscard]] std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
                                                                  std::string_view basename = default_checkpoint_basename,
                                                                  std::shared_ptr<io::file_system> files = nullptr);
 
-/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files, so that a restore without
-/// `verify_first` can read the checkpoint once. If this restore fails, `search()->next_after` of the reader returns the next older
-/// checkpoint. A session restores in this way. `on_accept`, if given, is called by `search()->accept`.
+/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files. A restore without `verify_first` then
+/// verifies the checkpoint while it reads it, so each byte is read only once. If this restore fails, `search()->next_after` of the reader
+/// returns the next older checkpoint. If the restore succeeds, the caller calls `search()->accept`, which calls `on_accept` unless it is
+/// null. A session restores in this way.
 /// @errors Like `find_newest_whole`.
 /// @cost   Reads the index of each candidate tried.
 [[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,
@@ -62,39 +66,39 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                            std::shared_ptr<io::file_system> files = nullptr,
                                                            std::function<void(const checkpoint_reader&)> on_accept = nullptr);
 
-/// Returns true if the index of the checkpoint `prefix` ("run/model.ckpt-500") exists. Does not open it.
+/// Returns true if the index of the checkpoint `prefix` ("run/model.ckpt-500") exists. Does not open the index.
 /// @errors Failures of the file system.
 /// @see    contract STATE-6
 [[nodiscard]] bool checkpoint_exists(const std::string& prefix, std::shared_ptr<io::file_system> files = nullptr);
 
-/// Returns the times at which the checkpoints were completed, in the order of `prefixes`. Skips checkpoints that do not exist, so
-/// the result may be shorter.
+/// Returns the times at which the checkpoints were completed, in the order of `prefixes`: the modification times of their indexes. Skips
+/// checkpoints without an index, so the result may be shorter than `prefixes`.
 /// @errors Failures of the file system.
 [[nodiscard]] std::vector<clock::wall_time> get_checkpoint_mtimes(std::span<const std::string> prefixes,
                                                                   std::shared_ptr<io::file_system> files = nullptr);
 
-/// Deletes a checkpoint: first its index, so that there is never half a checkpoint, then its data and TensorFlow's graph file
-/// (".meta"). Does nothing if the checkpoint does not exist. Does not change the state file.
-/// @pre    No saver holds the directory. The options of a saver decide which checkpoints it keeps.
-/// @errors Failures of the file system when the index is deleted. Other files that cannot be deleted are logged; they are not part
-///         of any checkpoint.
+/// Deletes a checkpoint: first its index, so that there is never half a checkpoint, then its data files and TensorFlow's graph file
+/// (".meta"). If there is no index, deletes only the other files. Does not change the state file.
+/// @pre    No saver has locked the directory. To let a saver delete checkpoints, use its options.
+/// @errors Failures of the file system when the index is deleted or the directory is listed. A failure to delete another file is only
+///   logged, because without the index this file is not part of a checkpoint.
 void remove_checkpoint(const std::string& prefix, std::shared_ptr<io::file_system> files = nullptr);
 
 /// Options for waiting for a checkpoint.
 struct new_checkpoint_options {
   seconds_value seconds_to_sleep = 1;                      ///< Interval between two polls of the directory.
   std::optional<seconds_value> timeout = std::nullopt;     ///< If empty, there is no limit. If zero, there is one poll.
-  std::stop_token stop_token = {};                         ///< Ends the wait at once, after one last poll.
+  std::stop_token stop_token = {};                         ///< A stop request ends the wait at once, after one last poll.
   std::shared_ptr<stepwell::clock> clock = nullptr;        ///< If null, the clock of the machine is used.
   std::shared_ptr<io::file_system> file_system = nullptr;  ///< If null, the file system of the machine is used.
 };
 
-/// Blocks until the state file names a new newest checkpoint, and returns its prefix. The checkpoint must be complete and different from
-/// `last_checkpoint`. The directory need not exist yet. Returns nothing after the timeout. After a stop request, returns the result of one
-/// last poll: if a saver was closed before the stop, its last checkpoint is found. A damaged checkpoint is skipped with a warning. A
-/// checkpoint that is deleted during the poll (by the retention of its saver) is skipped silently.
-/// @errors `permission_denied_error` and other failures of the file system. `invalid_argument_error` unless `seconds_to_sleep` is
-///         above zero.
+/// Blocks until the state file names a checkpoint other than `last_checkpoint` as the newest, and this checkpoint is complete. Returns the
+/// prefix of this checkpoint. The directory need not exist yet. Returns nothing after the timeout. After a stop request, returns the result
+/// of one last poll. If a saver was closed before the stop, this poll finds the last checkpoint of the saver. A damaged checkpoint is
+/// skipped with a warning. A checkpoint that is deleted during the poll (by the retention of its saver) is skipped silently.
+/// @errors `permission_denied_error` and other failures of the file system. `invalid_argument_error` if `seconds_to_sleep` is not above
+///   zero or `timeout` is negative.
 /// @cost   Reads every byte of the new checkpoint.
 [[nodiscard]] std::optional<std::string> wait_for_new_checkpoint(const std::string& checkpoint_dir,
                                                                  std::optional<std::string> last_checkpoint = std::nullopt,
@@ -102,23 +106,27 @@ struct new_checkpoint_options {
 
 /// Options of `checkpoints_iterator`.
 struct checkpoints_iterator_options {
-  /// Minimum time between two returned checkpoints. If several checkpoints are saved in this time, only the newest is returned.
+  /// Minimum time between two returned checkpoints. If several checkpoints are saved in this time, only the newest of them is returned,
+  /// unless `all_listed` is true.
   seconds_value min_interval_secs = 0;
   new_checkpoint_options wait = {};  ///< Options for waiting for each checkpoint.
-  /// Callback after a timeout. It returns true to end the iteration, or false to wait for another timeout. If null, the first timeout ends
-  /// the iteration.
+  /// Callback after a timeout. It returns true to end the iteration, or false to wait again, with the same timeout. If null, the first
+  /// timeout ends the iteration.
   std::function<bool()> timeout_fn = nullptr;
-  /// Whether to return every listed checkpoint, oldest first, instead of only the newest. Useful for finished runs, with a timeout of zero.
+  /// If true, every listed checkpoint is returned, oldest first, and not only the newest. Useful for finished runs, with a timeout of zero.
   bool all_listed = false;
-  std::stop_token cancel_token = {};  ///< Ends the iteration at once. In contrast to a stop, no last poll follows.
+  std::stop_token cancel_token = {};  ///< A stop request for this token ends the iteration at once, without a last poll.
 };
 
-/// Returns the newest complete checkpoint of a directory, then each newer one, like repeated calls of `wait_for_new_checkpoint`.
-/// Ends after a timeout or after the last poll that follows a stop:
+/// Returns the newest complete checkpoint of a directory, then each newer one, like repeated calls of `wait_for_new_checkpoint`:
 /// `for (const auto& prefix : checkpoints_iterator("run", {.wait = {.timeout = 600}})) {...}`.
-/// Each checkpoint is returned once. A checkpoint that is written again under the same name (after a rollback) counts as a new one.
-/// @lifetime A prefix is valid until the next one is requested. Its files exist until the saver deletes them, possibly soon.
-/// @errors   Like `wait_for_new_checkpoint`, thrown during the iteration, which then is at its end.
+/// Ends after a timeout (see `timeout_fn`), after the last poll that follows a stop request for `wait.stop_token`, or at once after a stop
+/// request for `cancel_token`. Each checkpoint is returned once. A checkpoint that is written again under the same name (after a rollback)
+/// counts as a new checkpoint.
+/// @lifetime The returned prefix is valid until the next one is requested. The files of the checkpoint exist until the saver deletes them,
+///   possibly soon.
+/// @errors   Like `wait_for_new_checkpoint`. Errors about options are thrown by this function, other errors during the iteration, which
+///   then ends.
 [[nodiscard]] generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir, checkpoints_iterator_options options = {});
 
 }  // namespace stepwell

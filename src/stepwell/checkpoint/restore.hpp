@@ -22,14 +22,15 @@ struct restore_options {
   /// If true, variables that are missing in the checkpoint keep their values. If false, a missing variable is an error.
   bool allow_missing = false;
   /// If true, all checksums of the checkpoint are checked before a variable is written. If false, the tensors of most variables are read
-  /// only once: first the tensors that belong to no variable or to an optional variable are checked; then each tensor is read into its
-  /// variable, and the others are checked there. If this fails, the variables may hold a mixture of old and restored values; variables that
-  /// are `optional()` are then unchanged.
+  /// only once. First the checksums of two kinds of tensors are checked: those that belong to no variable, and those of variables that are
+  /// `optional()`. Then all tensors are read into their variables, and the remaining checksums are checked there. If one of these is wrong,
+  /// the variables may hold a mixture of old and restored values, but variables that are `optional()` are unchanged.
+  /// Has no effect if the checkpoint is verified already, and for snapshots.
   bool verify_first = true;
 };
 
-/// Result of a restore. `restored` and `missing` contain names of variables, in the order of the variables. `unused` contains names
-/// of tensors in the checkpoint, without TensorFlow's object graph and without the tensors that a saver adds for itself.
+/// Result of a restore. `restored` and `missing` contain names of variables, in the order of the variables. `unused` contains the names
+/// of tensors of the checkpoint that belong to no variable, except TensorFlow's object graph and the tensors that a saver adds for itself.
 struct restore_report {
   std::vector<std::string> restored;
   std::vector<std::string> missing;
@@ -37,15 +38,16 @@ struct restore_report {
 };
 
 /// Copies the values of `source` to `variables`. Checks the names, dtypes, shapes and checksums of all variables before it writes
-/// to any of them (the checksums only if `verify_first` is true). A variable that is `optional()` keeps its value if the checkpoint lacks it.
-/// @errors `not_found_error` listing the variables that are missing in the checkpoint. `invalid_argument_error` listing every dtype
-///         and shape that differs; if variables are missing as well, this error contains both lists. `data_loss_error` naming the
-///         damaged tensor. The message says if variables were written already.
-/// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Variables in memory need no
-///         further memory. Strings and variables on a device are copied through temporary memory, one variable at a time.
+/// to any of them. (If `verify_first` is false, some checksums are checked later.) A variable that is `optional()` keeps its value if the
+/// checkpoint lacks it.
+/// @errors `not_found_error` listing the variables that are missing in the checkpoint, unless `allow_missing` is true.
+///         `invalid_argument_error` listing every dtype and shape that differs; if missing variables are an error, too, it contains both
+///         lists. `data_loss_error` naming the damaged tensor. If variables were written before the failure, the message says so.
+/// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Variables in memory are read in
+///         place. Strings and variables on a device are copied through temporary memory, one variable at a time.
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options = {});
 
-/// Copies the values of a snapshot in memory to `variables`, like the overload for checkpoints.
+/// Copies the values of a snapshot to `variables`, like the overload for checkpoints. A snapshot has no checksums.
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options = {});
 
 }  // namespace stepwell

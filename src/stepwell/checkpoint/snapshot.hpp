@@ -28,9 +28,9 @@ namespace io {
 class pool;
 }
 
-/// A pool of large buffers for snapshots. The constructor allocates them and touches their pages, so that taking a snapshot costs
-/// one copy and no page fault. `on_demand` makes a pool that has memory only while it is used.
-/// @lifetime A buffer or a snapshot keeps the part of the pool alive that it needs.
+/// A pool of large buffers for snapshots. The constructor allocates the buffers and touches their pages, so that taking a snapshot costs
+/// one copy and no page fault. `on_demand` makes a pool that allocates memory only when snapshots are taken.
+/// @lifetime A buffer or a snapshot keeps alive the part of the pool that it needs.
 /// @threads  All functions may be called from any thread.
 class snapshot_pool {
   struct memory;
@@ -45,7 +45,7 @@ public:
     buffer& operator=(buffer&&) noexcept;
     ~buffer();
 
-    /// Returns the number of bytes that fit without growing.
+    /// Returns the size of the buffer's memory in bytes. A larger snapshot makes the buffer grow.
     [[nodiscard]] std::size_t capacity() const noexcept;
 
   private:
@@ -58,25 +58,26 @@ public:
     std::unique_ptr<memory> memory_;
   };
 
-  /// Allocates `buffers` buffers of `bytes` bytes each. A buffer grows when a larger model is captured into it.
+  /// Allocates `buffers` buffers of `bytes` bytes each. A buffer grows when a larger model is copied into it.
   /// @errors `invalid_argument_error` if `buffers` is 0. `resource_exhausted_error` if memory is short.
   /// @cost   Touches every page once.
   explicit snapshot_pool(std::size_t bytes, std::size_t buffers = 2);
-  /// Returns a pool without memory. A capture allocates the memory of its buffer. A returned buffer keeps its memory if the last two
-  /// captures were less than `keep_for` apart on the clock `time`. Otherwise its memory goes back to the system.
+  /// Returns a pool whose buffers have no memory yet. `snapshot::capture` allocates the memory of its buffer. A buffer that is returned to
+  /// the pool keeps its memory if the last two captures were less than `keep_for` apart on the clock `time`. Otherwise its memory is freed.
   /// @errors `invalid_argument_error` if `buffers` is 0.
   [[nodiscard]] static snapshot_pool on_demand(std::size_t buffers, std::shared_ptr<clock> time,
                                                clock::duration keep_for = std::chrono::minutes(1));
 
-  /// Returns a buffer, or none if all are in use.
+  /// Returns a free buffer, or nullopt if all are in use.
   [[nodiscard]] std::optional<buffer> try_acquire();
   /// Blocks until a buffer is free and returns it. Deadlocks if the caller already holds every buffer.
   [[nodiscard]] buffer acquire();
-  /// Blocks until a buffer is free and returns it, or returns none at `when`.
+  /// Blocks until a buffer is free and returns it. Returns nullopt if no buffer is free at the time `when` of the clock `source`.
   [[nodiscard]] std::optional<buffer> acquire_until(clock& source, clock::time_point when);
-  /// Calls `wake` once when a buffer is free: at once, or later on the thread that returns a buffer. This is the asynchronous form
-  /// of `acquire`: call `try_acquire` again in `wake`. That call may return none again: all registered callbacks are called for one free
-  /// buffer, and another caller may take the buffer first. `wake` must be short and must not throw.
+  /// Calls `wake` once, when a buffer is free: at once on the calling thread, or later on the thread that returns a buffer. This is the
+  /// asynchronous form of `acquire`: call `try_acquire` in `wake` or after it. `try_acquire` may still return nullopt, because all
+  /// registered callbacks are called for one free buffer, and another caller may take the buffer first. In that case, call this function
+  /// again. `wake` must be short and must not throw.
   void when_available(std::function<void()> wake);
 
   /// Returns the number of free buffers.
@@ -90,8 +91,8 @@ private:
   std::shared_ptr<state> state_;
 };
 
-/// Returns the size in bytes of a snapshot of these variables, including alignment: the buffer size for a pool. Strings are not included:
-/// they are stored apart.
+/// Returns the size in bytes of a snapshot of these variables, including alignment. Use it as the buffer size of a pool. Strings are not
+/// included, because a snapshot stores them outside of its buffer.
 [[nodiscard]] std::size_t snapshot_size(const variable_list& variables);
 
 /// One variable in a snapshot.
@@ -100,13 +101,14 @@ struct snapshot_entry {
   std::string_view name;
   stepwell::dtype dtype = dtype::invalid;
   shape_view shape;
-  /// Memory inside the snapshot. It is aligned to a page if it has 1 MiB or more, otherwise to 64 bytes. If it has fewer than 64 bytes, it
-  /// is aligned to its size, rounded up to a power of two.
+  /// Memory inside the buffer of the snapshot. The offset in the buffer is a multiple of the page size if the variable has 1 MiB or more,
+  /// and otherwise a multiple of 64 bytes. If the variable has fewer than 64 bytes, the offset is a multiple of the variable's size,
+  /// rounded up to a power of two.
   std::span<const std::byte> bytes;
   std::vector<std::string> strings = {};  ///< The elements if `dtype` is `dtype::string`.
 };
 
-/// An owned, immutable copy of variables at a step boundary. A saver accepts only snapshots. Can be moved, not copied.
+/// An owned, immutable copy of variables between two steps. A saver accepts only snapshots. Can be moved, not copied.
 /// @threads Immutable: any number of threads may read it.
 class snapshot {
 public:
@@ -114,15 +116,16 @@ public:
   /// @errors `invalid_argument_error` if two variables have the same name or a variable has no name. `resource_exhausted_error` if
   ///         the buffer must grow and memory is short. `failed_precondition_error` if `memory` was moved from.
   /// @threads If the variables have 32 MiB or more in total, idle threads of `helpers` copy variables together with the calling thread.
-  ///          This function does not wait for threads that have not begun. Strings and variables on a device are copied by the calling
-  ///          thread alone. If `helpers` is null, the calling thread copies everything.
+  ///          This function does not wait for threads that have not begun to copy. Strings and variables on a device are copied by the
+  ///          calling thread alone. If `helpers` is null, the calling thread copies everything.
   /// @cost   One copy of each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
   ///         this buffer, and tracing is off.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         io::pool* helpers = nullptr);
-  /// Copies three kinds of variables at once: variables marked with `variable_ref::early()`, variables of strings, and variables on a
-  /// device. The other variables are copied later, by `complete` or by `fence.wait()`. Until one of these two functions has returned, the
-  /// other variables must not change, and their memory must stay valid. Otherwise like the function above.
+  /// Like the function above, but may copy a part of the variables later. This call copies three kinds of variables before it returns:
+  /// variables marked with `variable_ref::early()`, variables of strings, and variables on a device. `complete` or `fence.wait()` copies
+  /// the remaining variables. Until one of these two functions has returned, the remaining variables must not change, and their memory must
+  /// stay valid.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         update_fence& fence);
 
@@ -130,10 +133,10 @@ public:
   snapshot() noexcept = default;
 
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-  /// Copies the variables that a capture with a fence has not copied yet. If several threads call this function, they share the work.
+  /// Copies the variables that `capture` with a fence has not copied yet. If several threads call this function, they share the work.
   /// Blocks until all variables are copied.
-  /// @errors  `failed_precondition_error` that names the variable, if checks are on in the fence (`update_fence::set_checks`) and a
-  ///    variable changed before it was copied.
+  /// @errors  `failed_precondition_error` if a variable changed before it was copied; the message names the variable. This is detected
+  ///    only if checks are on in the fence (`update_fence::set_checks`).
   /// @threads Any; several threads may call it at the same time.
   void complete() const;
   /// Returns the entries in the order of the variables. Blocks like `complete` until all variables are copied, but does not throw if a
@@ -144,9 +147,9 @@ public:
   [[nodiscard]] const snapshot_entry* find(std::string_view name) const noexcept;
   /// Returns the total size of all variables in bytes, without strings.
   [[nodiscard]] std::size_t size_bytes() const noexcept;
-  /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot there.
+  /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot in this trace.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return trace_; }
-  /// Takes the memory of this snapshot out of its pool. The pool gets an empty buffer in its place, which is free at once.
+  /// Takes the buffer of this snapshot out of its pool. The pool gets a new buffer without memory instead, which can be acquired at once.
   void leave_pool();
   /// Returns the memory of this snapshot in bytes, without strings.
   [[nodiscard]] std::size_t held_bytes() const noexcept { return memory_.capacity(); }

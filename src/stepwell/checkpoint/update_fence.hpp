@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The point in a step before which a model does not change its variables, so that a snapshot can be copied while the step computes.
+// A fence that a model passes in each step before it changes its variables. Until then, a snapshot can be copied while the step computes.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,9 @@ namespace detail {
 class pending_copy;
 }
 
-/// A model whose `step` has a parameter `update_fence&` promises to call `wait` in each step before it changes a variable. The snapshot for
-/// a due checkpoint is then copied while the step computes its gradients, and training does not stop for the copy:
+/// The last parameter of `step`, for models whose variables may be copied while a step computes. A model with such a parameter promises to
+/// call `wait` in each step before it changes a variable. When a checkpoint is due after a step, the session copies the variables during
+/// the next step, while that step computes its gradients. Training then does not stop for the copy:
 ///
 ///     double step(const batch& examples, stepwell::update_fence& fence) {
 ///       const auto gradients = backward(forward(examples));
@@ -21,11 +22,14 @@ class pending_copy;
 ///       apply(gradients);
 ///     }
 ///
-/// If a variable changes earlier in the step, declare the variable with `variable_ref::early()`. It is then copied before the step begins,
-/// like variables on a device, variables of strings, the global step, and the state of hooks and sources. The promise includes other code
-/// that changes the model between steps, such as the body of the loop and `before_run` of a hook: declare the variables that such code
-/// changes with `early()`, too. The session itself waits for the copy before it feeds a member of the model, after a failed step, before a
-/// restore, and at `close`. If a step does not call `wait`, the session waits at the end of the step.
+/// If a step changes a variable before it calls `wait`, mark the variable with `variable_ref::early()`. The session copies such a variable
+/// before the step begins. In any case, it copies these before the step: variables up to 4 KiB, variables on a device, variables of
+/// strings, the global step, and the state of hooks and sources.
+///
+/// The promise also applies to other code that changes the model between two steps, such as the body of the loop and `before_run` of a
+/// hook: mark the variables that this code changes with `early()`, too. The session itself waits for the copy before it feeds a member of
+/// the model, after a failed step, before a restore, and at `close`. If a step does not call `wait`, the session waits at the end of the
+/// step. If several sessions share the model through a master, all variables are copied between two steps, and `wait` does nothing.
 /// @threads The thread of the step.
 /// @see     CheckFreq (Mohan, Phanishayee, Chidambaram; FAST 2021), section 4.2
 class update_fence {
@@ -33,14 +37,14 @@ public:
   update_fence() noexcept = default;
   update_fence(update_fence&&) noexcept = default;
   update_fence& operator=(update_fence&&) = delete;
-  /// Waits like `wait`, but without checks.
+  /// Calls `settle()`.
   ~update_fence() { settle(); }
 
-  /// Blocks until the snapshot no longer needs the variables. This thread and the thread that writes the checkpoint copy the remaining
-  /// variables together.
-  /// @errors `failed_precondition_error` that names the variable, if checks are on and a variable that is not marked with
-  ///         `variable_ref::early()` has changed since the previous boundary. The checkpoint of that boundary then fails, unless its copy
-  ///         was complete before the change.
+  /// Blocks until all variables are copied. The calling thread and the thread that writes the checkpoint copy the remaining variables
+  /// together.
+  /// @errors `failed_precondition_error` if checks are on and a variable that was not copied before the step has changed since the end of
+  ///         the previous step. The message names the variable. The checkpoint then fails, too, unless the variable was copied before the
+  ///         change.
   /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables and, if checks are on, one checksum
   ///         of the variables.
   void wait() {
@@ -49,12 +53,12 @@ public:
   /// Returns true if a snapshot is being copied.
   [[nodiscard]] bool is_pending() const noexcept { return !pending_.empty(); }
 
-  /// Like `wait`, but without checks.
+  /// Blocks like `wait`, but without checks and without errors.
   void settle() noexcept;
-  /// Turns the checks on or off, for later snapshots.
+  /// Turns the checks of later snapshots on or off. A check compares checksums to find variables that changed before `wait`.
   void set_checks(bool checks) noexcept { checks_ = checks; }
   [[nodiscard]] bool checks() const noexcept { return checks_; }
-  /// Adds a copy to wait for.
+  /// Adds a copy for which `wait` will block. Called by `snapshot::capture`.
   void add(std::shared_ptr<detail::pending_copy> copy) { pending_.push_back(std::move(copy)); }
 
 private:
@@ -64,7 +68,7 @@ private:
   bool checks_ = false;
 };
 
-/// True in a debug build of the library, in which the promise of `update_fence` is checked by default.
+/// Returns true if stepwell was built without NDEBUG. In such a build, sessions check by default that no variable changes before `wait`.
 [[nodiscard]] bool checks_update_fence_by_default() noexcept;
 
 }  // namespace stepwell

@@ -14,7 +14,8 @@
 
 namespace stepwell::coro {
 
-/// Waits until `when` on the clock `time`, or until `woken` is rung. Returns at once if `when` has passed.
+/// Waits until `when` on the clock `time`, or until other code sets the event `woken`. Returns at once if `when` has passed. The alarm at
+/// `when` also sets `woken`.
 /// @cancel All kinds: throws `operation_aborted`.
 inline boost::asio::awaitable<void> async_sleep_until(std::shared_ptr<clock> time, clock::time_point when, async_event woken = {}) {
   if (when <= time->now()) { co_return; }

@@ -18,13 +18,13 @@ namespace stepwell::coro {
 /// reference to the operand of `co_yield`, and copies nothing.
 ///
 /// * Every generator works with `std::views`. An lvalue generator also works with range-v3; for an rvalue see coro/range_v3.hpp.
-/// * The coroutine runs when an iterator is compared with the end (`==`) or dereferenced (`*`). An increment runs it only if the current
-///   element was not read yet. `take(n)` therefore runs the coroutine to its n-th `co_yield` at most. `filter(p) | take(n)` runs it
-///   further: after the n-th match, the filter searches for another match.
+/// * The coroutine runs when an iterator is compared with the end (`==`) or dereferenced (`*`). An increment runs the coroutine only if the
+///   iterator was neither compared nor dereferenced since the previous increment. `take(n)` therefore runs the coroutine to its n-th
+///   `co_yield` at most. `filter(p) | take(n)` runs the coroutine further: after the n-th match, the filter searches for another match.
 /// * `begin()` does not restart the sequence. All iterators of a generator share one position.
 /// * If the coroutine throws, the operator that resumed it (such as `==` or `*`) rethrows the exception, and the sequence has ended.
-/// * The coroutine cannot use `co_await`. In g++ 12, do not create an aggregate inside a `co_yield` expression, because g++ 12 destroys it
-///   twice: store the aggregate in a named variable first.
+/// * The coroutine cannot use `co_await`. With g++ 12, do not create an aggregate inside a `co_yield` expression, because g++ 12 has a bug
+///   that destroys this aggregate twice. Store the aggregate in a named variable first.
 /// @lifetime Iterators refer to the coroutine frame. They stay valid when the generator is moved, but not when it is destroyed.
 /// @threads  One thread at a time.
 /// @cost     One allocation for the frame, and none per element. A `generator<T>` copies yielded lvalues.
@@ -72,7 +72,7 @@ public:
     value_ = std::addressof(value);
     return {};
   }
-  /// Yields a copy of an lvalue. The reader may move from the copy.
+  /// Yields a copy of an lvalue. The code that reads the element may move from the copy.
   auto yield_value(const value_type& value)
     requires(!std::is_reference_v<T> && std::is_copy_constructible_v<value_type>)
   {
@@ -93,7 +93,8 @@ private:
     pointer& place_;
   };
 
-  /// Runs the coroutine to its next element, if an iterator was incremented since the last element. Never resumes a finished coroutine.
+  /// Runs the coroutine to its next element; in the first call, to its first element. Does nothing if no iterator was incremented since
+  /// the last element, or if the coroutine has finished.
   /// @errors Any exception of the coroutine.
   void catch_up() {
     const auto frame = handle::from_promise(*this);
@@ -126,7 +127,7 @@ public:
     return static_cast<reference>(*frame_.promise().value_);
   }
   iterator& operator++() {
-    frame_.promise().catch_up();  // two increments without a read between them skip one element
+    frame_.promise().catch_up();  // an element that was not read is skipped
     frame_.promise().is_due_ = true;
     return *this;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scaffold has three parts: the functions with which a session initialises a model and checks that it is ready, the function that writes
-// summaries, and the options of the saver. This header also has the initialisation from the checkpoint of another model (warm start).
+// A scaffold has three parts: the functions with which a session initialises a model and checks that the model is ready, the function that
+// writes summaries, and the options for saving checkpoints. This header also has `init_from_checkpoint`, which initialises a model from the
+// checkpoint of another model (warm start).
 // @see contract SCAF
 #pragma once
 
@@ -36,41 +37,44 @@ struct scaffold_traits {
 template<class Subject>
 class scaffold;
 
-/// Options of a scaffold. An "op" is a callable that takes the subject. Members that are not set get their defaults from
-/// `scaffold::finalize`.
+/// Options of a scaffold. An "op" is a callable that takes the subject. If `init_op`, `ready_op`, `ready_for_local_init_op` or
+/// `local_init_op` is not set, `scaffold::finalize` sets its default.
 template<class Subject>
 struct scaffold_options {
   using op = std::function<void(Subject&)>;
   using ready = std::function<std::vector<std::string>(const Subject&)>;
   using init_with = std::function<void(const scaffold<Subject>&, Subject&)>;
 
-  /// Initialises the variables that checkpoints contain. Called only if nothing was restored.
+  /// Initialises the variables that checkpoints contain. Called only if no checkpoint was restored.
   op init_op = nullptr;
-  /// Like `init_op`, but also receives this scaffold. Called after `init_op`, only if nothing was restored.
+  /// Like `init_op`, but also receives this scaffold. Called after `init_op`, and also only if no checkpoint was restored.
   init_with init_fn = nullptr;
-  /// Returns the names of variables that are not initialised. The session is ready if there are none.
+  /// Returns the names of variables that are not initialised. The session is ready if there are no such names.
   ready ready_op = nullptr;
-  /// Returns the names of uninitialised variables. `local_init_op` is called only if there are none.
+  /// Returns the names of variables that are not initialised. `local_init_op` is called only if there are no such names. If it is set,
+  /// there must be a `local_init_op`, given or by default.
   ready ready_for_local_init_op = nullptr;
-  /// Initialises the state that is local to one session. Called after every creation of the session, restored or not. Replaces the default.
+  /// Initialises the state that belongs to one session only. Called after every creation of the raw session, whether a checkpoint was
+  /// restored or not. Replaces the default function.
   /// @see `scaffold::default_local_init_op`
   op local_init_op = nullptr;
   /// Writes the summaries of a due step.
   typename scaffold_traits<Subject>::summary_op summary_op = {};
   /// Options for saving checkpoints. If empty, the options of the session are used.
   std::optional<saver_options> saver = std::nullopt;
-  /// Another scaffold. Members that are not set here are copied from it by the constructor of `scaffold`.
+  /// Another scaffold. The constructor of `scaffold` copies from it the members that are not set here.
   const scaffold<Subject>* copy_from_scaffold = nullptr;
 };
 
-/// The functions with which a session initialises its subject and checks that it is ready. They cannot be changed after the construction;
-/// `finalize` adds the defaults once.
+/// The functions with which a session initialises its subject and checks that the subject is ready. The functions cannot be changed after
+/// the construction. `finalize` adds the defaults, once.
 ///
 /// The defaults call functions of the model: `init_op` calls `init_variables()`, `local_init_op` calls `init_local_variables()`,
 /// `ready_for_local_init_op` calls `uninitialized_variables()`, and `ready_op` calls `uninitialized_variables()` and
-/// `uninitialized_local_variables()`. If the model lacks a function, the default stays empty, and the model counts as initialised and ready
-/// with its current values. A restore writes the variables without calling the model. `uninitialized_variables()` must therefore examine
-/// the values of the variables: a flag that `init_variables()` sets would stay unset after a restore.
+/// `uninitialized_local_variables()`. `ready_for_local_init_op` gets its default only if there is a `local_init_op`. If the model lacks the
+/// function that a default calls, this default stays empty. A model without any of these functions counts as initialised and ready with its
+/// current values. A restore writes the variables without calling the model. `uninitialized_variables()` must therefore examine the values
+/// of the variables, and not a flag that `init_variables()` sets. Such a flag would stay unset after a restore.
 template<class Subject>
 class scaffold {
 public:
@@ -79,7 +83,7 @@ public:
   using ready = typename options::ready;
 
   scaffold() = default;
-  /// Stores the options, without calling their functions or accessing a subject.
+  /// Stores the options. Does not call the functions of the options, and does not access a subject.
   /// @see contract SCAF-2
   explicit scaffold(options given) : given_(std::move(given)) {
     if (const auto* other = std::exchange(given_.copy_from_scaffold, nullptr)) { take_missing(other->given_); }
@@ -97,7 +101,8 @@ public:
   }
   [[nodiscard]] bool is_finalized() const noexcept { return is_finalized_; }
 
-  /// Return the given function or, after `finalize`, its default. Empty if there is neither.
+  /// Return the function that was given. If none was given, return the default after `finalize`. The returned function is empty if there is
+  /// neither.
   [[nodiscard]] const op& init_op() const noexcept { return given_.init_op; }
   [[nodiscard]] const ready& ready_op() const noexcept { return given_.ready_op; }
   [[nodiscard]] const ready& ready_for_local_init_op() const noexcept { return given_.ready_for_local_init_op; }
@@ -166,30 +171,31 @@ private:
   bool is_finalized_ = false;
 };
 
-/// A list of pairs: a name in the checkpoint, and a name in the model. If both names end in "/", they are prefixes, and the pair maps all
-/// variables below the first prefix to the variables below the second. "/" alone is the prefix of all variables. If several pairs match a
-/// variable of the model, the first pair is used.
+/// A list of pairs. Each pair has a name in the checkpoint, and a name in the model. If both names end in "/", they are prefixes: the
+/// variables of the model below the second prefix are filled from the variables of the checkpoint below the first prefix. The name "/" is
+/// the prefix of all variables. If several pairs match a variable of the model, the first pair is used.
 using checkpoint_name_map = std::vector<std::pair<std::string, std::string>>;
 
 /// Options of `init_from_checkpoint`.
 struct init_from_checkpoint_options {
-  /// If true, variables that the checkpoint lacks keep their value; if false, they are an error.
+  /// If true, a selected variable that the checkpoint lacks keeps its value. If false, a `not_found_error` is thrown.
   bool allow_missing = false;
   /// The file system of the checkpoint. If null, the file system of the machine is used.
   std::shared_ptr<io::file_system> files = nullptr;
 };
 
-/// Fills a model's variables from a checkpoint (warm start). Use it as the option `init_fn`, which is called only if nothing was restored.
+/// A function object that fills variables of a model from a checkpoint (warm start). Use it as the option `init_fn`, which is called only
+/// if no checkpoint of the session was restored.
 ///
 ///     scaffold<my_model> warm({.init_fn = init_from_checkpoint("pretrained", {{"encoder/", "backbone/"}})});
 ///
-/// Variables that match no pair of the map keep their values. The global step is unchanged, too.
+/// Variables that match no pair of the map keep their values. The global step keeps its value in any case.
 class init_from_checkpoint {
 public:
-  /// Stores the arguments. The checkpoint is opened by each call of this object. `prefix_or_directory` is the prefix of a checkpoint, such
-  /// as "run/model.ckpt-500", or a directory, such as "run", whose newest complete checkpoint is used.
-  /// @errors `invalid_argument_error` if the map is empty, contains an empty name, maps a name to a prefix or a prefix to a name, or maps
-  ///   to the global step or to a variable of the library.
+  /// Stores the arguments. Each call of this object opens the checkpoint. `prefix_or_directory` is the prefix of a checkpoint, such as
+  /// "run/model.ckpt-500", or a directory, such as "run". In a directory, the newest complete checkpoint is used.
+  /// @errors `invalid_argument_error` if the map is empty, contains an empty name, maps a name to a prefix or a prefix to a name, or has
+  ///   the global step or a name that is reserved for stepwell as a name in the model.
   init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
 
   /// Calls `apply` with the variables of `subject`.
@@ -197,7 +203,7 @@ public:
   template<class Subject>
   void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
     if constexpr (raw_session<Subject>) {
-      // `push_variables` writes all variables back, so those that are not restored must have their current values.
+      // `push_variables` sends all variables. So the variables that are not restored must have their current values before.
       [[maybe_unused]] const auto values = detail::pull_variables(subject);
       apply(subject.variables());
       detail::push_variables(subject);
@@ -207,8 +213,8 @@ public:
   }
 
   /// Fills `variables` from the checkpoint. Checks everything before it writes anything.
-  /// @errors `not_found_error` if there is no checkpoint, or if the checkpoint lacks a variable. `invalid_argument_error` if a pair of the
-  ///   map matches none of `variables`. The errors of `restore`.
+  /// @errors `not_found_error` if there is no checkpoint, or if the checkpoint lacks a selected variable and `allow_missing` is false.
+  ///   `invalid_argument_error` if a pair of the map matches none of `variables`. The errors of `restore`.
   restore_report apply(const variable_list& variables) const;
 
 private:

@@ -25,19 +25,19 @@
 namespace stepwell {
 
 /// Settings for a raw session. A raw session uses the settings that it supports. `model_session`, the raw session of a model, ignores both
-/// numbers of threads. A model's code or a hook can read them with `model_session::config()`.
+/// numbers of threads. The code of the model or of a hook can read the numbers with `model_session::config()`.
 /// @see contract CREATE-1
 struct session_config {
-  int intra_op_parallelism_threads = 0;  ///< Threads in one operation. 0: the raw session chooses.
-  int inter_op_parallelism_threads = 0;  ///< Operations at the same time. 0: the raw session chooses.
+  int intra_op_parallelism_threads = 0;  ///< Number of threads in one operation. 0: the raw session chooses.
+  int inter_op_parallelism_threads = 0;  ///< Number of operations that run at the same time. 0: the raw session chooses.
   /// Threads on which checkpoints and event files are written. Null: the threads shared by all sessions of the process.
   std::shared_ptr<io::pool> io = nullptr;
 };
 
-/// The master, role and configuration for which a raw session is made.
+/// The master, the role (chief or worker) and the configuration of a raw session.
 struct session_target {
   /// If empty, the session has no master. "local:NAME": the session shares a master with the other sessions of this process that use the
-  /// same name, and all of them train one model.
+  /// same name, and all of them train one model. A session over a TensorFlow graph has the address of a server here instead.
   std::string master = {};
   bool is_chief = true;
   session_config config = {};
@@ -45,55 +45,55 @@ struct session_target {
 
 namespace detail {
 
-/// The positions of the sources of batches, by the name of the source. The positions are saved with the state, and applied to the sources
-/// after a restore. A source without a name is called "default". A position is kept when its source is destroyed, so that the last save of
-/// a session includes it.
+/// The positions of the seekable sources, by the name of the source. A position is a number that identifies the next batch of the source.
+/// The positions are saved with the state of the session. After a restore, each source seeks to its position. A source without a name has
+/// the name "default" here. A position is kept when its source is destroyed, so that the last save of a session includes the position.
 /// @threads The session's thread.
 class source_positions {
 public:
   /// Returns true for the first call with this name, and false for later calls.
   [[nodiscard]] bool is_new(const std::string& name) { return seen_.insert(name).second; }
-  /// Sets whether the batches continue those of an earlier run.
+  /// Sets whether the batches of this session continue those of an earlier run.
   void set_resumes(bool resumes) noexcept { resumes_ = resumes; }
   [[nodiscard]] bool resumes() const noexcept { return resumes_; }
-  /// Registers a source: `position()` is called at each save, until `detach`. `step` is the current global step. If no source of that name
-  /// was attached before, stores the current position together with `step`, for `go_back`.
+  /// Registers a source. Until `detach`, each save calls `position()`, which returns the position of the source. `step` is the current
+  /// global step. If no source of that name was attached before, stores the current position together with `step`, for `go_back`.
   /// @errors `invalid_argument_error` if a source of that name is already attached.
   void attach(const std::string& name, std::function<std::uint64_t()> position, std::int64_t step);
-  /// Unregisters a source, and keeps its current position. If the source cannot report its position, the last known one is kept. A restored
-  /// position that was not applied yet is kept, too.
+  /// Unregisters a source, and keeps its current position. If the source cannot report its position, the last known position is kept. If
+  /// the source has not applied its restored position yet, the restored position is kept instead of the current one.
   void detach(const std::string& name) noexcept;
   /// Unregisters all sources, and keeps the positions of the last save.
   void leave_sources() noexcept;
 
-  /// Returns the restored position to which the source has to seek. Empty if there is none, or after `mark_positioned`.
+  /// Returns the restored position to which the source has to seek. Empty if no position was restored, or after `mark_positioned`.
   [[nodiscard]] std::optional<std::uint64_t> restored(const std::string& name) const;
   /// Marks the restored position as applied. Do not call it if the seek failed, so that the seek can be repeated.
   void mark_positioned(const std::string& name) noexcept;
 
-  /// Returns the variables of all sources, with the current values. Each source has `stepwell/source/NAME/position`, and
-  /// `stepwell/source/NAME/fingerprint` if its fingerprint is not empty.
+  /// Returns the variables of all sources, with the current values. Each source has the variable `stepwell/source/NAME/position`. A source
+  /// with a fingerprint (a text that identifies its data) also has `stepwell/source/NAME/fingerprint`.
   /// @lifetime The references are valid until the next call to any function.
   [[nodiscard]] variable_list variables();
 
   /// Stores a position found in a checkpoint, to be applied to its source, and the fingerprint of the data to which it belongs.
   void restore(const std::string& name, std::int64_t position, std::string fingerprint = {});
-  /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. A source that was
-  /// first attached at `step` or later, and whose position is not in the checkpoint, is rewound to the position that it had at its first
-  /// `attach`.
+  /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. Affects the sources
+  /// whose position is not in the checkpoint: if such a source was first attached at `step` or later, it is rewound to the position that it
+  /// had at its first `attach`. Otherwise it is not moved.
   void go_back(std::int64_t step) noexcept;
   /// Returns the number of calls of `go_back`. If this number has changed, a loop must seek its source to `restored(name)`.
   [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
 
-  /// Sets the fingerprint of the data that a source reads. It is saved with the position, unless it is empty.
+  /// Sets the fingerprint of the data that the source `name` reads. A fingerprint that is not empty is saved with the position.
   void set_fingerprint(const std::string& name, std::string fingerprint);
   /// Returns the fingerprint that was restored with the position of `name`. Empty if there is none.
   [[nodiscard]] std::string restored_fingerprint(const std::string& name) const;
-  /// Returns the name of a source that is not attached and for which a position with this fingerprint was restored but not applied yet.
-  /// Empty if there is none.
+  /// Returns the name of a source that is not attached, and for which a position with this fingerprint was restored but not applied yet.
+  /// Empty if there is no such source.
   [[nodiscard]] std::string waiting_with(const std::string& fingerprint) const;
 
-  /// Marks the batch at `position` of the source to be skipped when it is reached again.
+  /// Marks the batch at `position` of the source `name`: a loop skips this batch when the source reaches the position again.
   void skip(const std::string& name, std::uint64_t position);
   [[nodiscard]] bool skips(const std::string& name) const;
   [[nodiscard]] bool is_skipped(const std::string& name, std::uint64_t position) const;
@@ -116,7 +116,7 @@ private:
     std::optional<origin> first;  // position and step at the time of the first `attach`
     std::function<std::uint64_t()> live;
     std::set<std::uint64_t> skipped;
-    std::string fingerprint;           // saved with `position`: of the attached source; of the last restored position if none is attached
+    std::string fingerprint;           // saved with `position`; set by the attached source, or restored while no source is attached
     std::string restored_fingerprint;  // saved with the restored position; valid while `is_due` is true
   };
   [[nodiscard]] const entry* find(const std::string& name) const noexcept;
@@ -133,14 +133,15 @@ public:
   using finder = std::function<std::optional<checkpoint_reader>()>;
   explicit checkpoint_search(finder find) noexcept : find_(std::move(find)) {}
 
-  /// Searches before the creation begins, and keeps the result for the next `look`. If the search fails and `may_pass` returns true for the
-  /// failure, that is, if the failure is transient, the failure is stored, and the next `look` throws it.
+  /// Searches before the creation begins, and keeps the result for the next `look`. `may_pass` returns true for a transient failure. If the
+  /// search fails with a transient failure, stores the failure, and the next `look` throws it.
   /// @errors Failures of the search for which `may_pass` returns false.
   void look_ahead(const std::function<bool(const std::exception_ptr&)>& may_pass);
-  /// Returns the checkpoint to restore. Empty if there is none.
+  /// Returns the checkpoint to restore. Empty if there is none. The first call after `look_ahead` returns the kept result. Other calls
+  /// search.
   /// @errors Failures of the search.
   [[nodiscard]] std::optional<checkpoint_reader> look();
-  /// Discards the result of `look_ahead`. Called when a session has been created, because the result is then outdated.
+  /// Discards the result of `look_ahead`. Called when the session has been created, because the result is outdated in a later creation.
   void forget_ahead() noexcept { is_ahead_ = false, found_.reset(), failure_ = nullptr; }
 
 private:
@@ -152,7 +153,7 @@ private:
 
 }  // namespace detail
 
-/// One creation of a session: the first one, or that of a recovery.
+/// One creation of a session: the first creation, or the creation in a recovery.
 /// @lifetime Valid during `create_session`.
 /// @threads The session's thread.
 /// @see contract REC-6
@@ -164,7 +165,7 @@ public:
                    detail::checkpoint_search& search, bool is_first)
       : control_(control), positions_(positions), copy_(copy), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
 
-  /// Returns false in a recovery. If the first creation failed, its retry still counts as the first.
+  /// Returns false in a recovery. If the first creation failed, its retry still counts as the first creation.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_.time(); }
   /// Returns the signals of the session. Code that waits must end its wait when a stop is requested.
@@ -173,26 +174,26 @@ public:
   /// Returns the checkpoint to restore, found by `session_settings::find_checkpoint`. Empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
-  /// Restores all variables of `model`, the state of hooks, and the positions of sources, which are applied to the sources later. Checks
+  /// Restores all variables of `model`, the state of hooks, and the positions of sources. The sources seek to their positions later. Checks
   /// names, dtypes and shapes before it writes anything. If the checkpoint lacks the state of a hook, the hook keeps its initial state, and
   /// a warning is logged. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
   /// If `found` was returned by `open_newest` and is damaged, the next older checkpoint is restored. If all checkpoints are damaged, some
-  /// variables may hold values of one of them and others their previous values; the error says so.
-  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint and changed the layout. The errors of the free
+  /// variables may hold values of one of them, and other variables their previous values; the error says so.
+  /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint with a later layout. The errors of the free
   ///   function `stepwell::restore`: variables are missing or do not match (the message names them), or data are damaged.
   void restore(const variable_list& model, const checkpoint_reader& found);
 
   /// Copies the current values of `model` and of the state of hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// If a save has failed, its snapshot is still in memory. Restores this snapshot in the same way as a checkpoint. Returns false if there
-  /// is no such snapshot.
+  /// If the session has no checkpoint because its save has failed, the snapshot of this save is still in memory. Restores this snapshot in
+  /// the same way as a checkpoint. Returns false if there is no such snapshot.
   bool restore_unsaved(const variable_list& model);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& model);
 
-  /// Declares that the restored or initialised state is that of `step`. The session then rewinds sources to that step, see
-  /// `source_positions::go_back`. If this function is not called, the raw session's step after the creation is used.
+  /// Declares that the restored or initialised state is that of `step`. The session then rewinds its sources to that step, see
+  /// `source_positions::go_back`. If this function is not called, the session uses the raw session's step after the creation.
   void set_starts_at(std::int64_t step) noexcept { starts_at_ = step; }
   [[nodiscard]] const std::optional<std::int64_t>& starts_at() const noexcept { return starts_at_; }
   /// Declares that another session has initialised or restored the state. This session then leaves all its sources at their positions, even

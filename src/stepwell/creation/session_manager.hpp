@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The session manager, which makes a raw session ready. A chief restores or initialises it. A worker waits until the chief has done so.
+// The session manager, which makes a raw session ready for its first step. For a chief, it restores or initialises the raw session. For a
+// worker, it waits until the chief has done so.
 // @see contract SM
 #pragma once
 
@@ -23,7 +24,8 @@
 
 namespace stepwell {
 
-/// Functions of a session manager. Each of them may be empty. If all are empty, a session counts as ready.
+/// Options of a session manager: functions (see `scaffold_options`) and an interval. Each function may be empty. If all functions are
+/// empty, every session counts as ready.
 template<class Subject>
 struct session_manager_options {
   using op = typename scaffold_options<Subject>::op;
@@ -32,26 +34,28 @@ struct session_manager_options {
   op local_init_op = nullptr;
   ready ready_op = nullptr;
   ready ready_for_local_init_op = nullptr;
-  /// The interval between two checks, if a worker cannot be notified and must poll. In TensorFlow the interval is fixed at 30 s.
+  /// The interval between two checks of a session that waits: of a worker that waits for its chief and cannot be notified, and of a chief
+  /// that waits for a checkpoint. In TensorFlow the interval is fixed at 30 s.
   /// @see contract D-3
   seconds_value recovery_wait = 1;
 };
 
-/// The checkpoint to restore: the newest one of `checkpoint_dir`, or the one that `checkpoint_filename_with_path` names. If both members
+/// The checkpoint to restore: the newest one of `checkpoint_dir`, or the one that `checkpoint_filename_with_path` names. If both strings
 /// are empty, `session_settings::find_checkpoint` finds the checkpoint.
 struct restore_from {
   std::string checkpoint_dir = {};
   std::string checkpoint_filename_with_path = {};
-  bool wait_for_checkpoint = false;
-  seconds_value max_wait_secs = 7200;
+  bool wait_for_checkpoint = false;    ///< If there is no checkpoint, wait for one, at most for `max_wait_secs`.
+  seconds_value max_wait_secs = 7200;  ///< After this time, the session continues without a checkpoint.
 };
 
-/// Functions that initialise a subject if nothing was restored.
+/// Functions that initialise the subject (the object that is trained, such as a model) if nothing was restored.
 template<class Subject>
 struct init_with {
   typename scaffold_options<Subject>::op init_op = nullptr;
   typename scaffold_options<Subject>::op init_fn = nullptr;
-  /// If true, the first creation keeps a copy of the subject's initial values, and a recovery that finds no checkpoint restores this copy.
+  /// If true, and if nothing was restored, the first creation of the session keeps a copy of the initial state. A later recovery that finds
+  /// no checkpoint restores this copy.
   bool keep_initial_state = true;
 };
 
@@ -68,25 +72,25 @@ template<class Ready, class Subject>
   return ready_op ? detail::check_uninitialized([&] { return ready_op(subject); }) : unreadiness();
 }
 
-/// Throws if `reason` is not empty.
+/// Throws `failed_precondition_error` if `reason` is not empty.
 void check_ready(std::string_view for_what, bool has_init_op, bool has_init_fn, const unreadiness& reason);
 [[noreturn]] void throw_nothing_to_begin_with();
 
-/// Restores `variables()`, the hooks and the sources from the checkpoint that `from` selects. Waits for a checkpoint if `from` requests it.
-/// If there is no checkpoint, but the snapshot of a failed save is still in memory, restores this snapshot. Returns true if something was
-/// restored.
+/// Restores `variables()`, the state of the hooks and the positions of the sources from the checkpoint that `from` selects. Waits for a
+/// checkpoint if `from` requests it. If there is no checkpoint, but the snapshot of a failed save is still in memory, restores this
+/// snapshot. Returns true if something was restored.
 /// @see contract SM-4
 [[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
                             seconds_value recovery_wait);
 
-/// Blocks until `check` returns an empty reason. Between two calls of `check`, calls `wait_for_chief`, with the time at which the wait must
-/// end. If `wait_for_chief` returns nullopt, pauses for `pause` instead. If it returns false, the wait has failed.
+/// Blocks until `check` returns an empty reason. Between two calls of `check`, calls `wait_for_chief` with the time at which the wait must
+/// end. If `wait_for_chief` returns nullopt, pauses for `pause` instead. If `wait_for_chief` returns false, the wait has failed.
 /// @errors The errors of `session_manager::wait_for_session`.
 void wait_until_ready(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause,
                       function_ref<unreadiness()> check, function_ref<std::optional<bool>(clock::time_point)> wait_for_chief);
 
-/// Calls `make_ready` as the chief. After it has returned true, workers that wait for this session continue. Returns the global step of
-/// `raw` after the call.
+/// Calls `make_ready` as the chief. If `make_ready` returns true, workers that wait for this session then continue. Returns the global step
+/// of `raw` after the call.
 template<class Raw, class MakeReady>
 std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
   if constexpr (requires { raw.prepare_as_chief(make_ready); }) {
@@ -115,7 +119,8 @@ public:
     }
   }
 
-  /// Makes `raw` ready as a chief. Restores `raw` if there is a checkpoint; otherwise initialises it. Then runs the local initialisation.
+  /// Makes `raw` ready as a chief. Restores `raw` if there is a checkpoint; otherwise initialises `raw`. In both cases, runs the local
+  /// initialisation afterwards.
   /// @errors `failed_precondition_error` if `raw` is not ready afterwards. The errors of the restore, and of the functions of the scaffold.
   /// @see contract SM-6
   void prepare_session(Raw& raw, session_creation& creation, const restore_from& from = {},
@@ -131,7 +136,8 @@ public:
     creation.set_starts_at(step);
   }
 
-  /// Blocks until another session has made `raw` ready, at most for `max_wait`. If `max_wait` is empty, there is no limit.
+  /// Makes `raw` ready as a worker. Blocks until the chief has made the subject ready, at most for `max_wait`, and runs the local
+  /// initialisation. If `max_wait` is empty, there is no limit.
   /// @errors `deadline_exceeded_error` "Session was not ready after waiting N secs."; `cancelled_error` after a stop or an interruption.
   /// @see contract SM-10
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
@@ -144,8 +150,9 @@ public:
     detail::wait_until_ready(creation, max_wait, given_.recovery_wait, [&] { return worker_not_ready(raw, creation); }, wait_for_chief);
   }
 
-  /// Restores `raw` if there is a checkpoint. Returns true if something was restored and the session is ready afterwards. Otherwise returns
-  /// false and does not throw.
+  /// Restores `raw` if there is a checkpoint, and runs the local initialisation. Returns true if something was restored and `raw` is ready
+  /// afterwards. Otherwise returns false.
+  /// @errors The errors of the restore, and of the functions of the scaffold.
   /// @see contract SM-13
   [[nodiscard]] bool recover_session(Raw& raw, session_creation& creation, const restore_from& from = {}) const {
     bool is_ready = false;
@@ -184,8 +191,8 @@ private:
     }
   }
 
-  /// Runs the local initialisation, if `ready_for_local_init_op` names no variable. Returns the reason why it was not run. Empty if it was
-  /// run, or if there is no local initialisation.
+  /// Runs the local initialisation, unless `ready_for_local_init_op` returns names of variables. Returns the reason why the initialisation
+  /// was not run. Returns an empty string if it was run, or if there is no local initialisation.
   /// @see contract SM-3
   [[nodiscard]] detail::unreadiness try_local_init(subject_type& subject) const {
     if (!given_.local_init_op) { return {}; }
@@ -200,8 +207,9 @@ private:
     return is_restored;
   }
 
-  /// Variables of a raw session with `pull` have values only after the initialisation. For them, the initialisation is called first. Then
-  /// their initial state is copied or, in a recovery, restored. For other variables the order is the reverse.
+  /// If `Raw` has a function `pull`, its variables are outside of the memory of the model, and have values only after the initialisation.
+  /// The initialisation functions are then called first, and afterwards the initial state is copied or, in a recovery, restored. For other
+  /// raw sessions the order is the reverse.
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
     if constexpr (detail::pulls_variables<Raw>) { call_init(raw, init); }
     if (creation.put_back_initial_state(raw.variables())) {  // in a recovery, and after a first attempt that failed half-way

@@ -18,22 +18,23 @@ namespace stepwell::data {
 struct mapped_records_options {
   std::vector<std::string> paths = {};
   std::size_t record_size = 0;  ///< Size of each record in bytes, above zero.
-  std::size_t header_size = 0;  ///< Size of the part at the beginning of each file that holds no record.
+  std::size_t header_size = 0;  ///< Number of bytes at the beginning of each file, before the first record.
 };
 
-/// The records of one or more files, without a copy: the system reads the pages that are used, and can drop them again. It is a `dataset`:
-/// `shuffled_batches(mapped_records({.paths = {"train.bin"}, .record_size = 785}), {.batch_size = 32})` is a seekable source of batches of
-/// records in random order, and `batches_in_order` one in the order of the files. A batch is a list of spans.
-/// @lifetime Copies share the mapping. A record is valid as long as one of the copies exists. The files must not become shorter: if a
-///           process reads a mapped part that the file no longer has, the system ends the process (SIGBUS).
+/// The records of one or more files. The files are mapped into memory and not copied: the system reads the pages that are used, and can
+/// drop these pages again. The class is a `dataset`, so the functions for datasets accept it. `shuffled_batches(mapped_records({.paths =
+/// {"train.bin"}, .record_size = 785}), {.batch_size = 32})` returns a seekable source of batches in random order. `batches_in_order`, with
+/// the same arguments, returns a seekable source of batches in the order of the files. A batch is a list of spans, one for each record.
+/// @lifetime Copies of this object share the mapping. A record is valid as long as one of the copies exists. The files must not become
+///           shorter: if a process reads a mapped part that the file no longer has, the system ends the process (SIGBUS).
 /// @threads  Any number of threads may read.
 class mapped_records {
 public:
   using record = std::span<const std::byte>;
 
   /// Maps the files.
-  /// @errors `invalid_argument_error` if there is no path, if `record_size` is 0, or if a path is not a regular file; `data_loss_error` if a
-  ///   file is shorter than its header or ends inside a record; any error of the system.
+  /// @errors `invalid_argument_error` if there is no path, if `record_size` is 0, or if a path is not a regular file. `data_loss_error` if
+  ///   a file is shorter than its header or ends inside a record. Errors of the system, for example if a file cannot be opened.
   explicit mapped_records(mapped_records_options options);
 
   /// Returns the number of records in all files.
@@ -44,7 +45,8 @@ public:
   [[nodiscard]] std::vector<record> batch(example_indices indices) const;
   void gather(example_indices indices, std::vector<record>& into) const;
 
-  /// Returns for example "train.bin, 60000 records of 785 bytes".
+  /// Returns a text that identifies the data, for example "train.bin, 60000 records of 785 bytes". If there are several files, the text has
+  /// the name of the first file and the number of the other files.
   [[nodiscard]] const std::string& fingerprint() const noexcept { return *fingerprint_; }
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sources that make their batches in advance, on threads: `prefetch` reads another source, and `parallel_map` also applies a function to
-// the batches of the other source.
+// Sources that make their batches in advance, on threads of their own. `prefetch` returns the batches of an underlying source.
+// `parallel_map` also applies a function to the batches of an underlying source.
 #pragma once
 
 #include "stepwell/data/detail/read_ahead.hpp"
@@ -55,7 +55,8 @@ void store(std::optional<Value>& to, const Value& value) {
 }
 
 /// The consumer's side of a source whose batches are made by threads. A derived class `Work` implements `read_ahead_work`. The threads run
-/// from the first `peek` until a seek or a failure; the next `peek` starts them again.
+/// from the first `peek` until a seek, or until a failure after which the source can be read again. The next `peek` starts the threads
+/// again.
 /// @pre `Work` calls `halt` in its destructor.
 template<class Source, class Value>
 class read_ahead : public read_ahead_work {
@@ -82,7 +83,7 @@ public:
     if (slot.failure) [[unlikely]] { fail(slot.failure); }
     if (slot.is_end) { return nullptr; }
     current_ = &slot;
-    place_.epoch = slot.epoch;  // read again: a source may know only after `peek` whether the batch is the last of its epoch
+    place_.epoch = slot.epoch;  // after its `peek`, a source knows whether the batch is the last of its epoch
     return &*slot.value;
   }
   void advance() {
@@ -99,7 +100,7 @@ public:
   [[nodiscard]] const under& source() const noexcept { return source_; }
 
 protected:
-  /// Prepares the members of `Work` for item number 0, which is the current batch of the source.
+  /// Called before the threads start. Prepares the members of `Work` for item number 0, which is the current batch of the source.
   virtual void prepare() = 0;
   /// Returns true if the batch that failed is still the current batch of the source, so that no seek is needed to retry it.
   [[nodiscard]] virtual bool stands_at_failure() const noexcept = 0;
@@ -109,7 +110,8 @@ protected:
     threads_.stop();
     current_ = nullptr;
   }
-  /// Like `halt`, and moves a source that the caller owns back to the first batch that was not consumed.
+  /// Like `halt`. If the caller owns the source and the source is seekable, also moves the source back to the first batch that was not
+  /// consumed.
   void leave() noexcept {
     const bool was_running = threads_.is_running();
     halt();
@@ -120,7 +122,8 @@ protected:
     }
   }
 
-  /// Calls `make`, which returns false if there is no further batch. Its exception becomes the failure of `slot`.
+  /// Calls `make`, and returns its result: false if there is no further batch. If `make` throws, stores the exception as the failure of
+  /// `slot`, and returns false.
   template<class Make>
   static bool fill(slot_type& slot, Make&& make) noexcept {
     slot.failure = nullptr;
@@ -151,13 +154,13 @@ private:
     std::rethrow_exception(failure);
   }
 
-  source_place place_;            // the place of the current batch, while the threads run
+  source_place place_;            // the place of the current batch; valid while the threads run
   slot_type* current_ = nullptr;  // the slot of the current batch; null until `peek` has waited for the batch
   read_ahead_threads threads_;
 };
 
-/// Reads a source. The first thread uses the source itself. Each other thread uses a copy of the source, and advances over the batches that
-/// the other threads make.
+/// Makes the batches of a source. The first thread reads the source itself. Each further thread reads a copy of the source. Each thread
+/// advances over the batches that the other threads make.
 template<class Source>
 class prefetch_work final : public read_ahead<Source, batch_of<Source>> {
   using base = read_ahead<Source, batch_of<Source>>;
@@ -219,7 +222,7 @@ struct map_result<Function, Batch> : std::invoke_result<Function&, const Batch&,
 template<class Function, class Batch>
 using mapped = std::remove_cvref_t<typename map_result<Function, Batch>::type>;
 
-/// Reads a source in order, one thread at a time, and applies a function to copies of its batches in parallel.
+/// Reads a source in order, one thread at a time. Applies a function to copies of the batches, on several threads at once.
 template<class Source, class Function>
 class parallel_map_work final : public read_ahead<Source, mapped<Function, batch_of<Source>>> {
   using base = read_ahead<Source, mapped<Function, batch_of<Source>>>;
@@ -271,21 +274,22 @@ private:
   }
 
   Function function_;
-  std::vector<original_type> originals_;  // for each slot: the batch before the function was applied
+  std::vector<original_type> originals_;  // for each slot: the batch to which the function is applied, and its position
 };
 
 }  // namespace detail
 
 /// A source whose batches are made in advance by threads. The batches are those of an underlying source, in the same order. The source is
-/// seekable if the underlying source is. `position()` is the position after the last batch that was consumed, not after the last one that
-/// was read, so a resumed run continues with the same batch. A seek stops the threads and drops the batches that were made in advance. An
-/// exception of the source or of the function is thrown by `peek` at the batch that failed, after all batches before it; if the source is
-/// seekable, the next `peek` tries that batch again.
-/// @lifetime Can be moved, also while the threads run. The destructor waits until the batches in work are complete. If a seekable source
-///           was passed as an lvalue, the destructor seeks it back to `position()`.
+/// seekable if the underlying source is. `position()` is the position of the current batch, the first one that was not consumed, although
+/// the threads have read further. A resumed run therefore continues with this batch. A seek stops the threads and drops the batches that
+/// were made in advance. An exception of the underlying source or of the function is thrown by the `peek` that should return the failed
+/// batch, after all earlier batches. With a seekable source, and with `prefetch` also for other sources, the next `peek` tries to make the
+/// failed batch again. `parallel_map` over a source that is not seekable throws the same exception at each further `peek`.
+/// @lifetime The object can be moved, also while the threads run. The destructor waits until the batches that the threads are making are
+///           complete. If a seekable source was passed as an lvalue, the destructor seeks this source back to `position()`.
 /// @threads  One consumer. Only this object may use the underlying source.
-/// @cost     One copy of each batch, and one lock for each `peek` and `advance`. Memory for `depth` + 1 batches. No thread before the first
-///           `peek`.
+/// @cost     One copy of each batch, and one lock for each `peek` and `advance`. Memory for `depth` + 1 batches; for `parallel_map`, also
+///           for the `depth` + 1 batches to which the function is applied. No thread is started before the first `peek`.
 template<class Source, class Work, class Value>
 class ahead_source {
   using under = std::remove_reference_t<Source>;
@@ -304,7 +308,8 @@ public:
   {
     return work_->place().position;
   }
-  /// Sets the position. @cost Waits for the batches in work, and joins the threads. The next `peek` starts them again.
+  /// Sets the position. @cost Waits until the batches that the threads are making are complete, and joins the threads. The next `peek`
+  /// starts new threads.
   void seek(std::uint64_t position)
     requires seekable_source<Source>
   {
@@ -333,10 +338,11 @@ private:
   std::unique_ptr<Work> work_;
 };
 
-/// Returns a source that reads `source` in advance, on threads: `prefetch(shuffled_batches(examples, {}), {.threads = 2, .depth = 8})`. An
-/// lvalue is referred to, an rvalue is moved into the result. With several threads, each thread after the first has a copy of the source. A
-/// thread skips the batches of the other threads with `advance`, and makes its own batches with `peek`. `advance` must therefore be cheap,
-/// as it is for `shuffled_batches`. Pass a large dataset as an lvalue: then the copies share it.
+/// Returns a source that reads `source` in advance, on threads: `prefetch(shuffled_batches(examples, {}), {.threads = 2, .depth = 8})`. If
+/// `source` is an lvalue, the result refers to it; if it is an rvalue, it is moved into the result. With several threads, each thread after
+/// the first has a copy of the source. A thread calls `advance` for the batches that the other threads make, and calls `peek` for the
+/// batches that it makes itself. `advance` must therefore be cheap, as it is for `shuffled_batches`. If the source reads a large dataset,
+/// pass the dataset to the source as an lvalue: then the copies of the source share the dataset.
 /// @errors `invalid_argument_error` if `threads` or `depth` is 0, or if there are several threads and the source cannot be copied or cannot
 ///    seek.
 /// @see ahead_source
@@ -347,9 +353,10 @@ template<batch_source Source>
   return ahead_source<Source, work, batch_of<Source>>(std::make_unique<work>(std::forward<Source>(source), options));
 }
 
-/// Returns a source of `function(batch)` or `function(batch, position)`. `position` is the position of the batch in the source; the
-/// function can use it as the index of a random number. The source is read by one thread at a time; the function is called on all threads
-/// at once. A resumed run restores only the position, so the function must depend only on its arguments.
+/// Returns a source whose batches are the results of `function(batch)` or `function(batch, position)`, where `batch` is a batch of
+/// `source`. `position` is the position of this batch in `source`, or 0 if `source` is not seekable; the function can use it as the index
+/// of a random number. One thread at a time reads `source`. Several threads at once call the function. A resumed run restores only the
+/// position of `source`, so the result of the function must depend only on its arguments.
 /// @threads The function must allow concurrent calls.
 /// @errors `invalid_argument_error` if `threads` or `depth` is 0.
 /// @see ahead_source

@@ -21,14 +21,16 @@
 
 namespace stepwell::data {
 
-/// A queue with limited capacity between several producers and several consumers. It is also a source of batches (`batch_source`,
-/// not seekable): `session.steps(queue)` ends when the queue is closed and empty.
+/// A queue with limited capacity between several producers and several consumers. A queue is also a source of batches (`batch_source`,
+/// not seekable): `session.steps(queue)` ends when the queue is closed and empty, and no producer is blocked.
 ///
-/// `Store` has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`, which returns true if `pop` may be called.
+/// `Store` holds the elements and determines their order. It has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`, which returns
+/// true if `pop` may be called.
 /// @lifetime All blocked calls must return before the queue is destroyed. `close(true)` ends the wait of blocked producers at once, and the
 ///           wait of blocked consumers as soon as the queue is empty.
 /// @threads  Any number of threads. Only one loop at a time may call `peek` and `advance`.
-/// @cost     One lock for each element added or removed. A call that does not block wakes at most one other thread.
+/// @cost     One lock for each element added or removed. Adding or removing an element wakes at most one blocked thread. `close`, and
+///           removing the last element of a closed queue, may wake all blocked threads.
 template<class T, class Store>
 class bounded_queue {
 public:
@@ -37,8 +39,9 @@ public:
   bounded_queue(const bounded_queue&) = delete;
   bounded_queue& operator=(const bounded_queue&) = delete;
 
-  /// Adds `value`. Blocks while the queue is full. Elements of one producer keep their order.
-  /// @errors `cancelled_error` if the queue is closed or `close(true)` ends the wait; `value` is then unchanged.
+  /// Adds `value`. Blocks while the queue is full. A `fifo_queue` keeps the order of the elements that one producer adds.
+  /// @errors `cancelled_error` if the queue is closed at the time of the call, or if `close(true)` ends the wait. In both cases, `value` is
+  ///   unchanged.
   void enqueue(T&& value) {
     std::unique_lock lock(mutex_);
     if (is_closed_) { refuse(" is closed"); }
@@ -52,8 +55,9 @@ public:
     enqueue(T(value));
   }
 
-  /// Removes and returns one element. Blocks until there is one.
-  /// @errors `out_of_range_error` if the queue is closed and empty: the end of the data.
+  /// Removes and returns one element. Blocks until an element can be removed. In a `shuffle_queue` that is not closed, at least
+  /// `min_after_dequeue` elements stay in the queue.
+  /// @errors `out_of_range_error`, the end of the data, if the queue is closed and empty, and no producer is blocked.
   /// @see    contract QR-5
   [[nodiscard]] T dequeue() {
     std::optional<T> taken;
@@ -64,19 +68,20 @@ public:
     return std::move(*taken);
   }
 
-  /// Returns the current element of the loop, or null at the end of the data. The current element is no longer in the queue. Blocks like
-  /// `dequeue`.
+  /// Returns the current element of the loop, or null at the end of the data. The current element is no longer in the queue. If there is no
+  /// current element yet, removes one from the queue, and blocks like `dequeue`.
   [[nodiscard]] const T* peek() {
     if (!present_) { take_into(present_); }
     return present_ ? std::addressof(*present_) : nullptr;
   }
+  /// Drops the current element, so that the next `peek` returns another one. Blocks like `peek`.
   void advance() {
     if (peek() != nullptr) { present_.reset(); }
   }
 
-  /// Closes the queue for new elements. The elements that are in the queue can still be removed. Producers that are blocked on a full queue
-  /// stay blocked, unless `cancel_pending_enqueues` is true. Returns false if the queue was already closed. If `cancel_pending_enqueues` is
-  /// true, pending enqueues are cancelled in this case, too.
+  /// Closes the queue for new elements. The elements that are in the queue can still be removed. If `cancel_pending_enqueues` is false,
+  /// producers that are blocked on a full queue stay blocked, and add their elements when there is space. If it is true, their calls throw
+  /// `cancelled_error`, even if the queue was closed before. Returns false if the queue was closed before.
   bool close(bool cancel_pending_enqueues = false) {
     const std::lock_guard lock(mutex_);
     if (cancel_pending_enqueues) { ++cancels_; }
@@ -84,7 +89,7 @@ public:
     elements_.notify_all();
     return !std::exchange(is_closed_, true);
   }
-  /// Reverts a `close`: the queue accepts elements again. The elements that are already in the queue come first.
+  /// Reverts a `close`: the queue accepts elements again. The elements that are already in the queue stay there.
   void reopen() {
     const std::lock_guard lock(mutex_);
     is_closed_ = false;
@@ -214,14 +219,14 @@ public:
 /// Options of a `shuffle_queue`.
 struct shuffle_queue_options {
   std::size_t capacity = 1024;        ///< Maximum number of elements, above `min_after_dequeue`.
-  std::size_t min_after_dequeue = 0;  ///< Number of elements that stay in the queue for mixing until it is closed.
+  std::size_t min_after_dequeue = 0;  ///< Number of elements that stay in the queue for mixing, until the queue is closed.
   std::uint64_t seed = 0;
   std::string name = "shuffle_queue";
   std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
 };
 
-/// A `bounded_queue` that returns a random element; each one is equally likely. The same calls in the same order with the same seed
-/// return the same elements.
+/// A `bounded_queue` that returns a random element; all elements in the queue are equally likely. The same calls in the same order with the
+/// same seed return the same elements.
 ///
 ///     stepwell::data::shuffle_queue<example> queue({.capacity = 10'000, .min_after_dequeue = 5'000, .seed = 1});
 template<class T>
@@ -229,7 +234,7 @@ template<class T>
 class shuffle_queue : public bounded_queue<T, detail::shuffle_store<T>> {
 public:
   /// Creates an empty queue.
-  /// @errors `invalid_argument_error` unless the capacity is greater than `min_after_dequeue`, because no element could be taken out.
+  /// @errors `invalid_argument_error` if the capacity is not greater than `min_after_dequeue`: no element could ever be removed.
   explicit shuffle_queue(shuffle_queue_options options = {})
       : bounded_queue<T, detail::shuffle_store<T>>(options.capacity, options.name, std::move(options.time),
                                                    {options.min_after_dequeue, options.seed}) {

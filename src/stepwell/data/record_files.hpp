@@ -21,18 +21,19 @@ namespace stepwell::data {
 struct record_files_options {
   std::vector<std::string> paths = {};                           ///< The files, in the order in which they are read.
   std::optional<std::uint64_t> epochs = 1;                       ///< Number of passes over all files. If empty, the source is endless.
-  std::string name = {};                                         ///< Name of the position in a checkpoint.
-  std::uint64_t max_record_size = format::default_record_limit;  ///< A longer record is an error. Must be above zero.
+  std::string name = {};                                         ///< Name of this source in checkpoints, see `data::name_of`.
+  std::uint64_t max_record_size = format::default_record_limit;  ///< In bytes. A longer record is an error. Must be above zero.
   std::size_t read_size = std::size_t{1} << 18;                  ///< Number of bytes that are read at once. Must be above zero.
   std::shared_ptr<io::file_system> files = nullptr;              ///< If null, the file system of the machine is used.
 };
 
-/// A source of the records of TFRecord files, one by one. Both checksums of each record are compared. The position is the number of bytes
-/// before the current record, in all files and passes, so a seek costs one read.
+/// A source of the records of TFRecord files, one by one. Both checksums of each record are verified. The position of the source is the
+/// number of bytes before the current record, in all files and passes. `peek` after a `seek` therefore costs only one additional read.
 ///
-/// The files must not change: their sizes are read only once, and the fingerprint contains their total size.
-/// @errors `peek` throws a `data_loss_error` that names the file and the offset if a record is damaged, or if a file is compressed or is
-///         not a TFRecord file. `peek` throws any error of the system; it can then be called again.
+/// The files must not change: their sizes are read only once, and the fingerprint (a description of the data that a session saves with the
+/// position, and compares when it resumes) contains their total size.
+/// @errors `peek` and `advance` throw a `data_loss_error` that names the file and the offset if a record is damaged, or if a file is
+///         compressed or is not a TFRecord file. They throw any error of the system, and can be called again after such an error.
 /// @cost   Memory for the longest record and for `read_size` bytes. One file is open at a time.
 class record_files {
 public:
@@ -44,24 +45,24 @@ public:
 
   /// Returns the data of the current record, or null at the end.
   [[nodiscard]] const batch* peek();
-  /// Moves to the next record. @cost Reads the current record if `peek` has not done so.
+  /// Moves to the next record. @cost Reads the current record if `peek` has not read it.
   void advance();
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// Sets the position, which must be the beginning of a record. The next `peek` reads there.
+  /// Sets the position, which must be the beginning of a record. Reads nothing; the next `peek` reads this record.
   void seek(std::uint64_t position) noexcept;
-  /// Returns the position of the record at `offset` of the file number `file`, in the first pass.
-  /// @errors `out_of_range_error` if there is no such file or offset.
+  /// Returns the position of the record that begins at byte `offset` of the file `paths[file]`, in the first pass.
+  /// @errors `out_of_range_error` if there is no such file, or if `offset` is greater than its size.
   [[nodiscard]] std::uint64_t position_of(std::size_t file, std::uint64_t offset) const;
 
-  /// Returns the number of the pass over the files, counted from 0.
+  /// Returns the number of the pass to which the current record belongs, counted from 0.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return total() == 0 ? 0 : position_ / total(); }
-  /// Returns true if the current record is the last one of the last file. False before the first `peek` at this record.
+  /// Returns true if the current record is the last record of the last file. Returns false until `peek` was called for this record.
   [[nodiscard]] bool is_last_of_epoch() const noexcept { return is_present_ && next_ % total() == 0; }
-  /// Returns true if the current record is the first one of the first file, or at the end of the data.
+  /// Returns true if the current record is the first record of the first file. Also returns true at the end of the data.
   [[nodiscard]] bool is_at_epoch_start() const noexcept { return total() == 0 || position_ % total() == 0; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
-  /// Returns for example "train-0.tfrecord and 7 more, 123456 bytes".
+  /// Returns the names and the total size of the files, for example "train-0.tfrecord and 7 more, 123456 bytes".
   [[nodiscard]] std::string fingerprint() const;
 
 private:
@@ -88,9 +89,10 @@ private:
   std::vector<std::byte> buffer_;
 };
 
-/// Returns the example in a record: `transform(record_files({.paths = paths}), parse_example)`, or on several threads
+/// Returns the example in a record. Use it with `transform(record_files({.paths = paths}), parse_example)`, or on several threads with
 /// `parallel_map(record_files({.paths = paths}), parse_example, {.threads = 4})`.
-/// @errors `data_loss_error` if the record is not a tf.Example, or would need more memory than 24 MiB plus twice its size.
+/// @errors `data_loss_error` if the record is not a tf.Example, or if the example would need more memory than 24 MiB plus twice the size of
+///         the record.
 [[nodiscard]] format::example parse_example(std::span<const std::byte> record);
 
 }  // namespace stepwell::data

@@ -35,7 +35,8 @@ template<class Dataset>
 concept plain_list = std::ranges::random_access_range<const Dataset> && std::ranges::sized_range<const Dataset> &&
                      std::copyable<std::ranges::range_value_t<const Dataset>>;
 
-/// Returns the position at the end of `epochs` epochs of `size` examples. Returns the largest number if `epochs` is empty.
+/// Returns the position at the end of `epochs` epochs of `size` examples. Returns the largest number if `epochs` is empty, or if the
+/// position would be larger than this number.
 [[nodiscard]] constexpr std::uint64_t end_after(std::optional<std::uint64_t> epochs, std::uint64_t size) noexcept {
   std::uint64_t end = 0;
   return epochs && !__builtin_mul_overflow(*epochs, size, &end) ? end : std::numeric_limits<std::uint64_t>::max();
@@ -43,10 +44,9 @@ concept plain_list = std::ranges::random_access_range<const Dataset> && std::ran
 
 }  // namespace detail
 
-/// Examples with indices from 0 to `size()` - 1. `batch(indices)` returns the batch of some of them. For a plain list (such as a
-/// vector of examples) the batch is a vector of copies. A dataset may also have `gather(indices, into)`, which fills an existing
-/// batch and so avoids allocations.
-/// The same indices must always give the same batch.
+/// Examples with indices from 0 to `size()` - 1. `batch(indices)` returns the batch of the examples with these indices. For a plain list
+/// (such as a vector of examples) the batch is a vector of copies. A dataset may also have `gather(indices, into)`, which fills an existing
+/// batch and so avoids allocations. The same indices must always give the same batch.
 template<class Dataset>
 concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> && requires(const std::remove_cvref_t<Dataset>& examples) {
                     { examples.size() } -> std::convertible_to<std::uint64_t>;
@@ -82,20 +82,22 @@ struct shuffle_options {
   std::uint64_t batch_size = 32;  ///< Number of examples in a batch, above zero.
   std::uint64_t seed = 0;         ///< Selects the order of the examples in each epoch.
   bool drop_remainder = false;    ///< Whether to skip an incomplete batch at the end of an epoch.
-  std::string name = {};          ///< Name of the position in a checkpoint.
-  /// Number of epochs after which the data ends, counted from the beginning of the data and not of a resumed run. Empty: endless.
+  std::string name = {};          ///< Name of the source. A checkpoint stores the position of the source under this name.
+  /// Number of epochs after which the data ends. The epochs of earlier runs of the program are counted, too. Empty: endless.
   std::optional<std::uint64_t> epochs = std::nullopt;
-  bool shuffle = true;  ///< False: each epoch has the order of the dataset.
+  bool shuffle = true;  ///< False: the examples of each epoch have the order of the dataset.
 };
 
-/// A source of batches. Each epoch contains all examples in a different order, which is a pure function of seed and epoch. A batch never
-/// contains examples of two epochs, so the last batch of an epoch may be smaller.
+/// A source of batches. Each epoch contains every example once, in a random order that depends only on the seed and the number of the
+/// epoch. A batch never contains examples of two epochs, so the last batch of an epoch may be smaller. With `drop_remainder`, a smaller
+/// batch is skipped.
 ///
-/// In the body of a loop, the current batch of the source is the batch of the next step: `if (batches.is_at_epoch_start()) { ... }`
-/// executes the block after each complete epoch. In a hook, `context.epoch()` is the epoch of the batch of the current run.
+/// In the body of a loop, the current batch of the source is the batch of the next step. `if (batches.is_at_epoch_start()) { ... }`
+/// therefore executes the block after each complete epoch. In a hook, `context.epoch()` is the epoch of the batch of the current run.
 ///
-/// The position is the number of examples consumed, including skipped ones, so it stays valid if the batch size changes. With another seed
-/// or another size of the dataset, the same position selects other examples. The fingerprint therefore contains the seed and the size.
+/// The position is the number of examples consumed, including skipped ones, so a position stays valid if the batch size changes. With
+/// another seed, or another size of the dataset, the same position selects other examples. The fingerprint, a text that a session saves
+/// with the position and compares when it resumes, therefore contains the seed and the size.
 template<class Dataset>  // an lvalue reference, or the type of the dataset that is owned
 class shuffled_source {
 public:
@@ -108,7 +110,7 @@ public:
   }
 
   /// Returns the current batch, or null after the last epoch.
-  /// @cost The first call for a batch gathers it. In addition, a few hundred instructions for each example.
+  /// @cost The first call for a batch makes the batch, and takes a few hundred instructions for each example in addition.
   [[nodiscard]] const batch* peek() {
     if (position_ >= end_) { return nullptr; }
     if (!is_present_) { gather(); }
@@ -120,7 +122,7 @@ public:
   }
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// Sets the position. With `drop_remainder`, moves on to the next epoch if no complete batch is left in this one.
+  /// Sets the position. With `drop_remainder`, if no complete batch is left in the epoch of `position`, moves on to the next epoch.
   /// @cost O(1).
   void seek(std::uint64_t position) noexcept {
     position_ = position;
@@ -128,23 +130,23 @@ public:
     if (options_.drop_remainder && batch_length() < options_.batch_size) { position_ = (epoch() + 1) * size_; }
   }
 
-  /// Returns the epoch of the current batch, counted from 0. It is also the number of complete epochs before this batch.
+  /// Returns the epoch of the current batch, counted from 0. The result is also the number of complete epochs before this batch.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return position_ / size_; }
-  /// Returns true if the current batch is the last one of its epoch. A hook calls it during a run.
+  /// Returns true if the current batch is the last one of its epoch. Meant for hooks, during a run.
   [[nodiscard]] bool is_last_of_epoch() const noexcept {
     if (position_ >= end_) { return false; }
     const auto rest = size_ - position_ % size_ - batch_length();
     return rest == 0 || (options_.drop_remainder && rest < options_.batch_size);
   }
-  /// Returns true if the current batch is the first one of an epoch, or if the data has ended. The body of a loop calls it after a step.
+  /// Returns true if the current batch is the first one of an epoch, or if the data has ended. Meant for the body of a loop, after a step.
   [[nodiscard]] bool is_at_epoch_start() const noexcept { return position_ % size_ == 0; }
   /// Returns the number of batches in each epoch.
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept {
     return size_ / options_.batch_size + (!options_.drop_remainder && size_ % options_.batch_size != 0 ? 1 : 0);
   }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
-  /// Returns for example "1000 examples, seed 3", followed by the fingerprint of the dataset if it has one. The batch size and the number
-  /// of epochs are not part of the fingerprint, so a resumed run may use others.
+  /// Returns for example "1000 examples, seed 3", or "1000 examples, in order" without shuffling. If the dataset has a fingerprint, it
+  /// follows. The batch size and the number of epochs are not part of the fingerprint, so a resumed run may use others.
   [[nodiscard]] std::string fingerprint() const {
     auto text = std::to_string(size_) + " examples, " + (options_.shuffle ? "seed " + std::to_string(options_.seed) : "in order");
     if constexpr (requires { std::string_view(examples_.fingerprint()); }) { text.append(", ").append(examples_.fingerprint()); }
@@ -188,8 +190,10 @@ private:
   bool is_present_ = false;  // true if `batch_` is the batch at `position_`
 };
 
-/// Returns a seekable source of shuffled batches of `examples`. An lvalue is referred to, an rvalue is moved into the source.
-/// @errors   `invalid_argument_error` for an empty dataset, a batch size of 0, or options that can never give a batch.
+/// Returns a seekable source of shuffled batches of `examples`. The source refers to an lvalue dataset; an rvalue dataset is moved into the
+/// source.
+/// @errors   `invalid_argument_error` for an empty dataset, for a batch size of 0, or if `drop_remainder` is true and the batch size is
+///   above the number of examples.
 /// @lifetime An lvalue dataset must outlive the source and must not change.
 template<class Dataset>
   requires dataset<Dataset>
@@ -197,7 +201,7 @@ template<class Dataset>
   return shuffled_source<Dataset>(std::forward<Dataset>(examples), std::move(options));
 }
 
-/// Like `shuffled_batches`, but in the order of the dataset: for evaluations, and for data that is in a random order already.
+/// Like `shuffled_batches`, but each epoch has the order of the dataset. For evaluations, and for data that is in a random order already.
 template<class Dataset>
   requires dataset<Dataset>
 [[nodiscard]] shuffled_source<Dataset> batches_in_order(Dataset&& examples, shuffle_options options) {

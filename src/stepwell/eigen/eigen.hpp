@@ -2,8 +2,8 @@
 //
 // Adapter for Eigen: matrices and arrays as variables and as fetches, also for summaries and NaN checks. Link `stepwell::eigen`.
 //
-// A checkpoint is row-major, as all readers of its format expect. An Eigen matrix is column-major by default. stepwell never
-// transposes implicitly: declare a matrix `Eigen::RowMajor`, or name it by `column_major_as_transposed`.
+// Tensors in a checkpoint are row-major, as all readers of the format expect. An Eigen matrix is column-major by default. stepwell never
+// transposes implicitly. Declare a matrix `Eigen::RowMajor`, or pass it through `column_major_as_transposed`.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -21,24 +21,24 @@
 namespace stepwell {
 namespace eigen {
 
-/// The dtype of an Eigen scalar: that of `dtype_of`, and in addition Eigen's 16-bit floating-point types.
+/// The dtype of an Eigen scalar: `half` or `bfloat16` for Eigen's 16-bit floating-point types, and `dtype_of` for all other types.
 template<class Scalar>
 inline constexpr dtype dtype_of_scalar = std::same_as<Scalar, Eigen::half>       ? dtype::half
                                          : std::same_as<Scalar, Eigen::bfloat16> ? dtype::bfloat16
                                                                                  : dtype_of<Scalar>;
 
-/// A type with elements of fixed size in memory: Matrix, Array, Map, Ref, and their blocks and transposes. An expression that is
-/// not evaluated yet does not satisfy this concept.
+/// An Eigen type whose elements are in memory and have a dtype: Matrix, Array, Map, Ref, and their blocks and transposes. An expression
+/// that is not evaluated yet, such as a sum, does not satisfy this concept.
 template<class T>
 concept dense = std::derived_from<T, Eigen::DenseBase<T>> && (T::Flags & Eigen::DirectAccessBit) != 0 &&
                 size_of(dtype_of_scalar<typename T::Scalar>) != 0;
 
-/// A column-major matrix. A vector does not satisfy this concept, because it has only one order.
+/// A column-major matrix. A vector does not satisfy this concept: its elements have the same order in both layouts.
 template<class T>
 concept column_major = dense<std::remove_const_t<T>> && !T::IsRowMajor && !T::IsVectorAtCompileTime;
 
-/// Returns the transpose of a column-major matrix of r rows and c columns, which is row-major in the same memory. It is stored with
-/// the shape [c,r], and restored into the same memory without a copy:
+/// Returns the transpose of a column-major matrix of r rows and c columns. The transpose is row-major and uses the memory of `matrix`. A
+/// checkpoint stores it with the shape [c,r]. A restore writes it into this memory without a copy:
 ///
 ///     variables({{"weights", eigen::column_major_as_transposed(weights)}})
 /// @lifetime Refers to `matrix`.
@@ -56,8 +56,8 @@ struct tensor_adapter<T> {
   static constexpr bool is_borrowed = !std::derived_from<T, Eigen::PlainObjectBase<T>>;
 
   /// Returns a view of the elements.
-  /// @errors `invalid_argument_error` if there are gaps between the elements: for a block that does not consist of whole rows, or a
-  ///         Map with strides.
+  /// @errors `invalid_argument_error` if there are gaps between the elements: in a block that does not consist of whole rows, or in a Map
+  ///         with strides that leave gaps.
   static tensor_view view(const T& value) {
     static_assert(!eigen::column_major<T>,
                   "stepwell: this Eigen matrix is column-major, and a checkpoint is row-major: declare it with Eigen::RowMajor, "

@@ -17,13 +17,13 @@
 
 namespace stepwell {
 
-/// The request of a type-erased hook over a raw session without a `fetch_key`.
+/// The request that a type-erased hook makes if the raw session has no `fetch_key`.
 using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
 
 namespace detail {
 
-/// The fetches of a type-erased hook that the raw session can enumerate: a list of keys if `Raw` has a `fetch_key`, otherwise none. In both
-/// cases the hook reads its values directly from the outcome of the run.
+/// The fetches of a type-erased hook that the raw session can enumerate: a list of keys if `Raw` has a `fetch_key`, otherwise no fetches.
+/// In both cases, the hook reads its values directly from the outcome of the run.
 template<class Raw>
 struct erased_fetches {
   using type = fetch_pack<>;
@@ -47,7 +47,7 @@ public:
   virtual ~erased_hook() = default;
   virtual void begin() = 0;
   virtual void after_create_session(session_handle<Raw>& session, coordinator& threads) = 0;
-  /// Calls `before_run` of the hook, and adds its request to `all`.
+  /// Calls `before_run` of the hook, and adds the request of the hook to `all`.
   virtual void before_run(run_context<Raw>& context, erased_request_of<Raw>& all) = 0;
   virtual void after_run(run_context<Raw>& context, const Raw& raw, const typename Raw::outcome_type& outcome, const run_info& how) = 0;
   virtual void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept = 0;
@@ -58,7 +58,7 @@ public:
   [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
 
-/// A hook set of one hook. Calls of the hook are recorded as spans if a trace recorder is set.
+/// A hook set of one hook. If a trace recorder is set, it records the calls of the hook as spans.
 template<class Raw, class Held>
 class held_hook final : public erased_hook<Raw> {
   using hook_type = hook_type_of<Held>;
@@ -111,9 +111,10 @@ private:
 
 /// One hook of any type over `Raw`, for programs that choose their hooks at run time: `any_hook<raw>(my_hook{...})`.
 ///
-/// All points of the held hook are called, and the hook gets the values that it fetches. Its state is saved under its own name. There are
-/// two restrictions, because a session must know phases and feeds at compile time. The phase is `Phase`; a `phase` in the type of the held
-/// hook is ignored. A hook that feeds values does not compile.
+/// All hook points of the held hook are called, and the hook gets the values that it fetches. The state of the held hook is saved under the
+/// hook's own name. The phase of this hook is `Phase`, because a session must know phases at compile time; a `phase` in the type of the
+/// held hook is ignored. Three kinds of hooks cannot be held, and do not compile: a hook that feeds values, a hook with an awaitable point,
+/// and `chief_only` (give `chief_only` an `any_hook` instead).
 /// @cost One virtual call for each point. A session with an `any_hook` also checks in each run whether the run is traced.
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {
@@ -143,7 +144,7 @@ public:
     add_request_to(request, context);
     return request;
   }
-  /// Calls `before_run` of the hook, and adds its request to `all`.
+  /// Calls `before_run` of the held hook, and adds the request of the hook to `all`.
   void add_request_to(detail::erased_request_of<Raw>& all, run_context<Raw>& context) { hook_->before_run(context, all); }
   void after_run(run_context<Raw>& context, const values_type& values) {
     hook_->after_run(context, values.raw(), values.outcome(), values.conditions());
@@ -161,7 +162,7 @@ private:
 };
 
 /// A list of hooks, chosen at run time. The list counts as one hook in the order of the session's hooks. The hooks in the list are called
-/// one after the other. `end` of each hook is called, even if `end` of an earlier hook throws. `on_error` of each hook is called.
+/// one after the other. `end` of each hook is called, even if `end` of an earlier hook throws.
 /// @see contract D-20
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hooks {

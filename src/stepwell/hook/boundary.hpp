@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The boundary is the place between two steps where a session does the work that its hooks requested, such as a save. This header has the
+// The boundary is the time between two steps in which a session does the work that its hooks requested, such as a save. This header has the
 // interface of such work, the state that the work receives, and the metrics that it reports. It also has the function that decides whether
 // a state can still be saved when the process is about to end.
 #pragma once
@@ -27,14 +27,14 @@
 
 namespace stepwell {
 
-/// The prefix of the library's own variables. The model must not use it.
+/// The prefix of the names of the variables that the library adds to a checkpoint. A model must not use this prefix.
 inline constexpr std::string_view reserved_prefix = "stepwell/";
 inline constexpr std::string_view hook_state_prefix = "stepwell/hook/";
 inline constexpr std::string_view source_state_prefix = "stepwell/source/";
-/// The name of the layout version that a session saves. It is unrelated to `stepwell/saver/version`, by which a saver, with or without a
-/// session, recognises the files that it may delete.
+/// The name of the variable in which a session saves the layout version. The tensor `stepwell/saver/version` is unrelated to it: a saver
+/// writes that tensor, with or without a session, to recognise the checkpoints that it may delete.
 inline constexpr std::string_view version_name = "stepwell/version";
-/// The layout version of the library's own variables in a checkpoint. Later versions are rejected, earlier versions are supported.
+/// The layout version of the library's own variables in a checkpoint. A session rejects later versions, and supports earlier versions.
 inline constexpr std::int64_t state_version = 1;
 inline constexpr std::string_view global_step_name = "global_step";
 
@@ -42,12 +42,12 @@ inline constexpr std::string_view global_step_name = "global_step";
 /// @threads Any.
 class recovery_copy {
 public:
-  /// Keeps `taken` instead of the previous copy, and removes the memory of `taken` from its pool. If `is_initial` is true, `taken` is the
-  /// state before the initialisation, and a recovery repeats the initialisation. If it is false, `taken` is a complete state, like that of
-  /// a checkpoint.
+  /// Keeps `taken` instead of the previous copy. The memory of `taken` leaves its pool, which gets an empty buffer in exchange. If
+  /// `is_initial` is true, `taken` is the state at the first creation of the session, and a recovery also repeats the initialisation. If
+  /// `is_initial` is false, `taken` is a complete state, like that of a checkpoint.
   void keep(snapshot taken, bool is_initial);
   void drop() noexcept;
-  /// Calls `restore` with the copy and returns true. Returns false if there is no copy, or if the copy is of the other kind.
+  /// Calls `restore` with the copy and returns true. Returns false if there is no copy, or if the copy was kept with another `is_initial`.
   bool restore(bool is_initial, function_ref<void(const snapshot&)> restore) const;
   /// Returns the memory of the copy in bytes, without strings.
   [[nodiscard]] std::size_t held_bytes() const noexcept;
@@ -63,27 +63,29 @@ private:
 struct boundary_state {
   std::int64_t global_step;
   variable_list variables;  ///< Variables of the model, `global_step`, and the library's own variables below `stepwell/`.
-  /// Blocks until all records (of event files and metric files) up to this step are durable. May be called on any thread and at any later
-  /// time. Empty if there are no records.
+  /// Blocks until all records (of event files and metric files) up to this step are durable. The function may be called on any thread and
+  /// at any later time. Empty if there are no records.
   /// @see `boundary_work::start_flush`
   std::function<void()> wait_for_records = nullptr;
   /// True if the process is about to end. The save is then not postponed.
   bool is_last = false;
-  /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint. The copy is dropped
-  /// before a snapshot for a save is taken. If that save fails, its snapshot becomes the copy.
+  /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint, or if the session keeps
+  /// no copy. Work that saves the state must drop the copy before it takes a snapshot. If the save fails, the work must keep the snapshot
+  /// as the copy.
   std::shared_ptr<recovery_copy> copy = nullptr;
-  /// The fence at which the next step waits before it changes variables. A snapshot may be copied until the step has waited there. Null if
-  /// a snapshot must be copied at once.
+  /// The fence at which the next step waits before it changes variables. A snapshot may still be copied while that step computes, until the
+  /// step has waited at the fence. Null if a snapshot must be copied at once.
   update_fence* fence = nullptr;
 
-  /// Copies the state into `memory`. Idle threads of `helpers` may take part. @errors The errors of `snapshot::capture`.
+  /// Copies the state into `memory`. If there is a `fence`, the copy is completed while the next step runs. Otherwise, idle threads of
+  /// `helpers` may take part in the copy. @errors The errors of `snapshot::capture`.
   [[nodiscard]] snapshot capture(snapshot_pool::buffer memory, io::pool* helpers = nullptr) const {
     return fence ? snapshot::capture(std::move(memory), variables, global_step, *fence)
                  : snapshot::capture(std::move(memory), variables, global_step, helpers);
   }
 };
 
-/// A point in time on the session's clock, convertible to the same point on another clock.
+/// A point in time on the session's clock, which can be converted to the same point in time on another clock.
 class deadline {
 public:
   deadline(const clock& source, clock::time_point when) noexcept : source_(&source), when_(when) {}
@@ -107,7 +109,8 @@ private:
   clock::time_point when_;
 };
 
-/// The decision about a state that should be saved before the process ends.
+/// The decision about a state that should be saved before a preemption, that is, before the process has to end, for example because a
+/// scheduler takes the machine.
 enum class preemption_choice {
   save,    ///< The state is saved, after the saves in flight.
   finish,  ///< The state is not saved: there is not enough time for it. The saves in flight are expected to become durable.
@@ -127,8 +130,8 @@ struct preemption_facts {
 struct preemption_plan {
   preemption_choice choice = preemption_choice::save;
   std::chrono::duration<double> left{};  ///< Remaining time at the moment of the decision.
-  /// Expected times: `for_all` for the saves in flight and the state, `for_backlog` for the saves in flight alone. Empty if no save has
-  /// been measured.
+  /// Expected durations: `for_all` of the saves in flight and of the save of the state together, `for_backlog` of the saves in flight
+  /// alone. Empty if no save has been measured.
   std::optional<std::chrono::duration<double>> for_all = std::nullopt;
   std::optional<std::chrono::duration<double>> for_backlog = std::nullopt;
 
@@ -136,17 +139,18 @@ struct preemption_plan {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Decides whether a state is saved before the process ends. The state is saved if it is expected to be durable in time. The expected time
-/// is 1.25 times the time for writing the rest of the saves in flight and then the state, at the mean rate of the saves so far. If the save
-/// in flight is slower, its rate is used. If no save has been measured, the state is saved if any time is left: an interrupted save is
-/// harmless, and the directory may still lack a checkpoint.
+/// Decides whether a state is saved before the process ends. The state is saved if it is expected to be durable in time. The expected
+/// duration is 1.25 times the time in which the rest of the saves in flight and then the state can be written, at the mean rate of the
+/// saves so far. If the save that is being written is already slower than this rate, the rate of that save is used. If no save has been
+/// measured, the state is saved unless no time is left. The reason is that an interrupted save is harmless, and that the directory may
+/// still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 /// The metrics of a session at one moment.
 /// @threads A copy; `metrics()` of a session may be called on any thread.
 struct session_metrics {
   std::int64_t recoveries = 0;  ///< Attempts to recover, successful or not.
-  std::int64_t creations = 0;   ///< Creations of the session: the first one, and one for each recovery that came as far as a creation.
+  std::int64_t creations = 0;   ///< Creations of the session: the first one, and one for each recovery that created the session again.
   std::int64_t rollbacks = 0;   ///< Rollbacks requested by hooks.
 
   std::int64_t saves = 0;                          ///< Durable checkpoints.
@@ -157,11 +161,11 @@ struct session_metrics {
   std::chrono::duration<double> last_save_time{};  ///< Time from the copy of the state until the checkpoint was durable.
   std::chrono::duration<double> total_save_time{};
   save_backlog under_way = {};  ///< Saves in flight: accepted, but not yet durable.
-  /// The decision about the last save, made when a signal requested the process to end. Empty if no decision was made.
+  /// The most recent decision about the last save, made after a signal had requested the process to end. Empty if none was made.
   std::optional<preemption_plan> preemption = std::nullopt;
 
   std::size_t snapshot_bytes = 0;                        ///< Bytes held for snapshots of saves and for the recovery copy, without strings.
-  std::map<std::string, std::size_t> queue_depths = {};  ///< Number of waiting items by name: queues of queue runners, event files.
+  std::map<std::string, std::size_t> queue_depths = {};  ///< Number of elements in the queue of each queue runner, by the queue's name.
 };
 
 /// Returns the metrics in the text format of Prometheus, for an HTTP server of the program: one line for each number, with the label
@@ -169,20 +173,20 @@ struct session_metrics {
 /// @threads Any.
 [[nodiscard]] std::string prometheus_text(const session_metrics& metrics, std::string_view session_name = {});
 
-/// A request to restore the newest checkpoint, made by a hook that found the state bad. The session handles it like a failure from which it
-/// recovers.
+/// A request to restore the newest checkpoint, made by a hook that detected a bad state. The session handles the request like a failure
+/// from which it recovers.
 /// @see `session_requests::request_rollback`
 struct rollback_request {
   /// The reason, for the log and for errors.
   std::string why;
-  /// If true, the loop skips the batch of this step when it reaches the batch again. This requires a loop over a seekable source. Without
-  /// one, the failure is thrown to the caller after the restore.
+  /// If true, the loop skips the batch of this step when it reaches the batch again. This requires a loop over a seekable source.
+  /// Otherwise, the failure is thrown to the caller after the restore.
   bool skip_batch = false;
   /// Called after the restore, for example to lower the learning rate, so that the same failure does not occur again.
   std::function<void()> answer = nullptr;
 };
 
-/// How a session ended. Not reported if an asynchronous session is destroyed before it is closed.
+/// How a session ended. If an asynchronous session is destroyed before it is closed, no ending is reported.
 enum class session_ending {
   finished,     ///< The session was closed, and no failure occurred.
   interrupted,  ///< The session was closed because of a signal or a time limit; another process will continue.
@@ -196,38 +200,39 @@ public:
   virtual ~boundary_work();
 
   /// Accepts the state for saving, without blocking on a disk. Returns false if it cannot accept the state now: the session then calls
-  /// `wait_ready` and tries again. Called for each `request_save`, after all hooks of the step have run. Also called before the process
-  /// ends, if `wants_last_save` returned true. Not called for a state that a hook rejected, nor for a state that would become durable only
-  /// after the end of the process.
+  /// `wait_ready` and tries again. Called after `request_save`, when all hooks of the step have run. Also called before the process ends,
+  /// if `wants_last_save` returned true. Not called for a state that a hook rejected, nor for a state that is not expected to become
+  /// durable before the end of the process.
   virtual bool try_save(const boundary_state& /*state*/) { return true; }
   /// Blocks until `try_save` can accept a state.
   /// @errors `deadline_exceeded_error` if `until` passes before a state can be accepted.
   virtual void wait_ready(const deadline& /*until*/) {}
-  /// Returns true if `try_save` has postponed a save that can be made now. The session then calls `try_save` again. Called after
-  /// `process_events`.
+  /// Returns true if `try_save` has postponed a save that can be made now. The session then calls `try_save` again. Called at boundaries,
+  /// after `process_events`.
   [[nodiscard]] virtual bool is_save_due() { return false; }
 
-  /// Starts to make all records that this work has written durable, without blocking on a disk. Returns a function that blocks until they
-  /// are durable. If writing them fails, that function logs the failure and returns. It may be called on any thread, and may outlive this
-  /// object. Returns an empty function if this work writes no records. Called when a state is saved, because the checkpoint is committed
-  /// only after these records are durable.
+  /// Starts to make all records that this work has written durable, without blocking on a disk. Returns a function that blocks until the
+  /// records are durable. If writing them fails, the returned function logs the failure and returns. The returned function may be called on
+  /// any thread, and may outlive this object. Returns an empty function if this work writes no records. Called when a state is saved,
+  /// because the checkpoint is committed only after these records are durable.
   [[nodiscard]] virtual std::function<void()> start_flush() { return nullptr; }
 
   /// Returns true if this work should save the state of `step` before the process ends. The session then calls `try_save`, if the save is
   /// expected to be durable in time.
   [[nodiscard]] virtual bool wants_last_save(std::int64_t /*step*/) const { return false; }
 
-  /// Processes events from background threads. Called at the next boundary after a call of `session_signals::notify`.
+  /// Processes events from background threads. Called at the next boundary after a call of `session_signals::notify`, and after `drain` of
+  /// all works.
   /// @errors Failures of the background work.
   virtual void process_events() {}
 
   /// Called after a traced run: at the end of its boundary, or when the run has failed. An exception is logged as a warning.
   virtual void end_trace() {}
 
-  /// Blocks until pending work is done. Called at the close, after `end` of all hooks, and at each recovery.
-  /// @errors Failures of the pending work.
+  /// Blocks until pending work is done. Called at the close, after `end` of all hooks; at each recovery; and for `checkpoint_now`.
+  /// @errors Failures of the pending work. `deadline_exceeded_error` if `until` passes before the work is done.
   virtual void drain(const deadline& /*until*/) {}
-  /// Writes how the session ended. Called at the close, after `drain` of all works and before `flush` of any work.
+  /// Records how the session ended. Called at the close, after `drain` of all works and before `flush` of any work.
   virtual void write_ending(session_ending /*how*/) {}
   /// Flushes all output. Called last at the close; nothing is written afterwards.
   /// @errors `deadline_exceeded_error` if the output is not written when `until` passes.
@@ -236,7 +241,7 @@ public:
   /// Starts to write the remaining output, without blocking. The background threads finish it. Called if an asynchronous session is
   /// destroyed without a close.
   virtual void detach() {}
-  /// Keeps `hold` alive until all files that this work has locked are released, including those released in the background.
+  /// Keeps `hold` alive until this work has unlocked all files that it had locked, even if it unlocks them in the background.
   virtual void hold_until_released(const std::shared_ptr<void>& /*hold*/) {}
 
   /// Adds the metrics of this work to `all`.

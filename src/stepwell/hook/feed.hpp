@@ -23,16 +23,17 @@ struct fed {
   Value value{};
 };
 
-/// Returns a feed that replaces `key` by `value` in one run. On a model session the key is a member of the model or of the batch:
-/// `feed(&model::rate, 0.1f)`. A member of the model gets its previous value back after the run. A batch is copied before its member is
-/// replaced. On other raw sessions the key may be a name: `feed("images:0", images)`. Two names are equal if their texts are equal, even if
-/// their types differ.
+/// Returns a feed: in one run, the object that `key` names has the value `value`. For a model session, the key is a pointer to a member of
+/// the model or of the batch: `feed(&model::rate, 0.1f)`. A member of the model gets its previous value back after the run. If the key is a
+/// member of the batch, the step gets a copy of the batch with the new value. For raw sessions other than model sessions, the key may be a
+/// name: `feed("images:0", images)`. Two names are equal if their texts are equal, even if one is a `std::string` and the other a string
+/// literal.
 template<class Key, class Value>
 [[nodiscard]] constexpr fed<std::decay_t<Key>, std::decay_t<Value>> feed(Key&& key, Value&& value) {
   return {std::forward<Key>(key), std::forward<Value>(value)};
 }
 
-/// Several feeds, for `run_args`.
+/// Several feeds, as a member of `run_args` (the request of a hook).
 template<class... Fed>
 struct feed_pack {
   constexpr feed_pack() = default;
@@ -52,7 +53,8 @@ struct is_fed : std::false_type {};
 template<class Key, class Value>
 struct is_fed<fed<Key, Value>> : std::true_type {};
 
-/// Returns a pointer to each feed: to `one` itself, or to each feed in `pack`. If the argument is null, all returned pointers are null.
+/// Returns a tuple of pointers to the feeds: the pointer `one` itself, or a pointer to each feed in `pack`. If the argument is null, all
+/// pointers of the tuple are null.
 template<class Key, class Value>
 constexpr std::tuple<const fed<Key, Value>*> feeds_in(const fed<Key, Value>* one) {
   return {one};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetches, which request values of a run, and the values that they deliver. Callers of `run` and hooks use the same types.
+// Fetches, which request values of a run, and `run_values`, which a hook receives. A hook and the caller of `run` use the same types of
+// fetches.
 // @see contract RUN-4
 #pragma once
 
@@ -13,7 +14,7 @@
 
 namespace stepwell {
 
-/// A fetch with a display name.
+/// A fetch with a display name, under which hooks log the value.
 template<class Projection>
 struct tagged {
   tagged(std::string given_name, Projection given) : name(std::move(given_name)), projection(std::move(given)) {}
@@ -28,8 +29,8 @@ template<class Projection>
   return {std::move(name), std::forward<Projection>(projection)};
 }
 
-// The types in this file have constructors, because users create them inside `co_await` expressions, and a bug of g++ 12 destroys an
-// aggregate twice there.
+// `tagged`, `fetch_pack` and `fetch_list` have constructors and are not aggregates: users create them inside `co_await` expressions, and a
+// bug of g++ 12 destroys an aggregate twice there.
 
 namespace detail {
 template<class Projection>
@@ -42,7 +43,7 @@ constexpr const Projection& untagged(const tagged<Projection>& fetch) noexcept {
 }
 }  // namespace detail
 
-/// Several fetches. Their values are returned in the same order.
+/// Several fetches. Their values are returned in the order of the fetches.
 template<class... Projections>
 struct fetch_pack {
   constexpr fetch_pack() = default;
@@ -57,13 +58,15 @@ struct fetch_pack {
   [[no_unique_address]] std::tuple<Projections...> projections;
 };
 
-/// Several fetches of one type whose number is known at run time only, such as names from a configuration file. `values[i]` is the value
-/// of the fetch `projections[i]`. Used by hooks if all fetches of the raw session have the type `Projection`.
+/// A list of fetches of one type. Use it if the number of fetches is known only at run time, for example for names from a configuration
+/// file. In `after_run(context, values)` of a hook, `values[i]` is the value of the fetch `projections[i]`. A caller of `run` gets a vector
+/// with copies of the values.
 template<class Projection>
 struct fetch_list {
   fetch_list() = default;
   explicit fetch_list(std::vector<Projection> all) : projections(std::move(all)) {}
 
+  /// Calls `action` with each fetch, without its display name.
   template<class Action>
   void for_each(Action&& action) const {
     for (const auto& one : projections) { static_cast<void>(action(detail::untagged(one))); }
@@ -72,10 +75,10 @@ struct fetch_list {
   std::vector<Projection> projections;
 };
 
-/// Returns a request for values. On a model session, a fetch is a member of the step's result or of the model (`&result::loss`,
-/// `&model::weights`), or a callable that takes the result, the model, or both. Its value is the member, or the return value of the
-/// callable. A member is returned by reference. The return value of a callable is returned as the callable returns it, by reference or by
-/// value.
+/// Returns a request for the values of the given fetches. In a model session, a fetch is a member of the step's result or of the model
+/// (`&result::loss`, `&model::weights`), or a callable that takes the result, the model, or both. Its value is the member, or the return
+/// value of the callable. A hook gets a member by reference, and the return value of a callable as the callable returns it, by reference or
+/// by value. The caller of `run` gets copies.
 template<class... Projections>
 [[nodiscard]] constexpr fetch_pack<std::decay_t<Projections>...> fetch(Projections&&... projections) {
   return fetch_pack<std::decay_t<Projections>...>(std::tuple<std::decay_t<Projections>...>(std::forward<Projections>(projections)...));
@@ -101,14 +104,14 @@ concept fetches = is_fetch_pack<T>::value || is_fetch_list<T>::value;
 struct run_options;
 struct run_metadata;
 
-/// The options of a run, and the metadata recorded during the run.
+/// Pointers to the options of a run and to the metadata recorded during the run.
 struct run_info {
   const run_options* options = nullptr;
   const run_metadata* metadata = nullptr;
 };
 
-/// The values that one hook fetched. The values are read by reference from the outcome of the run. There are no values if the hook
-/// requested none in this run. (The caller of `run` gets copies of the values instead.)
+/// The values that one hook fetched, the argument of its `after_run`. Each call of `get`, `value` or `operator[]` reads the value from the
+/// outcome of the run: a member by reference, a callable by a call. There are no values if the hook requested none in this run.
 /// @lifetime Valid during `after_run`.
 template<class Raw, class Outcome, class Pack>
 class run_values;
@@ -119,7 +122,7 @@ namespace detail {
 template<class Raw, class Outcome, class Pack>
 class run_values_base {
 public:
-  /// @pre `pack` is null only if no values were requested.
+  /// Creates the values of `pack`, the fetches of the hook. `pack` is null if the hook requested no values in this run.
   constexpr run_values_base(const Raw& raw, const Outcome& outcome, const Pack* pack, const run_info& how = {}) noexcept
       : raw_(raw), outcome_(outcome), pack_(pack), how_(how) {}
 
@@ -127,16 +130,16 @@ public:
   [[nodiscard]] constexpr bool has_value() const noexcept { return pack_ != nullptr; }
   constexpr explicit operator bool() const noexcept { return has_value(); }
 
-  /// Returns the options of the run: those of the caller and of all hooks, merged.
+  /// Returns the options of the run, merged from those of the caller and of all hooks.
   /// @see contract RUN-10
   [[nodiscard]] constexpr const run_options& options() const noexcept { return *how_.options; }
-  /// Returns the metadata recorded in the run. It is empty if no trace was requested. The object is shared: all hooks of a run get the same
-  /// object, and all runs without a trace, of all sessions, share one empty object.
+  /// Returns the metadata recorded in the run. It is empty if no trace was requested. All hooks of a run get the same object. All runs
+  /// without a trace, of all sessions, share one empty object.
   /// @see contract RUN-8
   [[nodiscard]] constexpr const run_metadata& metadata() const noexcept { return *how_.metadata; }
 
-  /// Return the raw session, the outcome, and the options and metadata of the run. They are for adapters that forward the values to another
-  /// hook.
+  /// Return the raw session, the outcome of the run, and its options and metadata. These functions are for hooks that forward the values to
+  /// another hook.
   [[nodiscard]] constexpr const Raw& raw() const noexcept { return raw_; }
   [[nodiscard]] constexpr const Outcome& outcome() const noexcept { return outcome_; }
   [[nodiscard]] constexpr const run_info& conditions() const noexcept { return how_; }

@@ -3,8 +3,8 @@
 // Hooks. A hook is any movable type with at least one hook point, which is a function that the session calls: `begin`,
 // `after_create_session`, `before_run`, `after_run`, `on_error` or `end`. The points are found at compile time.
 //
-// A point other than `on_error` may be a coroutine of Boost.Asio. It returns an `awaitable` of the usual return type, and the session
-// awaits it. Such a hook works in asynchronous sessions only (async_session.hpp).
+// Every point except `on_error` may be a coroutine of Boost.Asio. Such a point returns an `awaitable` of its usual return type, and the
+// session awaits it. A hook with such a point works in asynchronous sessions only (async_session.hpp).
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -27,14 +27,14 @@
 
 namespace stepwell {
 
-/// The phase of a hook determines its place in the order of the hooks. Its type declares it: `static constexpr auto phase =
-/// hook_phase::guard;`. Within a phase, hooks keep the order in which they were given. The order is the same at every point.
+/// The phase of a hook determines its place in the order of the hooks. A hook type declares its phase: `static constexpr auto phase =
+/// hook_phase::guard;`. Hooks of one phase keep the order in which they were given. The order is the same at every point.
 enum class hook_phase {
-  observe,  ///< Counters and summaries.
+  observe,  ///< Hooks that count steps or write summaries.
   user,     ///< The default: all other hooks.
-  guard,    ///< Detects bad states, before they are saved.
-  average,  ///< Keeps averages of the variables.
-  persist,  ///< Saves checkpoints.
+  guard,    ///< Hooks that detect bad states, such as a NaN, before these states are saved.
+  average,  ///< Hooks that keep averages of the variables.
+  persist,  ///< Hooks that save checkpoints.
 };
 
 /// Returns the phase of a hook type.
@@ -49,12 +49,12 @@ template<class Hook>
   }
 }
 
-/// A hook with the point `begin`, which is called once, before the session exists.
+/// A hook with the point `begin`, which is called once, before the session is created for the first time.
 template<class Hook, class /*Raw*/ = void>
 concept begin_hook = requires(Hook& hook) { hook.begin(); };
 
 /// A hook with the point `after_create_session`, which is called after every creation of the session: the first one, and that of each
-/// recovery. It may request a stop.
+/// recovery. In this call, the hook may request a stop.
 template<class Hook, class Raw>
 concept after_create_session_hook =
     requires(Hook& hook, session_handle<Raw>& session, coordinator& threads) { hook.after_create_session(session, threads); };
@@ -64,20 +64,22 @@ concept after_create_session_hook =
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
-/// A hook with a function `wants`, for a hook whose `before_run` or `after_run` is awaited. `wants` returns true if the hook takes part in
-/// the next run. If it returns false, neither of the two points is called, and the step need not suspend for them. `wants` must be cheap
-/// and free of side effects, because it may be called more than once before a run.
+/// A hook with a function `wants`. The function is useful if `before_run` or `after_run` of the hook is awaited. `wants` returns true if
+/// the hook takes part in the next run. If `wants` returns false, neither `before_run` nor `after_run` is called, and the step need not
+/// suspend for this hook. `wants` must be cheap and free of side effects, because it may be called more than once before a run.
 template<class Hook, class Raw>
 concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
   { hook.wants(context) } noexcept -> std::convertible_to<bool>;
 };
 
-/// A hook with the point `on_error`, which is called after each failed run and for the error that ends a session. `failure` is null if C++
-/// cannot identify the error. `on_error` only observes: its own exceptions are logged.
+/// A hook with the point `on_error`, which is called for each failure after the session was created for the first time: of a run, of the
+/// source, of the work between two steps, of a thread of the session, or of a recovery. It is also called if an exception of other code
+/// ends the session. If the session is destroyed because of an exception, `failure` is null, because C++ gives no access to this exception.
+/// `on_error` only observes: exceptions that it throws are logged.
 template<class Hook, class Raw>
 concept on_error_hook = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
 
-/// A hook with the point `end`, which is called once, at a clean close.
+/// A hook with the point `end`, which is called once, at a clean close: by `close`, but not if an exception ends the session (see `with`).
 template<class Hook, class Raw>
 concept end_hook = requires(Hook& hook, session_handle<Raw>& session) { hook.end(session); };
 
@@ -109,16 +111,17 @@ using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 template<class Hook, class Raw>
 using values_of = run_values<Raw, typename Raw::outcome_type, typename detail::request_of<Hook, Raw>::pack_type>;
 
-/// A hook with the point `after_run`, which is called once for each successful run, on the session's thread, and never after `end`. It gets
-/// exactly the values that `before_run` of the same hook requested. It is called even if an earlier hook requested a stop.
+/// A hook with the point `after_run`, which is called once for each successful run, on the session's thread, and never after `end`. The
+/// hook gets exactly the values that its `before_run` requested. `after_run` is called even if an earlier hook requested a stop. It is not
+/// called if `after_run` of an earlier hook has thrown.
 template<class Hook, class Raw>
 concept after_run_hook =
     requires(Hook& hook, run_context<Raw>& context, const values_of<Hook, Raw>& values) { hook.after_run(context, values); };
 
-/// A hook with state that survives a restart. The hook lists its variables and has a name for its state. The variables are saved with the
-/// model, below `stepwell/hook/NAME/`. The name is the result of `state_name()` or, if there is no such function, the constant
-/// `state_name`. If a checkpoint lacks the state, the hook keeps its current state, and a warning is logged.
-/// @errors The construction of a session throws if two of its hooks have the same name.
+/// A hook with state that survives a restart. The hook lists its variables and has a name for its state. The variables are saved in
+/// checkpoints, under names that begin with `stepwell/hook/NAME/`. NAME is the result of `state_name()` or, if there is no such function,
+/// the constant `state_name`. If a checkpoint lacks the state, the hook keeps its current state, and a warning is logged.
+/// @errors The construction of a session throws `invalid_argument_error` if two of its hooks have the same name.
 template<class Hook>
 concept stateful_hook = requires(Hook& hook) {
   { hook.variables() } -> std::same_as<variable_list>;
@@ -145,8 +148,8 @@ public:
   hook_states(const hook_states&) = delete;
   hook_states& operator=(const hook_states&) = delete;
 
-  /// Adds the variables of `hook` if the hook is stateful. A hook that holds other hooks has a function `add_state_to(hook_states&)`, which
-  /// adds their variables.
+  /// Adds the variables of `hook` if the hook is stateful. If the hook holds other hooks, it has a function `add_state_to(hook_states&)`,
+  /// which adds the variables of those hooks.
   /// @errors `invalid_argument_error` if two hooks share a name.
   template<class Hook>
   void add(Hook& hook) {
@@ -183,7 +186,7 @@ struct both : Hook, Name {};
 
 // NAME_point tells whether a hook has the point, whether the point is awaited, and how to call it. `is_valid` is false if a hook declares
 // the name, but cannot be called. A name that two bases declare is ambiguous, which detects templates, overloads and private members too. A
-// final class cannot be a base: there, only one plain function is detected.
+// final class cannot be a base: in a final class, the name is detected only if it is that of one public function that is no template.
 #define STEPWELL_DEFINE_POINT(NAME, SIGNATURE, ...)                                                                                        \
   struct NAME##_point {                                                                                                                    \
     static constexpr std::string_view name = #NAME;                                                                                        \
@@ -233,7 +236,7 @@ inline constexpr bool has_valid_wants = !is_awaited_in_runs<Hook, Raw> || STEPWE
 template<class Hook, class Raw>
 inline constexpr bool has_valid_points = STEPWELL_HOOK_POINTS(STEPWELL_IS_VALID, &&) && has_valid_wants<Hook, Raw>;
 
-/// True unless a hook lists variables without a name for them. Such variables would silently not be saved.
+/// False if a hook lists variables without a name for its state. Such variables would silently not be saved.
 template<class Hook>
 concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
   { hook.variables() } -> std::same_as<variable_list>;
@@ -270,7 +273,7 @@ concept hook =
     std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
     !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && detail::names_its_state<Hook>;
 
-/// A wrapper whose hook is called only if `is_active` is true. The phase is that of the hook.
+/// A wrapper whose hook is called only if `is_active` is true. The phase of the wrapper is the phase of its hook.
 /// @see contract CREATE-1, CREATE-7
 template<class Hook>
 struct chief_only_hook {
@@ -294,7 +297,7 @@ template<class... Hooks>
 namespace detail {
 
 /// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
-/// declare `is_active(held)`: the hook is then called only while that returns true.
+/// declare `is_active(held)`: the hook is then called only while `is_active(held)` returns true.
 template<class Held>
 struct hook_access {
   using hook_type = Held;

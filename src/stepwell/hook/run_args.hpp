@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `run_args`, which `before_run` of a hook may return instead of a fetch pack, and the common form to which the session converts both.
+// `run_args`, which `before_run` of a hook may return instead of the result of `fetch(...)`. This header also has the internal types to
+// which the session converts the results of `before_run`.
 // @see contract HOOK-3
 #pragma once
 
@@ -16,15 +17,16 @@
 namespace stepwell {
 
 namespace detail {
-/// The type of `run_args::options` in a request without options.
+/// The type of `run_args::options` if the options are omitted.
 struct no_run_options {};
 }  // namespace detail
 
-/// The request of a hook for one run. Each part may be omitted: `run_args{.fetch = fetch(&result::loss), .feed = feed(&model::rate, 0.1f),
-/// .options = run_options{...}}`. For several feeds, write `.feed = feeds(feed(...), feed(...))`.
+/// The request of a hook for one run. Its parts are fetches, feeds and options: `run_args{.fetch = fetch(&result::loss), .feed =
+/// feed(&model::rate, 0.1f), .options = run_options{...}}`. Each part may be omitted. For several feeds, write `.feed = feeds(feed(...),
+/// feed(...))`.
 ///
-/// Beware of clang (tested: 19 and 21) in function templates such as `before_run(auto&)`: if a part is the bare name of a data member,
-/// clang silently deduces the wrong type. Write a value instead: `.options = run_options(options_)`.
+/// Do not write the bare name of a data member as a part (`.options = options_`) in a function template such as `before_run(auto&)`: clang
+/// (tested: 19 and 21) then deduces the wrong type without a message. Write a value instead: `.options = run_options(options_)`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = detail::no_run_options>
 struct run_args {
   Fetch fetch = {};
@@ -44,7 +46,7 @@ struct no_request {
   static constexpr std::tuple<> feeds() noexcept { return {}; }
 };
 
-/// A request with fetches in every run.
+/// The request of a hook that requests fetches in every run.
 template<class Pack>
 struct fetch_request {
   using pack_type = Pack;
@@ -55,7 +57,7 @@ struct fetch_request {
   static constexpr std::tuple<> feeds() noexcept { return {}; }
 };
 
-/// A request with fetches in some runs.
+/// The request of a hook that requests fetches in some runs. In the other runs, it requests nothing.
 template<class Pack>
 struct maybe_fetch_request {
   using pack_type = Pack;
@@ -66,7 +68,7 @@ struct maybe_fetch_request {
   static constexpr std::tuple<> feeds() noexcept { return {}; }
 };
 
-/// A request with fetches, feeds and options in some runs or in all.
+/// The request of a hook that returns `run_args`, in every run or in some runs.
 template<class Args>
 struct args_request;
 template<class Pack, class Feed, class Options>

@@ -18,9 +18,10 @@ struct debug_options {
   std::optional<bool> reset_disk_byte_usage = std::nullopt;
 };
 
-/// Options of one run. An unset option differs from zero: other requests of the run may set the option. If no request sets the option, the
-/// raw session chooses its value. A raw session applies the options that it supports. A session over a model applies the trace level only.
-/// Hooks can read all options with `run_values::options()`.
+/// Options of one run. The caller and the hooks of a run may all set options; the session merges them with `merge`. If none of them sets an
+/// option, the raw session (the object that executes the step) chooses its value. An unset option is therefore not the same as zero. A raw
+/// session applies the options that it supports: a session over a model applies only the trace level. Hooks can read the merged options
+/// with `run_values::options()`.
 struct run_options {
   std::optional<stepwell::trace_level> trace_level = std::nullopt;
   std::optional<std::int64_t> timeout_in_ms = std::nullopt;
@@ -30,8 +31,9 @@ struct run_options {
   stepwell::debug_options debug_options = {};
 };
 
-/// Merges `more` into `into`. The greater trace level, time-out and thread pool number are used. A flag is true if it is true in `into` or
-/// in `more`. The debug watches of `more` are appended. A time-out of 0 or less means no time-out, and counts as the longest.
+/// Merges `more` into `into`. If both set an option, `into` gets the greater trace level, time-out or thread pool number. A time-out of 0
+/// or less means no time-out, and counts as the longest. A flag becomes true if it is true in `into` or in `more`. The debug watches of
+/// `more` are appended to those of `into`. An option that is unset in both stays unset.
 void merge(run_options& into, const run_options& more);
 
 }  // namespace stepwell

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The complete request of one run: the request of its caller and the requests of all hooks, combined.
+// The complete request of one run: the request of the run's caller and the requests of all hooks, combined.
 // @see contract RUN-4 to RUN-9
 #pragma once
 
@@ -25,7 +25,7 @@ struct all_hooks {
   static constexpr bool chooses = true;
 };
 
-/// Selects hooks by type: `session.run_with<only<progress_hook<>, checkpoint_saver_hook>>(batch)`. `only<>` selects none.
+/// Selects hooks by type: `session.run_with<only<progress_hook<>, checkpoint_saver_hook>>(batch)`. `only<>` selects no hook.
 template<class... Hooks>
 struct only {
   template<class Hook>
@@ -34,7 +34,7 @@ struct only {
 
 namespace detail {
 
-/// Throws the error for a key that is fed twice.
+/// Throws the error for a key that is fed twice. `by_user`: one feed is that of a hook, the other that of the run's caller.
 /// @errors `failed_precondition_error`, always.
 /// @see contract RUN-5
 [[noreturn]] void throw_fed_twice(bool by_user, const std::string& key);
@@ -52,7 +52,7 @@ std::string text_of_key(const Key& key) {
   }
 }
 
-/// Returns true if two keys are equal. A name is equal to an object with a `name()` if the two names are equal.
+/// Returns true if two keys are equal. A key that is a name equals an object with a `name()` if the object has this name.
 template<class A, class B>
 bool same_key(const A& a, const B& b) {
   constexpr bool is_name_a = std::convertible_to<const A&, std::string_view>;
@@ -77,7 +77,7 @@ void check_apart_from(const One* one, const Others& others, bool by_user) {
   std::apply([&](const auto*... other) { (detail::check_apart(one, other, by_user), ...); }, others);
 }
 /// Checks that no two feeds of `all` have the same key.
-/// @errors `failed_precondition_error` if two have.
+/// @errors `failed_precondition_error` if two feeds have the same key.
 template<std::size_t I = 0, class... Fed>
 void check_apart_among(const std::tuple<const Fed*...>& all) {
   if constexpr (I + 1 < sizeof...(Fed)) {
@@ -103,8 +103,9 @@ struct fetched_by<fetch_list<Projection>, Rest...> {
 template<class First, class... Rest>
 struct fetched_by<First, Rest...> : fetched_by<Rest...> {};
 
-/// The objects with which the caller of `run` makes a request: selected hooks, fetches, feeds, options and metadata. They are held by
-/// reference. The arguments of the step are not included.
+/// The request of the caller of `run`: the selection of hooks, and pointers to the fetches, feeds, options and metadata that the caller
+/// passed. The arguments of the step are not included.
+/// @lifetime The objects of the caller must outlive this object.
 template<class Choice, class... Given>
 struct caller_request {
   using hook_choice = Choice;
@@ -139,7 +140,7 @@ private:
 };
 
 inline constinit const run_options default_options{};
-inline constinit const run_metadata discarded_metadata{};  // empty metadata of untraced runs, shared by all sessions
+inline constinit const run_metadata discarded_metadata{};  // for runs without metadata: always empty, shared by all sessions
 
 template<class T>
 inline constexpr bool is_for_caller = fetches<T> || is_fed<T>::value || std::is_same_v<T, run_options> || std::is_same_v<T, run_metadata>;
@@ -159,8 +160,8 @@ constexpr auto places_of(std::index_sequence<I...>) {
     return std::index_sequence<places[J]...>{};
   }(std::make_index_sequence<number_of<ForCaller, Args...>>{});
 }
-/// The indices of the arguments of `run` that belong to the caller's request. `places_for_step` has the indices of the arguments of the
-/// step.
+/// The indices of the arguments of `run` that belong to the caller's request. `places_for_step` has the indices of the other arguments,
+/// which are those of the step.
 template<class... Args>
 using places_for_caller = decltype(places_of<true, Args...>(std::index_sequence_for<Args...>{}));
 template<class... Args>
@@ -191,8 +192,8 @@ public:
   [[nodiscard]] constexpr const hook_requests& hooks() const noexcept { return hooks_; }
 
   /// Calls `action(fetch)` for each fetch of this run: first the fetches of the hooks, in the order of the hooks, then those of the caller.
-  /// A fetch that several requests contain is passed once for each of them, as the type in which this hook or the caller wrote it, for
-  /// example once as `const char*` and once as `std::string`. Display names are removed.
+  /// If several requests contain the same fetch, `action` is called once for each of these requests. The type of the fetch is that in the
+  /// request, for example `const char*` in one request and `std::string` in another. Display names (see `tag`) are removed.
   /// @lifetime The reference is valid during the run.
   template<class Action>
   constexpr void for_each_fetch(Action&& action) const {
@@ -211,9 +212,10 @@ public:
     };
     std::apply([&](const auto*... one) { (visit(one), ...); }, feeds());
   }
-  /// Returns a tuple of pointers to all feeds, of type `const fed<Key, Value>*`. A pointer is null if its hook feeds nothing in this run.
+  /// Returns a tuple of pointers of type `const fed<Key, Value>*`, one for each feed. A pointer is null if the hook of this feed feeds
+  /// nothing in this run.
   [[nodiscard]] constexpr auto feeds() const { return std::tuple_cat(feeds_of_hooks(), caller_.feeds()); }
-  /// Returns the options of the caller and the hooks, merged. All options are unset if no request has options.
+  /// Returns the options of the caller and the hooks, merged. If no request has options, all options are unset.
   /// @see contract RUN-7
   [[nodiscard]] constexpr const run_options& options() const noexcept {
     if constexpr (has_options) {
@@ -222,9 +224,9 @@ public:
       return detail::default_options;
     }
   }
-  /// Returns the metadata of this run, which is one object for the caller and all hooks. If the caller passed a `run_metadata`, it is that
-  /// object. If `has_metadata` is true, a raw session may write to it. If `has_metadata` is false, it is an empty constant that all
-  /// sessions share.
+  /// Returns the metadata of this run: one object for the caller and all hooks. If `has_metadata` is true, the raw session may write to the
+  /// object; if the caller passed a `run_metadata`, the object is that of the caller. If `has_metadata` is false, the object is an empty
+  /// constant that all sessions share.
   /// @see contract RUN-8
   [[nodiscard]] constexpr std::conditional_t<has_metadata, run_metadata, const run_metadata>& metadata() const noexcept {
     if constexpr (Caller::has_metadata) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signals from other threads to a session: stop requests with their reasons, and background failures. The session processes them between
-// two steps.
+// Signals to a session from hooks, from other threads and from the caller: stop requests with their reasons, requests for a recovery, and
+// failures of background work. The session processes them at its boundary, the place between two steps.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -29,7 +29,7 @@ enum class stop_cause {
   nan,          ///< A watched value is not finite.
   signal,       ///< A signal requested the process to end.
   deadline,     ///< The time limit has expired.
-  error,        ///< A failure, which was or will be thrown.
+  error,        ///< A failure. The session has thrown it, or will throw it.
   closed,       ///< The session was closed.
 };
 
@@ -54,17 +54,18 @@ struct stop_reason {
   std::string text = {};
 };
 
-/// Flags that the loop checks once for each step, and the data that belongs to the flags.
-/// @threads All functions may be called on any thread. Owned by shared pointers, because background writers may outlive the session.
+/// Flags that the loop checks once for each step, and the data that belongs to the flags. The object is owned by shared pointers, because
+/// background writers that use it may outlive the session.
+/// @threads All functions may be called on any thread.
 class session_signals {
 public:
   /// Requests the loop to end. Only the first reason is kept, with one exception: an error replaces a reason that is not an error.
   void request_stop(stop_reason why) { stop(std::move(why), stop_bit); }
-  /// Requests the loop to end, on behalf of a hook. A later `run` throws. In contrast, a run after `request_stop` succeeds: another thread
-  /// may request a stop between the caller's check of `should_stop` and the run, and that run must not fail.
+  /// Requests the loop to end, on behalf of a hook. A later `run` of the session throws. In contrast, `request_stop` does not prevent a
+  /// later run: another thread may call `request_stop` between the caller's check of `should_stop` and the run, and this run must not fail.
   /// @see contract RUN-1
   void request_stop_by_hook(stop_reason why) { stop(std::move(why), stop_bit | hook_bit); }
-  /// Requests a stop, and a save at the next boundary, because the process has to end. `now` is the current time of the session's clock.
+  /// Requests a stop, and a save at the next boundary, because the process will be ended. `now` is the current time of the session's clock.
   void end_process(std::string why, clock::time_point now) {
     {
       const std::lock_guard lock(mutex_);
@@ -78,25 +79,26 @@ public:
     const std::lock_guard lock(mutex_);
     return process_ends_;
   }
-  /// Returns true in the first call after `end_process`, and false otherwise. If it returns true, the state should be saved.
+  /// Returns true in the first call after `end_process`; the caller should then save the state. Returns false in all other calls.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
-  /// Appends `plan`, the decision about the state, to the reason of the stop. Has an effect only if a signal requested the stop.
+  /// Appends `plan`, the decision whether the state is saved, to the text of `why()`. Replaces an earlier plan. Has an effect only if the
+  /// stop was requested by `end_process`.
   void note_plan(std::string_view plan) {
     const std::lock_guard lock(mutex_);
     if (why_.cause == stop_cause::signal) { why_.text = asked_by_ + "; " + std::string(plan); }
   }
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
-  /// Returns a token for other blocking calls. A stop of the session ends calls that use the token.
+  /// Returns a token for blocking calls outside this class. A stop is requested for the token when a stop of the session is requested.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stopped_for_others_.get_token(); }
-  /// Blocks until a stop is requested or the session is interrupted, at most until `when`. Returns false if `when` was reached first.
+  /// Blocks until a stop is requested or `interrupt` is called, at most until `when`. Returns false if `when` was reached first.
   bool wait_for_stop(clock& time, clock::time_point when) {
     std::unique_lock lock(mutex_);
     return time.wait_until(lock, stopped_, when, [this] { return stop_requested() || interrupted(); });
   }
 
-  /// Interrupts the creation of the session: if the creation waits, or begins to wait later, it throws `cancelled_error`. An interruption
-  /// is not a stop: the creation may be repeated after `clear_interruption`.
+  /// Interrupts the creation of the session: if the creation is waiting for the chief or for a checkpoint, or begins such a wait later, it
+  /// throws `cancelled_error`. An interruption is not a stop: the session can be created after `clear_interruption`.
   void interrupt() {
     std::unique_lock lock(mutex_);
     bits_.fetch_or(interrupt_bit, std::memory_order_release);
@@ -111,7 +113,7 @@ public:
     bits_.fetch_and(~interrupt_bit, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool interrupted() const noexcept { return (bits_.load(std::memory_order_acquire) & interrupt_bit) != 0; }
-  /// Returns a token for other blocking calls. The next interruption ends calls that use the token.
+  /// Returns a token for blocking calls outside this class. A stop is requested for the token by the next call of `interrupt`.
   [[nodiscard]] std::stop_token interruption_token() const {
     const std::lock_guard lock(mutex_);
     return interrupted_for_others_.get_token();
@@ -121,24 +123,26 @@ public:
   /// @see contract WRAP-4
   void ask_to_recover() noexcept { bits_.fetch_or(recover_bit, std::memory_order_release); }
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
-  /// Returns true if a run may begin at once. Returns false if a hook has requested a stop, or if a recovery is pending.
+  /// Returns false if a hook has requested a stop, or if a recovery was requested. Otherwise returns true: a run may begin.
   [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
-  /// Returns the reason of the stop. If there is no stop, returns the failure stored by `note_failure`. If there is no failure either, the
-  /// returned cause is `none`.
+  /// Returns the reason of the stop. If no stop was requested, returns the reason stored by `note_failure`. If no reason is stored either,
+  /// the returned cause is `none`.
   [[nodiscard]] stop_reason why() const {
     const std::lock_guard lock(mutex_);
     return why_.cause != stop_cause::none ? why_ : failed_;
   }
-  /// Stores the failure that ended the loop. `forget_failure` clears it if the session continues.
+  /// Stores `why`, which describes a failure that ended the loop. If the session continues after all, it calls `forget_failure`, which
+  /// clears the stored reason.
   void note_failure(stop_reason why) {
     const std::lock_guard lock(mutex_);
     failed_ = std::move(why);
   }
   void forget_failure() noexcept { note_failure({}); }
 
-  /// Stores `text` as the note `name`, for displays of progress. It replaces the previous text of this name. An empty text removes the note.
+  /// Stores `text` under `name`, as a note for displays of progress. Replaces the previous text of this name. An empty text removes the
+  /// note.
   void show(std::string name, std::string text) {
     const std::lock_guard lock(mutex_);
     const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const auto& one) { return one.first == name; });
@@ -149,7 +153,7 @@ public:
     }
     std::erase_if(notes_, [](const auto& one) { return one.second.empty(); });
   }
-  /// Returns the notes, in the order in which their names were first used.
+  /// Returns the notes as pairs of name and text, in the order in which they were stored first.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const {
     const std::lock_guard lock(mutex_);
     return notes_;
@@ -160,11 +164,11 @@ public:
   [[nodiscard]] bool is_notified() const noexcept { return (bits_.load(std::memory_order_relaxed) & notified_bit) != 0; }
   void clear_notification() noexcept { bits_.fetch_and(~notified_bit, std::memory_order_acq_rel); }
 
-  /// Records that there is a checkpoint from which a recovery can continue.
+  /// Records that the session has saved a checkpoint, from which a recovery can continue.
   void note_checkpoint() noexcept { bits_.fetch_or(checkpoint_bit, std::memory_order_release); }
   [[nodiscard]] bool has_checkpoint() const noexcept { return (bits_.load(std::memory_order_acquire) & checkpoint_bit) != 0; }
 
-  /// Reports a failure of background work. It is thrown at the next boundary.
+  /// Reports a failure of background work. The session throws it at the next boundary.
   void report_failure(std::exception_ptr failure) {
     {
       const std::lock_guard lock(mutex_);
@@ -200,7 +204,7 @@ private:
   std::optional<clock::time_point> process_ends_;
   std::string asked_by_;
   std::vector<std::exception_ptr> failures_;
-  std::vector<std::pair<std::string, std::string>> notes_;  // by name
+  std::vector<std::pair<std::string, std::string>> notes_;  // pairs of name and text
 };
 
 }  // namespace stepwell

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that ends training when a value no longer improves. Criteria: patience, and Prechelt's generalization loss. At the end it can
-// restore the best state.
+// A hook that requests a stop when a value no longer improves. The criterion is patience, or Prechelt's generalization loss, or both. At
+// the close of the session, the hook can restore the best state.
 #pragma once
 
 #include "stepwell/base/detail/function_ref.hpp"
@@ -27,24 +27,28 @@ using early_stopping_mode = metric_mode;
 
 /// Options of `early_stopping_hook`. At least one of `patience` and `generalization_loss` is required.
 struct early_stopping_options {
-  /// Stop after this number of consecutive values without an improvement.
+  /// Number of consecutive values without an improvement after which the hook requests a stop. At least 1.
   std::optional<std::int64_t> patience = std::nullopt;
-  /// A value is an improvement if it is better than the best previous value by more than `min_delta`.
+  /// A value is an improvement if it is better than the best previous value by more than `min_delta`. At least zero.
   double min_delta = 0;
   early_stopping_mode mode = early_stopping_mode::minimize;
-  /// Prechelt's alpha, in per cent: stop when 100 * (value / lowest value - 1) exceeds alpha. Requires non-negative values and `minimize`.
-  /// (L. Prechelt, "Early stopping - but when?", 1998.)
+  /// Prechelt's alpha, in per cent: the hook requests a stop when 100 * (value / lowest value - 1) exceeds alpha. Requires values that are
+  /// not negative, and the mode `minimize`. (L. Prechelt, "Early stopping - but when?", 1998.)
   std::optional<double> generalization_loss = std::nullopt;
-  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. Not used for the metric of an
-  /// evaluation, which is checked when there is a new one.
+  /// The value is checked after each run in which the global step reaches a multiple of this number. If a run does several steps and passes
+  /// a multiple, the value is checked after that run or the next one. If a `std::optional` value is empty in such a run, the next run with
+  /// a value is checked. Not used for the metric of an evaluation: each new result is checked.
   std::int64_t every_n_steps = 1;
-  /// If true, the model has the state of the best checkpoint after the close, also if this hook did not stop the training. The last checkpoint
-  /// of the session is saved before, and has the state in which the training ended. A `best_checkpoint_hook` of the session saves the
-  /// best state. The global step keeps its value. Nothing is restored if the session ends because of a failure, a signal or a time limit.
+  /// If true, the close of the session restores the variables of the model from the best checkpoint, even if this hook did not stop the
+  /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint. The session makes its last checkpoint
+  /// before this restore, so the last checkpoint has the state in which the training ended. The global step is not restored. Nothing is
+  /// restored if the session ends because of a failure, a NaN, a signal or a time limit.
   bool restore_best = false;
-  std::string best_name = std::string(default_best_name);  ///< `best_checkpoint_options::name` of that hook.
-  std::string best_directory = {};                         ///< Its `directory`. Empty: the directory of the session's checkpoints.
-  /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
+  /// The option `best_checkpoint_options::name` of the `best_checkpoint_hook`.
+  std::string best_name = std::string(default_best_name);
+  /// The option `best_checkpoint_options::directory` of the `best_checkpoint_hook`. Empty: the directory of the session's checkpoints.
+  std::string best_directory = {};
+  /// The name under which checkpoints store the state of the hook. Two `early_stopping_hook`s in one session need different names.
   std::string name = "early_stopping";
 };
 
@@ -53,13 +57,13 @@ namespace detail {
 /// The part of `early_stopping_hook` that does not depend on the watched value.
 class early_stopping {
 public:
-  /// Discards all values.
+  /// Discards all values and the best value.
   void begin() noexcept;
 
-  /// Return the best value so far, and the global step after the run that had this value. Empty before the first value.
+  /// Return the best value so far, and the global step of the state that has this value. Empty before the first value that is not NaN.
   [[nodiscard]] std::optional<double> best() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_); }
   [[nodiscard]] std::optional<std::int64_t> best_step() const noexcept { return best_step_ < 0 ? std::nullopt : std::optional(best_step_); }
-  /// Returns the number of values since the best one.
+  /// Returns the number of values since the best value.
   [[nodiscard]] std::int64_t waited() const noexcept { return waited_; }
 
   [[nodiscard]] variable_list variables();
@@ -68,18 +72,19 @@ public:
 protected:
   early_stopping(std::string what, early_stopping_options options);
 
-  /// Sets the step after which the session continues.
+  /// Records that the session continues after `step`. Requests a stop if the restored state of the hook already demands it.
   void start(const session_requests& session, std::int64_t step);
   /// Returns true if the value of a run that ends at `step` should be checked.
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
-  /// Adds a value.
+  /// Adds the value of the state after `step`. Requests a stop if a criterion is met.
   /// @errors `invalid_argument_error` if generalization loss is used and the value is negative.
   void take(const session_requests& session, double value, std::int64_t step);
 
   using variables_user = function_ref<void(const variable_list&)>;
   [[nodiscard]] bool restores_best() const noexcept { return options_.restore_best; }
-  /// Restores the best state after the last save of the session. `with_variables` calls its argument with the variables of the model.
-  /// @errors `not_found_error`, thrown by the close, if there is no best checkpoint.
+  /// Makes the session restore the best state after its last save. `with_variables(restore)` calls `restore` with the variables of the
+  /// model.
+  /// @errors `not_found_error`, thrown by the close of the session, if there is no best checkpoint.
   void restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const;
   template<class Session>
   void restore_at_end(Session& session) const {
@@ -111,10 +116,13 @@ private:
 
 }  // namespace detail
 
-/// Watches a number, usually measured on data that is not used for training. Requests a stop if the number has not improved for `patience`
-/// values, or has become worse than its lowest value by more than `generalization_loss` per cent: `early_stopping_hook{&result::loss,
-/// {.patience = 5}}`. The options may also come first. If the watched value is a `std::optional` number, runs in which it is empty are
-/// ignored. NaN does not count as an improvement. The state is saved in checkpoints. A run that this hook has stopped stops at once if it is resumed with the same options.
+/// Watches a number, which is usually measured on data that is not used for training. Requests a stop if the number has not improved for
+/// `patience` values, or if it is greater than its lowest value by more than `generalization_loss` per cent:
+/// `early_stopping_hook{&result::loss, {.patience = 5}}`. The options may also come first.
+///
+/// If the watched value is a `std::optional` number, runs in which it is empty are ignored. NaN does not count as an improvement. The
+/// state of the hook is saved in checkpoints. If this hook has stopped a run, and the run is resumed with the same options, the session
+/// does no step.
 /// @errors `invalid_argument_error`, thrown by the run, if generalization loss is used and the number is negative.
 template<class Projection>
 class early_stopping_hook : public detail::early_stopping {
@@ -149,7 +157,7 @@ private:
   bool is_due_ = false;
 };
 
-/// Watches a metric of an evaluation: `early_stopping_hook{tested.value("loss"), {.patience = 5}}`.
+/// Watches a metric that an `evaluate_every` hook measures: `early_stopping_hook{tested.value("loss"), {.patience = 5}}`.
 template<>
 class early_stopping_hook<evaluated_value> : public detail::early_stopping {
 public:

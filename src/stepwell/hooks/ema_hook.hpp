@@ -25,24 +25,27 @@ class session_requests;
 struct ema_options {
   /// The weight of the previous average in each update, at least 0 and below 1.
   double decay = 0.999;
-  /// If true, the previous average has less weight in early updates: the decay of update n, counted from 0, is at most (1 + n) / (10 + n).
+  /// If true, the previous average has less weight in early updates: the decay of update number n, counted from 0, is the smaller one of
+  /// `decay` and (1 + n) / (10 + n).
   bool num_updates = false;
-  /// If true, the initial values are ignored and the bias is corrected: after the first update, the averages equal the variables.
+  /// If true, the initial values of the variables have no share in the averages, and the averages are corrected for this missing share.
+  /// After the first update, the averages equal the variables.
   bool zero_debias = false;
   /// Selects variables by name. If null, all variables are selected. Variables of other types than float and double are never averaged.
   std::function<bool(std::string_view)> only = nullptr;
-  /// The name of the hook's state in checkpoints. Two such hooks in one session need different names.
+  /// The name of the hook's state in checkpoints. Two hooks of one session need different names.
   std::string name = "ema";
 };
 
-/// Moves the averages towards the model's variables after each run. The averages are part of the checkpoint, as
-/// `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{model, {.decay = 0.9999}}`.
+/// Keeps one average for each selected variable of the model, and moves the averages towards the variables after each run. The averages are
+/// part of the checkpoint, as `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{model, {.decay = 0.9999}}`.
 ///
-/// For evaluation, `swap_in()` exchanges the model's values with the averages, and `swap_out()` exchanges them back. While the averages are
-/// swapped in, runs, saves, restores and new sessions fail. If they are swapped in when the session is closed, the hook calls `swap_out()`.
+/// For evaluation, `swap_in()` exchanges the values of the variables with the averages, and `swap_out()` exchanges them back. While the
+/// averages are swapped in, runs, saves, restores and new sessions fail. If the averages are still swapped in when `end` of the hook is
+/// called at the close, the hook calls `swap_out()` and logs a warning.
 /// @lifetime The model must outlive the hook.
 /// @threads  The session's thread.
-/// @cost     Memory for the averages; in each run one pass over them and the variables, and one call of the model's `variables()`.
+/// @cost     Memory for the averages. In each run, one pass over the averages and the variables, and one call of the model's `variables()`.
 class ema_hook {
 public:
   static constexpr auto phase = hook_phase::average;
@@ -63,7 +66,7 @@ public:
   void after_run(const session_requests& /*session*/, const auto&) { update(); }
   void end(const session_requests& session);
 
-  /// Exchanges the model's values with the averages.
+  /// Exchanges the values of the model's variables with the averages.
   /// @errors `failed_precondition_error` if the averages are swapped in already, or if the model's variables have changed in name, number,
   ///   type or shape.
   void swap_in();
@@ -72,10 +75,10 @@ public:
   void swap_out();
   [[nodiscard]] bool is_swapped_in() const noexcept { return is_swapped_in_; }
 
-  /// Copies the averages into the variables of another model. `other` must have a variable with the name of each average; its other
-  /// variables keep their values.
-  /// @errors `invalid_argument_error` if `other` lacks a variable, or if a variable has another type or shape; the message names the
-  ///   variable, and nothing is copied. `failed_precondition_error` while the averages are swapped in.
+  /// Copies the averages into the variables of the model `other`. `other` must have a variable with the name of each average. The variables
+  /// of `other` that have no average keep their values.
+  /// @errors `invalid_argument_error` if `other` lacks a variable, or if a variable has another type or shape than its average; the message
+  ///   names the variable, and nothing is copied. `failed_precondition_error` while the averages are swapped in.
   template<class Model>
   void copy_to(Model& other) const {
     copy_into(other.variables());
@@ -112,8 +115,9 @@ private:
   bool is_swapped_in_ = false;
 };
 
-/// Returns the names under which an `ema_hook` with these options saves the averages of `variables`. Pass them as `restore_options::names`
-/// to restore or evaluate a model with the averages instead of its own values.
+/// Returns a map for the variables that an `ema_hook` with these options averages: from the name of the variable to the name under which
+/// the hook saves the average. Pass the map as `restore_options::names`, to restore or evaluate a model with the averages instead of the
+/// model's own values.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> ema_names(const variable_list& variables, const ema_options& options = {});
 
 }  // namespace stepwell

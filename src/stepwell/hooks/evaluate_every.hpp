@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluation in the training loop: every so many steps, epochs or seconds, in the loop or beside it.
+// Periodic evaluation during training, with a period in steps, epochs or seconds. The evaluation runs either in the training loop, which
+// then waits for it, or beside the training, on another thread.
 //
 //     auto tested = evaluate_every(epochs(1), test_batches, &network::score, measure("accuracy", metrics::mean(), &score::accuracy));
 //     auto session = monitored_training_session(model, options, tested, early_stopping_hook{tested.value("accuracy"), {...}});
@@ -64,16 +65,18 @@ private:
 
 /// Options of `evaluate_every`, of which only `every` is required.
 struct evaluate_every_options {
-  /// The evaluation is made after the first run that reaches each multiple of this number of steps, after the last batch of each so many
-  /// epochs, or after the first run that ends so much later than the last evaluation. A time depends on the machine, so a resumed run then
-  /// may evaluate other steps.
+  /// The period. In steps: the model is evaluated after each run that reaches or passes a multiple of the number. In epochs: after the last
+  /// batch of an epoch, if the number of complete epochs is a multiple. As a time: after the first run that ends at least this time after
+  /// the previous evaluation was due (or after the session was created). The speed of the machine then decides which steps are evaluated,
+  /// so a resumed run may evaluate other steps than an uninterrupted one.
   evaluation_period every;
-  std::string name = "evaluation";  ///< Name of the hook's state in checkpoints, and the beginning of its tags in event files.
-  bool log = true;                  ///< Log the values of each evaluation.
-  bool summaries = true;            ///< Write the values to the event file of the session, if it has one, as `name/METRIC`.
+  std::string name = "evaluation";  ///< Name of the hook's state in checkpoints, and the beginning of the hook's tags in event files.
+  bool log = true;                  ///< Whether to log the values of each evaluation.
+  bool summaries = true;            ///< Whether to write the values, as `name/METRIC`, to the event file of the session, if there is one.
 };
 
-/// One metric of an evaluation. `Metric` is a streaming metric (metrics.hpp), a copy of which is reset for each evaluation.
+/// One metric of an evaluation. `Metric` is a streaming metric: it is updated with each batch, see metrics.hpp. The evaluation hook resets
+/// the metric at the beginning of each evaluation.
 template<class Metric, class Projection>
 struct measured {
   std::string name;
@@ -81,15 +84,16 @@ struct measured {
   Projection projection;
 };
 
-/// Returns a metric of an evaluation: for each batch, `metric.update(...)` is called with the value of `projection(result)`, where `result`
-/// is the result of the evaluation function. A tuple or pair becomes several arguments: a mean weighted by the size of the batch
-/// has a projection that returns `std::pair(mean, size)`. A projection may instead take the metric and the result, and update the metric.
+/// Returns a metric of an evaluation. For each batch, `metric.update(projection(result))` is called, where `result` is the result of the
+/// evaluation function for this batch. If the projection returns a tuple or pair, its elements become the arguments of `update`. For
+/// example, for a mean weighted by the size of the batch, the projection returns `std::pair(mean, size)`. If the projection returns an
+/// empty optional, the metric is not updated. Alternatively, a projection may take the metric and the result, and update the metric itself.
 template<class Metric, class Projection>
   requires metrics::streaming_metric<Metric>
 [[nodiscard]] measured<Metric, Projection> measure(std::string name, Metric metric, Projection projection) {
   return {std::move(name), std::move(metric), std::move(projection)};
 }
-/// Returns the mean of `projection(result)` over all batches as a metric.
+/// Returns a metric that is the mean of `projection(result)` over all batches.
 template<class Projection>
 [[nodiscard]] measured<metrics::mean, Projection> measure(std::string name, Projection projection) {
   return {std::move(name), metrics::mean(), std::move(projection)};
@@ -105,7 +109,7 @@ inline constexpr bool is_measured<measured<Metric, Projection>> = true;
 template<class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 
-/// Returns a number as a double, if the metric takes one. Returns other values unchanged.
+/// Returns a number as a double, if `Metric::update` accepts a double. Returns other values unchanged.
 template<class Metric, class T>
 decltype(auto) metric_argument(const T& value) {
   if constexpr (std::is_arithmetic_v<T> && requires(Metric& metric) { metric.update(double{}); }) {
@@ -133,7 +137,7 @@ void update_metric(measured<Metric, Projection>& to, const Result& result) {
   }
 }
 
-/// The data of an evaluation that needs none: the evaluation function is called once, with the model.
+/// Stands for the data in an evaluation without data: the evaluation function is called once, with the model only.
 struct no_batches {
   template<class Action>
   static std::int64_t for_each(Action&& action) {
@@ -142,7 +146,8 @@ struct no_batches {
   }
 };
 
-/// The data of an evaluation: a function that makes a source, a seekable source, which is rewound, or a range.
+/// The data of an evaluation. There are three kinds: a function that returns a source, called for each evaluation; a seekable source, which
+/// is rewound for each evaluation; or a range.
 template<class Given>  // an lvalue reference, or the type that is owned
 class evaluation_batches {
   using given = std::remove_reference_t<Given>;
@@ -152,7 +157,7 @@ public:
     if constexpr (data::seekable_source<given>) { begin_ = source_.position(); }
   }
 
-  /// Calls `action` with each batch. Returns their number.
+  /// Calls `action` with each batch. Returns the number of batches.
   template<class Action>
   std::int64_t for_each(Action&& action) {
     if constexpr (data::seekable_source<given>) {
@@ -185,19 +190,20 @@ private:
   std::uint64_t begin_ = 0;
 };
 
-/// The part of an evaluation that does not depend on the types of model and data: when it is due, and what happens with its values.
+/// The part of an evaluation hook that does not depend on the types of model and data. It decides when an evaluation is due, and publishes
+/// the values: only then are the values "in effect", that is, visible to the hooks that watch them.
 class evaluations {
 public:
-  /// Returns the metric `name`, for hooks that watch it.
-  /// @errors `invalid_argument_error` that lists the metrics if there is no such metric.
+  /// Returns the metric `name`, for hooks that watch this metric.
+  /// @errors `invalid_argument_error` if there is no such metric; the message lists the metrics.
   [[nodiscard]] evaluated_value value(std::string_view name) const;
 
-  /// Returns the state of the hook. Blocks until an evaluation beside the training has ended.
-  /// @errors The failure of that evaluation.
+  /// Returns the state of the hook. If an evaluation beside the training is running, blocks until this evaluation has ended.
+  /// @errors The failure of that evaluation, unless it was thrown before.
   [[nodiscard]] variable_list variables();
   [[nodiscard]] const std::string& state_name() const noexcept;
 
-  /// The values of one evaluation.
+  /// The values of the metrics in one evaluation, and the number of batches.
   struct outcome {
     std::vector<double> values;
     std::int64_t batches = 0;
@@ -211,14 +217,15 @@ protected:
   evaluations(evaluate_every_options options, std::vector<std::string> names);
 
   void start(const session_requests& session, std::int64_t step);
-  /// Returns true if an evaluation is due after this run, once for each evaluation.
+  /// Returns true if an evaluation is due after the run that reached `step`. Begins the next period in this case.
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step);
-  /// Evaluates the current state. The values take effect at once.
+  /// Calls `evaluate` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned.
   void evaluate_here(std::int64_t step, const evaluate_function& evaluate);
-  /// Waits for the previous evaluation, whose values now take effect, and requests an evaluation of the current state.
+  /// Waits for the previous evaluation beside the training, and puts its values into effect. Then requests an evaluation of the current
+  /// state beside the training.
   void evaluate_beside(const session_requests& session, std::int64_t step);
   void set_evaluation_of_snapshots(evaluate_snapshot_function evaluate);
-  /// Waits for the evaluation beside the training.
+  /// Waits for the evaluation beside the training, and logs and writes its values.
   void finish();
 
 private:
@@ -227,24 +234,25 @@ private:
 
 }  // namespace detail
 
-/// The model with which an evaluation beside the training is made. See `beside`.
+/// The model into which an evaluation beside the training restores the state. See `beside`.
 template<class Model>
 struct beside_model {
   Model* model;
 };
 
-/// Makes `evaluate_every` evaluate beside the training: `evaluate_every(500, beside(copy), test_batches, &network::score, ...)`. A thread
-/// restores a snapshot of the state into `other`, which is another object of the same model, and evaluates it, while the training continues.
-/// The values take effect when the next evaluation is due. The training waits there if necessary, and also before a checkpoint is saved,
-/// so that a resumed run makes the same decisions. A `best_checkpoint_hook` saves the state that was evaluated.
-/// @lifetime `other` must outlive the session. No other code may use it meanwhile.
+/// Makes `evaluate_every` evaluate beside the training: `evaluate_every(500, beside(copy), test_batches, &network::score, ...)`. `other` is
+/// a second object of the type of the model. While the training continues, a thread restores a snapshot of the state into `other` and
+/// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
+/// decisions. If the evaluation has not ended at that time, the training waits for it. The training also waits for a running evaluation
+/// before it saves a checkpoint. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
+/// @lifetime `other` must outlive the session. No other code may use `other` until the session is closed or destroyed.
 template<class Model>
 [[nodiscard]] beside_model<Model> beside(Model& other) {
   return {&other};
 }
 
 /// The hook that `evaluate_every` returns. Copies share the state, so that `value` can be called before and after a copy was given to a
-/// session. Give it to one session only.
+/// session. Give copies of one hook to one session only.
 template<class Place, class Batches, class Evaluate, class... Measures>
 class evaluation_hook : public detail::evaluations {
 public:
@@ -300,16 +308,17 @@ private:
   std::shared_ptr<parts> parts_;
 };
 
-/// Returns a hook that evaluates the model in the training loop: it calls `evaluate(model, batch)` for each batch of `source`, and adds the
-/// results to the metrics. `evaluate` is a const member function of the model or any callable, and should not change the model. `source` is a
-/// range of batches, a seekable source, which is rewound for each evaluation, or a function that returns a source. Without data, leave
-/// `source` out; `evaluate(model)` is then called once.
+/// Returns a hook that evaluates the model in the training loop: for each batch of `source`, the hook calls `evaluate(model, batch)` and
+/// adds the result to the metrics. `evaluate` is a const member function of the model or any callable, and should not change the model.
+/// `source` is of one of three kinds: a range of batches; a seekable source, which is rewound for each evaluation; or a function that
+/// returns a source. If `evaluate` needs no data, omit `source`: each evaluation then calls `evaluate(model)` once.
 ///
-/// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. In the session, place hooks that
-/// change the model before this one. The hook's state, the newest values, is part of the checkpoints.
-/// @errors   `invalid_argument_error` that names an invalid option. Exceptions of `evaluate` are failures of the run.
-/// @lifetime An lvalue source is referred to.
-/// @cost     One division for each run. During an evaluation the session does no step, unless it is made `beside` the training.
+/// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. If a hook of the same phase changes the
+/// model, pass that hook to the session before this one. The newest values are the state of this hook, and are part of the checkpoints.
+/// @errors   `invalid_argument_error` that names an invalid option. Exceptions of `evaluate` are failures of the run. If `evaluate` runs
+///   `beside` the training, its exception is thrown later, when the session waits for the evaluation.
+/// @lifetime An lvalue source must outlive the session.
+/// @cost     One division for each run. During an evaluation the session does no step, unless the evaluation runs `beside` the training.
 template<class Source, class Evaluate, class... Measures>
   requires(sizeof...(Measures) > 0 && (detail::is_measured<Measures> && ...) && !detail::is_measured<Evaluate>)
 [[nodiscard]] auto evaluate_every(evaluate_every_options options, Source&& source, Evaluate evaluate, Measures... measures) {
@@ -337,7 +346,8 @@ template<class Model, class Evaluate, class... Measures>
   return evaluation_hook<beside_model<Model>, detail::no_batches, Evaluate, Measures...>(std::move(options), place, {}, std::move(evaluate),
                                                                                          std::move(measures)...);
 }
-/// Like the overloads above, with the default of all other options: `evaluate_every(500, ...)`.
+/// Like the overloads above, with a period instead of `evaluate_every_options`: `evaluate_every(500, ...)`. All options except the period
+/// have their defaults.
 template<std::convertible_to<evaluation_period> Period, class... Given>
 [[nodiscard]] auto evaluate_every(Period every, Given&&... given) {
   return stepwell::evaluate_every(evaluate_every_options{.every = every}, std::forward<Given>(given)...);

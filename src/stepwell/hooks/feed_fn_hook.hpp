@@ -11,8 +11,8 @@
 
 namespace stepwell {
 
-/// Calls a function before every run, and feeds the value that it returns: `feed_fn_hook([&] { return feed(&model::rate, schedule()); })`.
-/// For several feeds, the function returns `feeds(...)`.
+/// Calls a function before every run. The function returns a feed, which the hook adds to the run: `feed_fn_hook([&] { return
+/// feed(&model::rate, schedule()); })`. For several feeds, the function returns `feeds(...)`.
 /// @errors `failed_precondition_error`, thrown by the run, if the same key is fed by the caller or by another hook.
 /// @see contract RUN-5
 template<std::invocable Function>

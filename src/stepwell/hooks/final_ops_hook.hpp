@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that computes values from the model at the end of a session. TensorFlow calls these computations final ops.
+// A hook that computes values from the model at the clean close of a session. TensorFlow calls these computations final ops.
 // @see contract HOOK-FINAL, D-19
 #pragma once
 
@@ -35,7 +35,7 @@ std::type_identity<R> type_of_call(R (F::*)(M) const);
 template<class Op>
 auto type_of_op(Op) -> decltype(detail::type_of_call(&Op::operator()));
 
-/// The type of the result of an op: a copy of the member that the op names, or the value that the op returns.
+/// The type of the result of an op: the type of the member that the op names, or of the value that the op returns.
 template<class Op>
 struct final_value {
   static_assert(
@@ -55,10 +55,11 @@ inline void warn_final_ops_read_input() {
 }  // namespace detail
 
 /// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
-/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. If the raw session has no model, an op takes the
-/// result of `subject()` of the raw session, or the raw session itself if it has no `subject()`.
-/// @errors `close` throws the exception of an op. For an `out_of_range_error` or a `stop_iteration` a warning is logged first: in an op,
-///   these errors do not mean the end of the data.
+/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. If the raw session has no model, an op is called
+/// with the result of `subject()` of the raw session. If the raw session has no `subject()` either, the op is called with the raw session
+/// itself.
+/// @errors `close` throws the exception of an op. If the exception is an `out_of_range_error` or a `stop_iteration`, a warning is logged
+///   first, because in an op these errors do not mean the end of the data.
 /// @see contract HOOK-FINAL-2
 template<class... Ops>
 class final_ops_hook {
@@ -81,7 +82,7 @@ public:
     }
   }
 
-  /// Returns the results, in the order of the ops. Empty before `end`, if an op threw, and if there are no ops.
+  /// Returns the results, in the order of the ops. Empty before `end`, if an op has thrown, or if there are no ops.
   [[nodiscard]] const std::optional<values_type>& final_ops_values() const noexcept { return values_; }
 
 private:

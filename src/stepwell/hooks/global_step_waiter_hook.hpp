@@ -20,10 +20,10 @@ struct global_step_waiter_options {
   std::optional<seconds_value> max_wait_secs = std::nullopt;  ///< If empty, there is no limit.
 };
 
-/// Blocks the first run until the global step has reached `wait_until_step`. The step is checked every half second of the session's clock.
-/// The hook waits once in the lifetime of a session, even if the session recovers. If the session's coordinator is stopped, the wait ends
-/// at once. Another stop request, such as one by a signal, ends the wait at the next check. The delayed run is then executed, because a
-/// stop does not cancel a run that has begun.
+/// Blocks the first run until the global step has reached `wait_until_step`. The hook checks the global step every half second of the
+/// session's clock. The hook waits once in the lifetime of a session, even if the session recovers. If the session's coordinator (of its
+/// threads) is stopped, the wait ends at once. A stop request to the session itself, for example by a signal, ends the wait at the next
+/// check. After a wait that was ended by a stop, the delayed run is executed, because a stop does not cancel a run that has begun.
 /// @errors `deadline_exceeded_error`, thrown by the run, if the step is not reached within `max_wait_secs`. The next run then waits again.
 class global_step_waiter_hook {
 public:
@@ -45,7 +45,8 @@ public:
   }
 
 private:
-  /// Returns the step, also if other sessions have changed it. A raw session whose state lives elsewhere has `read_global_step`.
+  /// Returns the current global step, including the steps of other sessions. A raw session whose state is in another process has
+  /// `read_global_step`, which reads the step from that process.
   static std::int64_t step_of(auto& raw) {
     if constexpr (requires { raw.read_global_step(); }) {
       return raw.read_global_step();

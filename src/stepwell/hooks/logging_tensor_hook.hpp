@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that logs values at a period of runs or seconds, and at the end.
+// A hook that logs values once in each period of runs or seconds, or at the end of the session, or both.
 // @see contract HOOK-LOG, D-19
 #pragma once
 
@@ -38,18 +38,19 @@ struct logged_value {
 
 /// Options of `logging_tensor_hook`. A period or `at_end` is required. The two periods cannot be given together.
 struct logging_tensor_options {
-  std::optional<std::int64_t> every_n_iter = std::nullopt;   ///< In runs of this session, not in global steps; above zero.
+  std::optional<std::int64_t> every_n_iter = std::nullopt;   ///< Number of runs between two lines, above zero. Not global steps.
   std::optional<seconds_value> every_n_secs = std::nullopt;  ///< Time between two lines, at least zero.
-  /// If true, the values of the last run are logged at a clean close, even if they were logged after that run. The model is not run again.
+  /// If true, a clean close logs the values of the last run, even if these values were logged after the last run already. The close does
+  /// not run the model again.
   /// @see contract D-19
   bool at_end = false;
-  /// Function that returns the complete line for the values, which it receives by tag. The hook adds no time to this line. If null, the
-  /// default format is used.
+  /// Function that returns the complete log line. Its argument maps each tag to the value with this tag. The hook adds no time to this
+  /// line. If null, the default format is used.
   std::function<std::string(const std::map<std::string, logged_value>&)> formatter = nullptr;
 };
 
-/// Fetches whose values are logged in the order of their tags, as TensorFlow does with a map: `tag_map{tag("loss", &result::loss),
-/// tag("accuracy", &result::accuracy)}`. Without a `tag_map`, fetches are logged in the given order.
+/// Fetches whose values are logged in alphabetical order of the tags, as TensorFlow does if the values are given as a map:
+/// `tag_map{tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`. Without a `tag_map`, fetches are logged in the given order.
 template<class... Projections>
 struct tag_map {
   explicit tag_map(tagged<Projections>... given) : entries(std::move(given)...) {}
@@ -63,7 +64,7 @@ namespace detail {
 /// @cost Storing a number allocates nothing; storing a tensor allocates its shape only.
 class kept_value {
 public:
-  /// Stores a value. If `value` is an empty optional, the previous value stays stored; see `is_new`.
+  /// Stores a value. If `value` is an empty optional, the previous value stays stored, and `is_new` returns false.
   template<class Value>
     requires is_optional<Value>
   void keep(const Value& value) {
@@ -101,28 +102,29 @@ private:
   bool has_value_ = false;
 };
 
-/// Returns the cadence of the lines. Empty if a line is logged at the end only.
-/// @errors `invalid_argument_error` if both periods are given, if neither a period nor `at_end` is given, if `every_n_iter` is not above zero,
-///         or if `every_n_secs` is negative.
+/// Returns the period of the lines. Empty if a line is logged only at the end.
+/// @errors `invalid_argument_error` if both periods are given, if neither a period nor `at_end` is given, if `every_n_iter` is not above
+///         zero, or if `every_n_secs` is negative.
 /// @see contract HOOK-LOG-1
 [[nodiscard]] std::optional<cadence> logging_cadence(const logging_tensor_options& options);
 
-/// Converts tags and values to lines.
+/// Formats values and their tags as log lines, and logs these lines.
 class logging_lines {
 public:
-  /// @errors `invalid_argument_error` if a map contains a tag twice.
+  /// @errors `invalid_argument_error` if `is_map` is true and `tags` contains a tag twice.
   logging_lines(std::vector<std::string> tags, bool is_map, logging_tensor_options options);
 
   [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
 
-  /// Logs "a = 1, b = 2 (0.123 sec)", or the line that the formatter returns, of the values for which `is_shown` returns true.
+  /// Logs one line with the values for which `is_shown` returns true. The line is "a = 1, b = 2 (0.123 sec)", or the line that the
+  /// formatter returns.
   /// @pre There is one value for each tag.
   void write(std::span<const kept_value> values, bool (kept_value::*is_shown)() const noexcept,
              const std::optional<elapsed_since_trigger>& elapsed) const;
 
 private:
   std::vector<std::string> tags_;
-  std::vector<std::size_t> order_;  // order of printing
+  std::vector<std::size_t> order_;  // positions in `tags_`, in the order of printing
   logging_tensor_options options_;
 };
 
@@ -140,11 +142,11 @@ using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projec
 }  // namespace detail
 
 /// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: after the first run, and then once in each period. The time in parentheses
-/// is the time since the previous line. A fetch without a tag is named by its position, such as "value_0". An empty `std::optional` is not
-/// logged. If all values are empty, the line is logged after the next run that has a value. The line at the end has the last value of each
-/// fetch.
-/// @cost Values are fetched only in the runs that log. With `at_end`, every run fetches the values and stores the part that a log line
-///       shows.
+/// is the time since the previous line; the first line has none. A fetch without a tag is named by its position in the arguments, such as
+/// "value_0". An empty `std::optional` is not logged. If all values of a due line are empty, the line is logged after the next run that has
+/// a value. With `at_end`, the line at the end has the last value of each fetch that had a value.
+/// @cost Without `at_end`, values are fetched only in the runs in which a line is due. With `at_end`, every run fetches the values and
+///       stores the part of each value that a log line shows.
 template<class... Projections>
 class logging_tensor_hook {
   static_assert(sizeof...(Projections) > 0, "stepwell: logging_tensor_hook has nothing to log; give it a fetch");
@@ -158,7 +160,7 @@ public:
   explicit logging_tensor_hook(logging_tensor_options options, tag_map<Projections...> wanted)
       : logging_tensor_hook(std::move(options), true, std::move(wanted.entries)) {}
 
-  /// Resets the hook: the next run is the first.
+  /// Resets the hook: the next run counts as the first run.
   void begin() {
     runs_ = 0;
     timer_ = {};
@@ -212,7 +214,7 @@ private:
   second_or_step_timer timer_;
   std::int64_t runs_ = 0;
   bool is_due_ = false;
-  std::optional<std::array<detail::kept_value, sizeof...(Projections)>> kept_;  // values of the last run that fetched
+  std::optional<std::array<detail::kept_value, sizeof...(Projections)>> kept_;  // values of the last run in which this hook fetched values
 };
 
 /// Reports at compile time that the options were given last.

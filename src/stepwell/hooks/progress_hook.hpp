@@ -35,16 +35,17 @@ class status_region;
 
 /// Options of `progress_hook`. Every option has a default.
 struct progress_options {
-  std::int64_t last_step = 0;                      ///< For the bar and the remaining time; 0: unknown.
+  std::int64_t last_step = 0;                      ///< Last step of the run, for the bar and the remaining time; 0: unknown.
   std::int64_t last_epoch = 0;                     ///< The number of epochs; 0: unknown.
   std::int64_t batch_size = 0;                     ///< Samples in each step, for the rate of samples; 0: unknown.
-  seconds_value bar_every = 0.1;                   ///< Period on a terminal.
-  seconds_value line_every = 10;                   ///< Period elsewhere.
+  seconds_value bar_every = 0.1;                   ///< Time between two updates of the line on a terminal.
+  seconds_value line_every = 10;                   ///< Time between two plain lines, if there is no terminal.
   std::optional<bool> is_terminal = std::nullopt;  ///< Empty: true if standard error is a terminal, and TERM is not "dumb".
   std::optional<bool> colours = std::nullopt;      ///< Empty: true on a terminal, unless NO_COLOR is set.
   std::optional<bool> unicode = std::nullopt;      ///< Empty: true if the locale of the environment has UTF-8.
-  int columns = 0;                                 ///< 0: the width of the terminal, or 80 if unknown.
-  /// Null: standard error, where all sessions and the log share the last lines of the terminal.
+  int columns = 0;                                 ///< Width in columns. 0: the width of the terminal, or 80 if unknown.
+  /// Function that writes the output. Null: the output is written to standard error, where all sessions share the last lines of the
+  /// terminal.
   std::function<void(std::string_view)> output = nullptr;
 };
 
@@ -57,7 +58,7 @@ struct progress_value {
 /// The data of a progress line.
 struct progress_state {
   std::string session = {};     ///< The name of the session; may be empty.
-  std::int64_t first_step = 0;  ///< The step at which this session started.
+  std::int64_t first_step = 0;  ///< The step at which the session was created, or created again by a recovery.
   std::int64_t step = 0;
   std::int64_t last_step = 0;                                   ///< 0: unknown.
   std::optional<data::epoch_position> epoch = std::nullopt;     ///< Empty: the source has no epochs.
@@ -65,28 +66,28 @@ struct progress_state {
   std::vector<progress_value> values = {};                      ///< The watched values, for example the loss.
   double steps_per_second = 0;                                  ///< Recent rate; 0: not known yet.
   std::int64_t batch_size = 0;                                  ///< Samples in each step; 0: unknown.
-  std::chrono::duration<double> elapsed = {};                   ///< Since the start of the session.
-  std::vector<std::pair<std::string, std::string>> notes = {};  ///< See `session_requests::show`.
+  std::chrono::duration<double> elapsed = {};                   ///< Time since the session was created (also by a recovery).
+  std::vector<std::pair<std::string, std::string>> notes = {};  ///< Names and texts of `session_requests::show`.
 };
 
 /// The form of a progress line.
 struct progress_style {
-  bool is_terminal = false;  ///< A bar, and fields of fixed width; false: a plain line.
-  int columns = 80;          ///< A line on a terminal is shorter.
+  bool is_terminal = false;  ///< True: a bar, and fields of fixed width; false: a plain line.
+  int columns = 80;          ///< Width of the terminal. A line for a terminal has at most one column less.
   bool colours = false;
   bool unicode = false;
 };
 
 /// Returns a plain line such as "step 1200/10000 12% loss 0.1234 410 steps/s 0:03 ETA 0:21", or a line for a terminal. On a terminal, each
 /// field has a fixed width, so that nothing moves while numbers change. If the terminal is too narrow, the less important fields are left
-/// out: first the notes and the rate of samples, last the values and the step.
+/// out: first the notes, the name of the session and the rate of samples; last the first value and the step.
 [[nodiscard]] std::string progress_line(const progress_state& state, const progress_style& style);
 
 /// Writes progress lines to a terminal or a file. This part of the hook does not depend on a session.
 class progress_printer {
 public:
-  /// @errors `invalid_argument_error` if an option is negative; the message names the option.
   /// `names` are the names of the values.
+  /// @errors `invalid_argument_error` if an option is negative; the message names the option.
   explicit progress_printer(progress_options options, std::vector<std::string> names = {});
   progress_printer(progress_printer&&) noexcept;
   progress_printer& operator=(progress_printer&&) = delete;
@@ -94,9 +95,9 @@ public:
 
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step); }
-  /// Displays the values of `step`. An empty value leaves the previous one.
+  /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);
-  /// Writes the final line, and ends it.
+  /// Writes the final line and a line feed. Writes nothing if the session did no step and displayed no line.
   void finish(const session_requests& session, std::int64_t step);
   /// Ends the line on the terminal, so that an error message begins on a line of its own.
   void interrupt();
@@ -132,11 +133,12 @@ std::string progress_name(const Projection& /*given*/) {
 
 /// Displays a bar with step, epoch, rates, times and named values:
 /// `progress_hook{{.last_step = 1000}, tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`. A value without a name is called
-/// "loss". Values are fetched only in the runs that display them. If one is an empty `std::optional`, the previous value is displayed. The
-/// line also has the notes of the session, such as the last checkpoint and the last evaluation; see `session_requests::show`.
+/// "loss". Values are fetched only in the runs that display them. If a value is an empty `std::optional`, its previous value is displayed.
+/// The line also has the notes of the session: texts such as the last checkpoint and the last evaluation, see `session_requests::show`.
 ///
 /// All sessions of a process share the last lines of the terminal. Log messages, and text of `print` and `print_line`, are printed above
-/// them. If a run fails or the session ends, the line is ended first. Elsewhere, in files and pipes, plain lines are written.
+/// these lines. If a run fails or the session ends, the hook ends its line, so that an error message begins on a new line. If standard
+/// error is not a terminal (for example a file or a pipe), the hook writes plain lines.
 /// @cost One relaxed load for each run.
 template<class... Watched>
 class progress_hook {

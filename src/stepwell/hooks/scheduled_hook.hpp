@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that set a member of the model, usually the learning rate. `scheduled_hook` computes it from the step. `reduce_on_plateau_hook`
-// reduces it when a metric no longer improves.
+// Hooks that set a number of the model, usually the learning rate. `scheduled_hook` computes the number from the step.
+// `reduce_on_plateau_hook` reduces the number when a metric no longer improves.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -25,7 +25,8 @@
 namespace stepwell {
 namespace detail {
 
-/// Returns the model of a model session, or the subject of another raw session.
+/// Returns the object with which `target` is called: the model of a model session, the `subject()` of another raw session, or the raw
+/// session itself if it has neither.
 template<class Raw>
 auto& model_in(Raw& raw) {
   if constexpr (requires { raw.model(); }) {
@@ -35,7 +36,8 @@ auto& model_in(Raw& raw) {
   }
 }
 
-/// Assigns `value` to the number that `target` selects. No other session steps the model during the assignment.
+/// If `target` takes a number, calls it with `value`. Otherwise assigns `value` to the number of the model that `target` selects; no other
+/// session steps the model during the assignment.
 template<class Target, class Session>
 void set_target(const Target& target, Session& session, double value) {
   if constexpr (std::invocable<const Target&, double>) {
@@ -68,11 +70,14 @@ private:
   Schedule schedule_;
 };
 
-/// Returns a hook that sets a rate before each run to `schedule(step)`, where `step` is the number of steps done before: the first run has the
-/// rate `schedule(0)`. The target is a member of the model, a callable that takes the model and returns a reference, or a callable that takes
-/// the rate: `scheduled(&model::rate, schedules::cosine_decay({.initial = 0.1, .decay_steps = 1000}))`.
-/// The schedule is any function of the step; see schedules.hpp. If training is resumed, the hook sets the same rates again, so the rate
-/// need not be a variable.
+/// Returns a hook that computes a rate before each run and stores it in `target`. The rate is `schedule(step)`; `step` is the global step
+/// before the run, so the first run of a training has the rate `schedule(0)`. The target is a member of the model, a callable that takes
+/// the model and returns a reference to a number, or a callable that takes the rate:
+///
+///     scheduled(&model::rate, schedules::cosine_decay({.initial = 0.1, .decay_steps = 1000}))
+///
+/// The schedule is any function of the step; see schedules.hpp. A resumed run computes the same rates from the steps, so the rate need not
+/// be a variable of the model.
 /// @cost One call of the schedule for each run.
 template<class Target, schedules::schedule Schedule>
 [[nodiscard]] scheduled_hook<Target, Schedule> scheduled(Target target, Schedule schedule) {
@@ -81,25 +86,29 @@ template<class Target, schedules::schedule Schedule>
 
 /// Options of `reduce_on_plateau_hook`.
 struct reduce_on_plateau_hook_options {
-  /// The rule by which the rate is reduced.
+  /// Options of the rule that decides when and how much the rate is reduced.
   schedules::reduce_on_plateau_options plateau = {};
-  /// The watched value is passed to the plateau once per `every_n_steps` global steps, after the run that reaches or passes a multiple.
-  /// Must be above zero.
+  /// The rule gets the watched value after each run in which the global step reaches a multiple of this number. If a run does several steps
+  /// and passes a multiple, the rule gets the value after that run or the next one. Must be above zero.
   std::int64_t every_n_steps = 1;
-  std::string name = "reduce_on_plateau";  ///< Name of the hook's state in checkpoints.
+  std::string name = "reduce_on_plateau";  ///< The name under which checkpoints store the state of the hook.
 };
 
 namespace detail {
-/// @errors `invalid_argument_error` that names the member.
+/// Checks the options other than `plateau`.
+/// @errors `invalid_argument_error` that names the invalid member.
 void check_plateau_hook(const reduce_on_plateau_hook_options& options);
-/// Logs a reduction.
+/// Logs that the rate was reduced from `from` to `to`.
 void log_reduction(double from, double to, std::int64_t step);
 }  // namespace detail
 
-/// Watches a number and reduces a rate of the model when the number does not improve any more; see `schedules::reduce_on_plateau`:
-/// `reduce_on_plateau_hook{&model::rate, &result::validation_loss, {.plateau = {.factor = 0.5, .patience = 3}}}`. A `std::optional` number
-/// counts only in the runs in which it has a value. The options may come first or last. The state and the rate are saved: a resumed run continues with the reduced rate.
-/// @cost The number is fetched in the runs in which it is added.
+/// Watches a number, and reduces a rate of the model when the number no longer improves, by the rule `schedules::reduce_on_plateau`:
+///
+///     reduce_on_plateau_hook{&model::rate, &result::validation_loss, {.plateau = {.factor = 0.5, .patience = 3}}}
+///
+/// Runs in which a `std::optional` number is empty are ignored. The options may come first or last. The state of the rule and the reduced
+/// rate are saved in checkpoints, and a resumed run continues with the reduced rate.
+/// @cost The number is fetched only in runs after which the rule gets it.
 template<class Target, class Projection>
 class reduce_on_plateau_hook {
 public:

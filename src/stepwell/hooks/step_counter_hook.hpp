@@ -21,16 +21,17 @@ struct step_counter_options {
   /// Periods between measurements. Default if neither is set: 100 steps.
   setting<std::int64_t> every_n_steps = {};
   setting<seconds_value> every_n_secs = {};
-  std::string output_dir = {};                        ///< If this is empty and there is no writer, the rate is only logged.
-  std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
+  std::string output_dir = {};                        ///< Directory of the event file. Empty: only logs, unless `writer` is set.
+  std::shared_ptr<summary::writer> writer = nullptr;  ///< Writer of the event file, used instead of `output_dir`.
   summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
   seconds_value log_every_secs = 10;                  ///< Minimum time between two log lines; 0: each measurement is logged.
 };
 
-/// Measures the rate once in each period, and writes it as a scalar to the event file. It also logs "global_step/sec: 12.3", at most once
-/// in `log_every_secs`. The first run of a session only starts the measurement, so the first rate is measured one period later. A warning
-/// is logged if a run does not change the global step, at most five times in a process.
-/// @cost Two comparisons for each run, and in seconds mode one relaxed load.
+/// Measures the number of steps per second once in each period. If there is an event file, writes this rate to it as the scalar
+/// "global_step/sec". Logs the rate as "global_step/sec: 12.3", at most once in `log_every_secs`. The first run of a session only starts
+/// the measurement, so the first rate is measured one period later. If a run does not change the global step, a warning is logged; at most
+/// five such warnings are logged in a process.
+/// @cost Two comparisons for each run. With `every_n_secs`, also one relaxed atomic load.
 /// @see contract HOOK-CNT-5
 class step_counter_hook {
 public:

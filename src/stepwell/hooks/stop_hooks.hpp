@@ -25,16 +25,17 @@ class coordinator;
 
 /// Options of `stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
 struct stop_at_step_options {
-  std::optional<std::int64_t> num_steps = std::nullopt;  ///< Number of steps after the step at which the first session starts.
+  /// Number of steps to do, counted from the global step at which the session starts. A recovery does not change the last step.
+  std::optional<std::int64_t> num_steps = std::nullopt;
   std::optional<std::int64_t> last_step = std::nullopt;  ///< The global step after which to stop.
 };
 
-/// Requests a stop when the global step reaches the last step. A session that was restored at or after the last step does no step.
+/// Requests a stop when the global step reaches the last step. If a session was restored at or after the last step, its loop does no step.
 /// @cost One comparison for each run.
 /// @see contract D-6
 class stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` if neither or both options are given, or if one is negative.
+  /// @errors `invalid_argument_error` if neither option or both options are given, or if an option is negative.
   /// @see contract D-31
   explicit stop_at_step_hook(stop_at_step_options options) : num_steps_(options.num_steps) {
     if (options.num_steps.has_value() == options.last_step.has_value()) {
@@ -76,20 +77,21 @@ private:
 
 /// Options of `multi_step_stop_at_step_hook`. Exactly one of `num_steps` and `last_step` is required.
 struct multi_step_stop_at_step_options {
-  std::optional<std::int64_t> num_steps = std::nullopt;  ///< As of `stop_at_step_options`.
-  std::optional<std::int64_t> last_step = std::nullopt;  ///< As of `stop_at_step_options`.
+  std::optional<std::int64_t> num_steps = std::nullopt;  ///< Like `stop_at_step_options::num_steps`.
+  std::optional<std::int64_t> last_step = std::nullopt;  ///< Like `stop_at_step_options::last_step`.
   std::int64_t steps_per_run = 1;                        ///< Maximum number of steps in a run, above zero.
 };
 
-/// A `stop_at_step_hook` for a model whose `step` does several steps in one run. Such a model counts its steps itself, by `global_step()`.
-/// Before each run, the hook provides the number of steps to do, so that the last run does not go beyond the last step.
+/// A `stop_at_step_hook` for a model whose function `step` does several steps in one run. Such a model counts its steps itself, with a
+/// function `global_step()`. Before each run, the hook stores the number of steps that the run should do. If the model does this number of
+/// steps, the last run does not go beyond the last step.
 /// ```
 /// sw::multi_step_stop_at_step_hook stop{{.last_step = 1000, .steps_per_run = 64}};
 /// model.steps_to_make = stop.steps_per_run(); // std::shared_ptr<const std::int64_t>
 /// ```
 class multi_step_stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` if neither or both of `num_steps` and `last_step` are given, if one of them is negative, or if
+  /// @errors `invalid_argument_error` if neither `num_steps` nor `last_step` or both are given, if one of these numbers is negative, or if
   ///         `steps_per_run` is not above zero.
   explicit multi_step_stop_at_step_hook(multi_step_stop_at_step_options options)
       : stop_({.num_steps = options.num_steps, .last_step = options.last_step}), most_(options.steps_per_run),
@@ -109,7 +111,7 @@ public:
   }
 
   /// Returns a pointer to the number of steps that the next run should do: min(last_step - global_step, steps_per_run), at least zero.
-  /// @threads The number is changed on the session's thread, between two runs.
+  /// @threads The hook changes the number on the session's thread, between two runs.
   [[nodiscard]] std::shared_ptr<const std::int64_t> steps_per_run() const noexcept { return next_; }
   [[nodiscard]] std::int64_t last_step() const noexcept { return stop_.last_step(); }
 
@@ -123,15 +125,15 @@ private:
 
 /// Options of `stop_at_epoch_hook`. `last_epoch` is required.
 struct stop_at_epoch_options {
-  std::optional<std::int64_t> last_epoch = std::nullopt;  ///< Number of complete epochs, since the beginning of the data.
+  std::optional<std::int64_t> last_epoch = std::nullopt;  ///< Number of epochs, counted from the beginning of the data.
   std::string name = "stop_at_epoch";                     ///< Name of the hook's state in checkpoints.
 };
 
 /// Requests a stop after the last batch of epoch number `last_epoch`, counted from 1, of a source with epochs (`data::epoch_source`). The
-/// number of complete epochs is saved: a session that is restored at or beyond the last epoch does no step.
-/// If a source has the option `.epochs`, the source itself ends the loop after the same batch. The hook is for sources that are endless or
-/// shared.
-/// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
+/// number of complete epochs is saved in checkpoints. If a session is restored with `last_epoch` or more complete epochs, its loop does no
+/// step. A source with the option `.epochs` ends the loop itself after that number of epochs, without this hook. The hook is for sources
+/// that are endless, or that several loops share.
+/// @cost One call of `is_last_of_epoch` of the source for each run of a loop over a source with epochs.
 class stop_at_epoch_hook {
 public:
   /// @errors `invalid_argument_error` if `last_epoch` is missing or negative, or the name is empty.
@@ -150,7 +152,7 @@ public:
     stop_if_reached(context);
   }
 
-  /// Returns the number of complete epochs, including those of earlier runs of the program.
+  /// Returns the number of complete epochs, including those before the last start of the program.
   [[nodiscard]] std::int64_t epochs_done() const noexcept { return epochs_done_; }
   [[nodiscard]] variable_list variables() { return stepwell::variables({{"epochs_done", epochs_done_}}); }
   [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
@@ -172,12 +174,12 @@ private:
 }
 
 /// Requests a stop, with `stop_cause::deadline`, when the time `limit` has passed since the session was created:
-/// `time_limit_hook{std::chrono::hours(2)}`. The time is that of the session's clock. The current step is completed first. A recovery does
-/// not restart the time.
-/// @cost No cost for a step, because an alarm of the clock requests the stop.
+/// `time_limit_hook{std::chrono::hours(2)}`. The time is measured on the session's clock. The loop ends after the current step. A recovery
+/// does not restart the time.
+/// @cost A step costs nothing, because an alarm of the session's clock requests the stop.
 class time_limit_hook {
 public:
-  /// @errors `invalid_argument_error` unless `limit` is above zero.
+  /// @errors `invalid_argument_error` if `limit` is not above zero.
   explicit time_limit_hook(seconds_value limit);
 
   void begin() { alarm_ = nullptr; }
@@ -187,21 +189,22 @@ public:
 
 private:
   seconds_value limit_;
-  std::unique_ptr<alarm> alarm_;  // null if not started
+  std::unique_ptr<alarm> alarm_;  // null before the first creation of the session, and after its end
 };
 
 /// Options of `stop_after_n_evals_hook`.
 struct stop_after_n_evals_options {
-  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Empty: until the end of the data.
-  bool log_progress = true;                              ///< Log "Evaluation [3/10]".
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of runs. Empty: the hook requests no stop.
+  bool log_progress = true;                              ///< If true, logs the progress as "Evaluation [3/10]".
 };
 
-/// Counts the runs of its session and requests a stop after `num_evals` runs. Logs the progress as "Evaluation [3/10]". If `num_evals` is
-/// below 20, the hook logs after each run. Otherwise the hook logs about ten times, and after the last run. Without `num_evals`, it logs
-/// "Evaluation [3]" after each run.
+/// Counts the runs of the session and requests a stop after `num_evals` runs. Unless `log_progress` is false, logs the progress as
+/// "Evaluation [3/10]". If `num_evals` is below 20, the hook logs after each run. If `num_evals` is 20 or more, the hook logs after each
+/// tenth part of the runs (`num_evals` / 10, rounded down), and after the last run. Without `num_evals`, the hook logs "Evaluation [3]"
+/// after each run.
 class stop_after_n_evals_hook {
 public:
-  /// @errors `invalid_argument_error` for a negative `num_evals`.
+  /// @errors `invalid_argument_error` if `num_evals` is negative.
   /// @see contract D-31
   explicit stop_after_n_evals_hook(stop_after_n_evals_options options) : options_(options) {
     detail::refuse_negative("num_evals", options.num_evals);

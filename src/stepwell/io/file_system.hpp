@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files and file systems. All code that opens, renames or removes files uses a `file_system`, so that a test can make any of these
-// operations fail, block or stop early.
+// Files and file systems. All code of the library that opens, renames or removes files uses a `file_system`. A test can therefore use a
+// file system of its own, in which any of these operations fails, blocks or stops early.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -41,11 +41,12 @@ namespace stepwell::io {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
-/// Alignment in bytes, in the file and in memory, that lets `file::bypass_cache` write without a copy. Current disks require no more.
+/// Alignment in bytes. After `file::bypass_cache`, data with this alignment, both in the file and in memory, is written without a copy.
+/// Current disks require no larger alignment.
 inline constexpr std::size_t page_size = 4096;
 
-/// An open file, opened by a `file_system`. The functions repeat system calls that were interrupted or wrote only a part.
-/// The destructor closes an open file and logs errors.
+/// A file that was opened by a `file_system`. The functions repeat system calls that were interrupted or transferred only a part of the
+/// bytes. The destructor calls `close` if it was not called, and logs errors.
 /// @threads Reads and writes of different ranges may run concurrently. No other call may run during `close`.
 class file {
 public:
@@ -58,30 +59,31 @@ public:
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   /// Writes all of `bytes` at `offset`. A gap between the end of the file and `offset` reads as zeros.
-  /// @errors Any error of the system. After a failure, an unknown part of `bytes` has been written, and the call may be repeated.
+  /// @errors Any error of the system. After a failure, an unknown part of `bytes` has been written. The caller may repeat the call.
   virtual result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
 
-  /// Reads bytes at `offset` into `into`. Returns the number of bytes read. It is less than `into.size()` only at the end of the file.
+  /// Reads bytes at `offset` into `into`. Returns the number of bytes read. The number is less than `into.size()` only at the end of the
+  /// file.
   /// @errors Any error of the system.
   virtual result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
 
-  /// Hints the system to read these bytes from the disk soon, so that a later `read_at` takes less time.
+  /// Asks the system to read `size` bytes at `offset` from the disk soon, so that a later `read_at` takes less time.
   virtual void start_reading([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}
 
-  /// Returns the end of the hole at `offset` in a sparse file, at most the size of the file. All bytes from `offset` to the end of the hole
-  /// read as zeros. Returns `offset` if no hole is known there.
+  /// Returns the end of the hole in which `offset` lies, if the file is sparse. The end is at most the size of the file. All bytes from
+  /// `offset` to the end of the hole read as zeros. Returns `offset` if no hole is known at `offset`.
   [[nodiscard]] virtual std::uint64_t skip_hole(std::uint64_t offset) noexcept { return offset; }
 
   /// Makes all bytes that were written before this call durable: they survive a crash of the machine.
-  /// @errors Any error of the system. After a failure, the system may have dropped the bytes and may report success for the next sync.
-  ///         Therefore all later calls return the first error. Write a new file instead.
+  /// @errors Any error of the system. After a failure, the system may have dropped the bytes, and may nevertheless report success for the
+  ///         next sync. Therefore all later calls of `sync` return the first error. After such an error, write a new file.
   virtual result<void> sync() = 0;
 
-  /// Hints the system to start writing these bytes to the disk, so that a later `sync` takes less time.
+  /// Asks the system to start writing `size` bytes at `offset` to the disk, so that a later `sync` takes less time.
   virtual void start_writeback([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}
 
-  /// Hints that later writes should bypass the cache of the system, if the system and the file system support this. Writing a large file
-  /// then takes neither cache memory nor long copies. Useful for files that are read again late or never. A `sync` is still necessary.
+  /// Makes later writes bypass the cache of the system, if the system and the file system support this. Writing a large file then takes
+  /// neither cache memory nor long copies. Use it for files that are not read again soon. A `sync` is still necessary.
   virtual void bypass_cache() noexcept {}
 
   /// Returns the size in bytes. @errors Any error of the system.
@@ -90,7 +92,7 @@ public:
   /// Sets the size in bytes. Removes bytes from the end, or appends zeros. @errors Any error of the system.
   virtual result<void> truncate(std::uint64_t size) = 0;
 
-  /// Closes the file. The second call does nothing.
+  /// Closes the file. Further calls do nothing.
   /// @errors Errors of earlier writes that the system reports only at the close (disk quota, network file systems). The file is closed
   ///         nevertheless.
   virtual result<void> close() = 0;
@@ -99,9 +101,9 @@ private:
   std::string path_;
 };
 
-/// A lock (flock) that this process holds on a lock file. The file contains the name of the holder. The destructor releases the lock, and
-/// the system releases it whenever the process ends. The file is not removed. A child process created by `fork` without `exec` holds the
-/// lock, too.
+/// A lock (flock) that this process holds on a lock file. The file contains the process id and the host of the holder, and the time of the
+/// lock. The destructor releases the lock. If the process ends without the destructor, the system releases the lock. The file is not
+/// removed. A child process created by `fork` without `exec` holds the lock, too.
 class file_lock {
 public:
   file_lock() = default;
@@ -109,8 +111,8 @@ public:
   file_lock& operator=(const file_lock&) = delete;
   virtual ~file_lock() = default;
 
-  /// Returns false if `path` now names another file than the locked one. The locked file was then moved or removed, and another process may
-  /// hold the lock on the new file. Returns true if `path` does not exist.
+  /// Returns false if the file at `path` is not the locked file. The locked file was then moved or removed, and another process may hold
+  /// the lock on the file that is now at `path`. Returns true if the file at `path` is the locked one, or if `path` does not exist.
   [[nodiscard]] virtual bool is_at(const std::string& path) const noexcept = 0;
 };
 
@@ -118,8 +120,8 @@ public:
 enum class open_mode {
   read,        ///< Opens an existing file for reading.
   create_new,  ///< Creates a file for reading and writing. Fails with `already_exists` if it exists.
-  overwrite,   ///< Opens a file for reading and writing. Creates it if it does not exist, and truncates it if it does.
-  append,      ///< Opens a file for reading and writing. Creates it if it does not exist. Write at `size()` to append.
+  overwrite,   ///< Opens a file for reading and writing. Creates it if it does not exist, and empties it if it exists.
+  append,      ///< Opens a file for reading and writing. Creates it if it does not exist. To append, write at offset `size()`.
 };
 
 /// Properties of a path, available without opening it.
@@ -139,9 +141,9 @@ public:
   file_system& operator=(const file_system&) = delete;
   virtual ~file_system() = default;
 
-  /// Opens a regular file. Never blocks, because pipes, devices, sockets and directories are rejected. Symbolic links are followed for
-  /// reading and rejected for writing.
-  /// @errors `invalid_argument` if the path is not a regular file, or if it is a symbolic link and `mode` permits writing. Any error of the
+  /// Opens a regular file. Pipes, devices, sockets and directories are rejected, so the call never waits for another process. Symbolic
+  /// links are followed if `mode` is `read`, and rejected otherwise.
+  /// @errors `invalid_argument` if `path` is not a regular file, or if it is a symbolic link and `mode` is not `read`. Any error of the
   ///         system.
   [[nodiscard]] virtual result<std::unique_ptr<file>> open(const std::string& path, open_mode mode) = 0;
 
@@ -151,29 +153,29 @@ public:
   /// Removes a file or an empty directory.
   virtual result<void> remove(const std::string& path) = 0;
 
-  /// Makes the creation, renaming and removal of names in `directory` durable.
+  /// Makes all earlier creations, renames and removals of files in `directory` durable.
   virtual result<void> sync_directory(const std::string& directory) = 0;
 
   /// Creates `directory` and its missing parent directories, durably. Succeeds if the directory exists.
   virtual result<void> create_directories(const std::string& directory) = 0;
 
-  /// Returns the names in `directory`, sorted, without "." and "..".
+  /// Returns the sorted names of all entries of `directory`, except "." and "..".
   [[nodiscard]] virtual result<std::vector<std::string>> list(const std::string& directory) = 0;
 
-  /// Returns the properties of `path`. Follows links. @errors `not_found` if `path` does not exist.
+  /// Returns the properties of the file or directory at `path`. Follows links. @errors `not_found` if `path` does not exist.
   [[nodiscard]] virtual result<file_info> stat(const std::string& path) = 0;
 
   /// Returns true if `path` exists.
-  /// @errors Any error of the system except `not_found`: for example, a parent directory without search permission.
+  /// @errors Any error of the system except `not_found`, for example if a parent directory has no search permission.
   [[nodiscard]] result<bool> exists(const std::string& path);
 
-  /// Returns the absolute path without links, "." and "..". All names of one directory have the same result.
+  /// Returns the absolute path without links, "." and "..". The result is the same for all paths that lead to the same directory.
   /// @errors `not_found` if `path` does not exist.
   [[nodiscard]] virtual result<std::string> canonical(const std::string& path) = 0;
 
   /// Locks the file `path` without waiting. Creates the file if it does not exist.
-  /// @errors `failed_precondition` if any process holds the lock, this process included; the message names process, host and start time.
-  ///         `failed_precondition` if the content of the file is not that of a lock file; the file is then left unchanged.
+  /// @errors `failed_precondition` if another process or this process holds the lock; the message names the process, its host and the time
+  ///         of the lock. `failed_precondition` if the content of the file is not that of a lock file; the file is then left unchanged.
   ///         `invalid_argument` if `path` is not a regular file. Any error of the system.
   [[nodiscard]] virtual result<std::unique_ptr<file_lock>> lock(const std::string& path) = 0;
 };

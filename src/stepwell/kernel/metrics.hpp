@@ -2,10 +2,16 @@
 //
 // Streaming metrics: numbers that are computed from many values without keeping the values.
 //
-// Each metric has `update(...)`, which adds values; `value()`, the result, NaN as long as no value was added; `reset()`; `merge(other)`, which
-// adds the values of another metric, for example of another thread or process; and `variables()`, its state. List it in the variables of a
-// model or a hook, and a resumed run continues it: `sw::variables({{"weights", weights}, {"accuracy", accuracy.variables()}})`.
-// Spans are read in one pass, sums of them with vector instructions. Two spans of an update must have the same size.
+// Each metric has these functions:
+// * `update(...)` adds values.
+// * `value()` returns the result. Before the first value, the result is NaN; that of `sum` is 0.
+// * `reset()` removes all values.
+// * `merge(other)` adds the values of another metric of the same type, for example of another thread or process.
+// * `variables()` returns the state. If a model or a hook lists the state in its variables, a resumed run continues the metric:
+//   `sw::variables({{"weights", weights}, {"accuracy", accuracy.variables()}})`.
+//
+// An update reads each span in one pass. `sum` and `mean` add the values of a span with vector instructions. If an update takes two spans,
+// they must have the same size, except a span of scores that has a row for each label.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -27,7 +33,8 @@ concept streaming_metric = std::copyable<Metric> && requires(Metric& metric, con
   { metric.variables() } -> std::same_as<variable_list>;
 };
 
-/// The sum of the values. Rounding errors do not grow with the number of values (Neumaier's compensated summation).
+/// The sum of the values. Rounding errors do not grow with the number of updates (Neumaier's compensated summation). The values of one span
+/// are added as doubles without compensation.
 class sum {
 public:
   void update(double value) noexcept;
@@ -44,14 +51,14 @@ private:
   double lost_ = 0;  // the low bits that `sum_` cannot hold
 };
 
-/// The mean of the values, weighted.
+/// The weighted mean of the values. The weight of a value is 1 by default.
 class mean {
 public:
   void update(double value, double weight = 1) noexcept;
   void update(std::span<const float> values) noexcept;
   void update(std::span<const double> values) noexcept;
   [[nodiscard]] double value() const noexcept { return sum_.value() / weight_.value(); }
-  /// Returns the sum of the weights: without weights, the number of values.
+  /// Returns the sum of the weights. If all weights are 1, it is the number of values.
   [[nodiscard]] double weight() const noexcept { return weight_.value(); }
   void reset() noexcept { *this = {}; }
   void merge(const mean& other) noexcept;
@@ -62,7 +69,7 @@ private:
   sum weight_;
 };
 
-/// The least and the greatest value. One NaN makes both NaN.
+/// The least and the greatest value. After a NaN, both are NaN until `reset`.
 class min_max {
 public:
   void update(double value) noexcept;
@@ -82,7 +89,7 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// The mean of the last `size` values. A merge appends the values of the other window.
+/// The mean of the last `size` values. A merge appends the values in the window of the other metric.
 /// @cost `value()` reads all values of the window.
 class windowed_mean {
 public:
@@ -96,11 +103,11 @@ public:
 
 private:
   std::vector<double> values_;  // a ring; `count_` % size is the next place
-  std::int64_t count_ = 0;      // of all values
+  std::int64_t count_ = 0;      // number of all values so far
 };
 
-/// The mean of all values, where each value counts `decay` times as much as the value after it. The first values are not biased towards
-/// zero. A merge appends the values of the other mean, which must have the same decay.
+/// The mean of all values, in which each value has `decay` times the weight of the value after it. The mean of the first values is not
+/// biased towards zero. A merge appends the values of the other metric, which must have the same decay.
 class exponential_mean {
 public:
   /// @errors `invalid_argument_error` unless `decay` is at least 0 and below 1.
@@ -117,16 +124,19 @@ private:
   double weight_ = 0;  // 1 - decay^count
 };
 
-/// Mean and variance in one stable pass (Welford, 1962); merges by the formula of Chan, Golub and LeVeque (1979).
+/// The variance and the mean of the values, computed in one numerically stable pass (Welford, 1962). A merge uses the formula of Chan,
+/// Golub and LeVeque (1979).
 class variance {
 public:
   void update(double value) noexcept;
   void update(std::span<const float> values) noexcept;
   void update(std::span<const double> values) noexcept;
-  /// Returns the variance of the values as a population: the mean of the squared distances from their mean.
+  /// Returns the variance of the values: the mean of the squared distances from their mean.
   [[nodiscard]] double value() const noexcept;
-  /// Returns the estimate of the variance of the population of which the values are a sample: divided by count - 1. NaN below two values.
+  /// Returns the estimated variance of a population from which the values are a sample: the sum of the squared distances divided by
+  /// `count()` - 1. NaN if there are fewer than two values.
   [[nodiscard]] double of_sample() const noexcept;
+  /// Returns the square root of `value()`.
   [[nodiscard]] double standard_deviation() const noexcept;
   [[nodiscard]] double mean() const noexcept;
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
@@ -148,7 +158,8 @@ public:
   void update(std::int64_t prediction, std::int64_t label) noexcept;
   /// @errors `invalid_argument_error` if the sizes differ.
   void update(std::span<const std::int64_t> predictions, std::span<const std::int64_t> labels);
-  /// Adds one example for each label. `scores` has a row of scores for each label; the prediction is the first greatest score of the row.
+  /// Adds one example for each label. `scores` has one row for each label, with one score for each class. The prediction is the class with
+  /// the greatest score. If several classes have this score, the first of them is the prediction.
   /// @errors `invalid_argument_error` if the size of `scores` is not a multiple of the number of labels.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
@@ -162,14 +173,16 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// The fraction of examples whose label is among the `k` greatest scores. As in TensorFlow's `in_top_k`, a label that ties with the k-th
-/// score counts, and a row in which the score of the label is not finite does not.
+/// The fraction of examples whose label is among the `k` classes with the greatest scores. Two rules are those of TensorFlow's `in_top_k`:
+/// if the score of the label equals the k-th greatest score, the example counts as correct; if the score of the label is not finite, the
+/// example counts as wrong.
 class top_k_accuracy {
 public:
   /// @errors `invalid_argument_error` if `k` is 0.
   explicit top_k_accuracy(std::size_t k = 5);
-  /// Adds one example for each label. `scores` has a row of scores for each label.
-  /// @errors `invalid_argument_error` if the size of `scores` is not a multiple of the number of labels, or a label is not a column.
+  /// Adds one example for each label. `scores` has one row for each label, with one score for each class.
+  /// @errors `invalid_argument_error` if the size of `scores` is not a multiple of the number of labels, or if a label is not a class.
+  /// Nothing is added then.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
   void reset() noexcept { correct_ = count_ = 0; }
@@ -182,20 +195,20 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// Precision, recall and F1 of predictions of two classes. As in Keras, a fraction without cases is 0.
+/// Precision, recall and F1 of a classifier with the two classes true and false. As in Keras, a fraction whose denominator is 0 is 0.
 class precision_recall {
 public:
   void update(bool prediction, bool label) noexcept;
-  /// Adds examples with the label `labels[i] != 0`, predicted true if `scores[i]` is above `threshold`.
+  /// Adds one example for each label. The label is true if `labels[i] != 0`; the prediction is true if `scores[i]` is above `threshold`.
   /// @errors `invalid_argument_error` if the sizes differ.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels, double threshold = 0.5);
-  /// Returns the fraction of the predicted cases that are true.
+  /// Returns the fraction of the examples with a true prediction that have a true label.
   [[nodiscard]] double precision() const noexcept;
-  /// Returns the fraction of the true cases that are predicted.
+  /// Returns the fraction of the examples with a true label that have a true prediction.
   [[nodiscard]] double recall() const noexcept;
   /// Returns the F measure, in which recall counts `beta` times as much as precision.
   [[nodiscard]] double f(double beta) const noexcept;
-  /// Returns F1, the harmonic mean of precision and recall. NaN without an example.
+  /// Returns F1, the harmonic mean of precision and recall. NaN if there is no example.
   [[nodiscard]] double value() const noexcept;
   [[nodiscard]] std::int64_t true_positives() const noexcept { return true_positives_; }
   [[nodiscard]] std::int64_t false_positives() const noexcept { return false_positives_; }
@@ -212,19 +225,22 @@ private:
   std::int64_t false_negatives_ = 0;
 };
 
-/// The number of examples of each pair of label and prediction, and the measures of several classes that follow from it.
+/// The number of examples for each pair of label and prediction, for any number of classes, and the measures that follow from these
+/// numbers. The classes are 0, 1, ..., `classes` - 1.
 class confusion_matrix {
 public:
   /// @errors `invalid_argument_error` if `classes` is 0.
   explicit confusion_matrix(std::size_t classes);
   /// @errors `invalid_argument_error` if the prediction or the label is not a class.
   void update(std::int64_t prediction, std::int64_t label);
-  /// @errors The same, and if the sizes differ. Nothing is added then.
+  /// @errors `invalid_argument_error` if the sizes differ, or if a prediction or a label is not a class. Nothing is added then.
   void update(std::span<const std::int64_t> predictions, std::span<const std::int64_t> labels);
   [[nodiscard]] std::size_t classes() const noexcept { return classes_; }
-  /// @pre Both are classes.
+  /// Returns the number of examples with this label and this prediction.
+  /// @pre `label` and `prediction` are classes.
   [[nodiscard]] std::int64_t count(std::int64_t label, std::int64_t prediction) const noexcept;
-  /// Return the measures of one class against all others. A fraction without cases is 0.
+  /// Return the measures of one class against all other classes. A fraction whose denominator is 0 is 0.
+  /// @pre `of_class` is a class.
   [[nodiscard]] double precision(std::int64_t of_class) const noexcept;
   [[nodiscard]] double recall(std::int64_t of_class) const noexcept;
   [[nodiscard]] double f1(std::int64_t of_class) const noexcept;
@@ -247,16 +263,19 @@ private:
   std::vector<std::int64_t> counts_;  // [label][prediction]
 };
 
-/// The area under the curve of the receiver operating characteristic: the probability that a true example has a greater score than a false
-/// one. Scores are from 0 to 1 and counted in bins of equal width; two scores in one bin count as equal, so the error is at most half of
-/// the probability that this happens. NaN without an example of each class.
+/// The area under the curve of the receiver operating characteristic (ROC): the probability that an example with a true label has a greater
+/// score than an example with a false label. Scores are from 0 to 1, and are counted in bins of equal width. Two scores in one bin count as
+/// equal. The error of the result is therefore at most half of the probability that a true and a false example are in the same bin. NaN if
+/// there is no example with a true label, or none with a false label.
 class auc {
 public:
   /// @errors `invalid_argument_error` if `bins` is below 2.
   explicit auc(std::size_t bins = 1000);
-  /// Adds a score; one below 0 counts as 0, one above 1 as 1. @errors `invalid_argument_error` for NaN.
+  /// Adds an example. A score below 0 counts as 0, and a score above 1 counts as 1.
+  /// @errors `invalid_argument_error` if the score is NaN.
   void update(double score, bool label);
-  /// @errors `invalid_argument_error` if the sizes differ or a score is NaN; nothing is added then.
+  /// Adds one example for each label. The label is true if `labels[i] != 0`.
+  /// @errors `invalid_argument_error` if the sizes differ or a score is NaN. Nothing is added then.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
   void reset() noexcept;
@@ -265,14 +284,14 @@ public:
   [[nodiscard]] variable_list variables();
 
 private:
-  std::vector<std::int64_t> positives_;  // by bin
-  std::vector<std::int64_t> negatives_;
+  std::vector<std::int64_t> positives_;  // number of examples with a true label, by bin
+  std::vector<std::int64_t> negatives_;  // the same for a false label
 };
 
-/// The perplexity: e to the power of the mean negative log likelihood of a token.
+/// The perplexity: e to the power of the mean negative log likelihood per token.
 class perplexity {
 public:
-  /// Adds `tokens` tokens with the mean negative log likelihood `loss`, in nats.
+  /// Adds `tokens` tokens. `loss` is their mean negative log likelihood, in nats.
   void update(double loss, double tokens = 1) noexcept { mean_.update(loss, tokens); }
   [[nodiscard]] double value() const noexcept;
   void reset() noexcept { mean_.reset(); }
@@ -305,7 +324,7 @@ public:
   /// @errors `invalid_argument_error` if the sizes differ.
   void update(std::span<const float> predictions, std::span<const float> targets);
   [[nodiscard]] double value() const noexcept { return mean_.value(); }
-  /// Returns the square root of the value.
+  /// Returns the square root of `value()`.
   [[nodiscard]] double root() const noexcept;
   void reset() noexcept { mean_.reset(); }
   void merge(const mean_squared_error& other) noexcept { mean_.merge(other.mean_); }
@@ -315,8 +334,8 @@ private:
   mean mean_;
 };
 
-/// The coefficient of determination, R2: 1 minus the squared errors divided by the squared distances of the targets from their mean. NaN if
-/// all targets are equal.
+/// The coefficient of determination, R2: 1 - E / D. E is the sum of the squared errors. D is the sum of the squared distances of the
+/// targets from their mean. NaN if all targets are equal.
 class r_squared {
 public:
   void update(double prediction, double target) noexcept;

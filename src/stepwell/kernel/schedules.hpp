@@ -4,7 +4,7 @@
 // resumed run therefore has the same rates, without state in the checkpoint. The formulas are those of Keras 3
 // (keras.optimizers.schedules), and for `one_cycle` those of PyTorch (torch.optim.lr_scheduler.OneCycleLR).
 //
-// `reduce_on_plateau` depends on a metric and has state.
+// Only `reduce_on_plateau` is not such a function: it depends on a metric and has state.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -17,7 +17,7 @@
 
 namespace stepwell::schedules {
 
-/// A function of the step, at least 0, that returns a rate.
+/// A function that takes a step, which is at least 0, and returns a rate.
 template<class Schedule>
 concept schedule = std::move_constructible<Schedule> && requires(const Schedule& rate, std::int64_t step) {
   { rate(step) } -> std::convertible_to<double>;
@@ -33,10 +33,10 @@ private:
   double rate_;
 };
 
-/// `values[i]` up to and including step `boundaries[i]`, and the last value afterwards (Keras' PiecewiseConstantDecay).
+/// The rate is `values[i]` up to and including step `boundaries[i]`, and the last value afterwards (Keras' PiecewiseConstantDecay).
 class piecewise_constant {
 public:
-  /// @errors `invalid_argument_error` unless there is one value more than boundaries, and the boundaries increase.
+  /// @errors `invalid_argument_error` if there is not exactly one value more than boundaries, or if the boundaries do not increase.
   piecewise_constant(std::vector<std::int64_t> boundaries, std::vector<double> values);
   [[nodiscard]] double operator()(std::int64_t step) const noexcept;
 
@@ -50,9 +50,9 @@ struct exponential_decay_options {
   double initial = 0;
   std::int64_t decay_steps = 0;  ///< Above zero.
   double decay_rate = 0;         ///< The factor after `decay_steps` steps, at least zero.
-  bool staircase = false;        ///< Apply the factor at each multiple of `decay_steps` instead of gradually.
+  bool staircase = false;        ///< True: the factor is applied at each multiple of `decay_steps` instead of gradually.
 };
-/// initial * decay_rate ^ (step / decay_steps)
+/// The rate initial * decay_rate ^ (step / decay_steps).
 class exponential_decay {
 public:
   /// @errors `invalid_argument_error` that names the member.
@@ -68,10 +68,12 @@ struct polynomial_decay_options {
   double initial = 0;
   std::int64_t decay_steps = 0;  ///< Above zero.
   double end = 0.0001;
-  double power = 1;    ///< Above zero; 1 is linear.
-  bool cycle = false;  ///< Begin again at a multiple of `decay_steps`, from the higher value of a longer decay.
+  double power = 1;  ///< Above zero; 1 is linear.
+  /// True: the formula uses, instead of `decay_steps`, its smallest multiple that is not below the step. The rate then rises again after
+  /// each multiple of `decay_steps`.
+  bool cycle = false;
 };
-/// (initial - end) * (1 - step / decay_steps) ^ power + end, and `end` afterwards.
+/// The rate (initial - end) * (1 - step / decay_steps) ^ power + end up to step `decay_steps`, and `end` afterwards.
 class polynomial_decay {
 public:
   /// @errors `invalid_argument_error` that names the member.
@@ -88,7 +90,8 @@ struct cosine_decay_options {
   std::int64_t decay_steps = 0;  ///< Above zero.
   double alpha = 0;              ///< The rate at the end, as a fraction of `initial`.
 };
-/// initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha), and initial * alpha afterwards.
+/// The rate initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha) up to step `decay_steps`, and initial * alpha
+/// afterwards.
 class cosine_decay {
 public:
   /// @errors `invalid_argument_error` that names the member.
@@ -104,7 +107,7 @@ struct cosine_restarts_options {
   double initial = 0;
   std::int64_t first_decay_steps = 0;  ///< Length of the first period, above zero.
   double t_mul = 2;                    ///< Factor by which each period is longer than the one before it, at least 1.
-  double m_mul = 1;                    ///< Factor by which each period begins lower than the one before it, at least zero.
+  double m_mul = 1;                    ///< Factor from the height (first minus lowest rate) of a period to that of the next, at least zero.
   double alpha = 0;                    ///< The lowest rate, as a fraction of `initial`.
 };
 /// A cosine decay that begins again after each period (Keras' CosineDecayRestarts; Loshchilov and Hutter, "SGDR", 2017).
@@ -122,12 +125,12 @@ namespace detail {
 void check_warm_up(std::int64_t steps);
 }  // namespace detail
 
-/// A rate that grows linearly for `steps` steps, from `from` to the first rate of the schedule `then`, which follows. The schedule counts
-/// its steps from the end of the warm-up, as in Keras' CosineDecay with `warmup_target`.
+/// A rate that grows linearly for `steps` steps, from `from` to the first rate of another schedule, `then`. Afterwards, the rate is that of
+/// `then`, which counts its steps from the end of the warm-up, as in Keras' CosineDecay with `warmup_target`.
 template<schedule Then>
 class warm_up {
 public:
-  /// @errors `invalid_argument_error` for negative `steps`.
+  /// @errors `invalid_argument_error` if `steps` is negative.
   warm_up(std::int64_t steps, Then then, double from = 0) : steps_(steps), then_(std::move(then)), from_(from) {
     detail::check_warm_up(steps);
   }
@@ -148,9 +151,10 @@ struct one_cycle_options {
   std::int64_t total_steps = 0;   ///< At least 2.
   double rising = 0.3;            ///< Fraction of the steps in which the rate grows, above 0 and below 1.
   double div_factor = 25;         ///< The first rate is `max` / `div_factor`. Above zero.
-  double final_div_factor = 1e4;  ///< The last rate is the first one / `final_div_factor`. Above zero.
+  double final_div_factor = 1e4;  ///< The last rate is the first rate / `final_div_factor`. Above zero.
 };
-/// One rise and one fall of the rate, both along a cosine (Smith and Topin, "Super-Convergence", 2018). After `total_steps`, the last rate.
+/// A rate that rises once and falls once, both along a cosine (Smith and Topin, "Super-Convergence", 2018). After `total_steps` steps, the
+/// rate keeps its last value.
 class one_cycle {
 public:
   /// @errors `invalid_argument_error` that names the member.
@@ -165,22 +169,24 @@ private:
 struct reduce_on_plateau_options {
   double factor = 0.1;         ///< Factor of each reduction, above 0 and below 1.
   std::int64_t patience = 10;  ///< Number of values without an improvement before a reduction, above zero.
-  double min_delta = 1e-4;     ///< A value is an improvement if it is better than the best by more than this. At least zero.
-  std::int64_t cooldown = 0;   ///< Number of values after a reduction that are not counted. At least zero.
-  double min_rate = 0;         ///< At least zero.
-  bool maximize = false;       ///< True: higher values are better.
+  double min_delta = 1e-4;     ///< A value is an improvement if it is better than the best one so far by more than this. At least zero.
+  /// If above 1, the first `cooldown` - 1 values after a reduction do not count towards `patience`, as in Keras. At least zero.
+  std::int64_t cooldown = 0;
+  double min_rate = 0;    ///< A reduction never gives a rate below this. At least zero.
+  bool maximize = false;  ///< True: higher values are better.
 };
 
-/// A rate that is reduced when a metric does not improve any more. Its state can be saved.
+/// A rule that reduces a rate when a metric has stopped improving (a plateau). To save its state in checkpoints, add `variables()` to
+/// those of the model or of a hook.
 class reduce_on_plateau {
 public:
   /// @errors `invalid_argument_error` that names the member.
   explicit reduce_on_plateau(reduce_on_plateau_options options);
 
-  /// Adds a value of the metric, for example after each epoch. Returns the rate to use from now on, when it was `rate` so far. NaN does not
-  /// count as an improvement.
+  /// Adds a value of the metric, for example after each epoch. `rate` is the rate used so far. Returns the rate to use from now on. NaN is
+  /// not an improvement.
   [[nodiscard]] double update(double value, double rate) noexcept;
-  /// Returns the best value so far. Empty without a value.
+  /// Returns the best value so far. Empty if there was no value, or only NaN.
   [[nodiscard]] std::optional<double> best() const noexcept { return has_best_ != 0 ? std::optional(best_) : std::nullopt; }
   [[nodiscard]] std::int64_t reductions() const noexcept { return reductions_; }
   void reset() noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Vectorised statistics of arrays: tests for NaN and infinity, moments, and the two histograms of TensorFlow. Arrays may have any
-// alignment. The results are wrong under -ffast-math.
+// alignment. The results are wrong if the library is compiled with -ffast-math.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ namespace stepwell::kernel {
 [[nodiscard]] bool any_nan(std::span<const float> values) noexcept;
 [[nodiscard]] bool any_nan(std::span<const double> values) noexcept;
 
-/// Statistics of the finite values. NaN and infinities are counted in `nonfinite` only.
-/// Without a finite value `min` is the greatest double and `max` the lowest double, as in the files of TensorFlow.
+/// Statistics of the finite values. NaN and infinities are counted in `nonfinite` only. If there is no finite value, `min` is the greatest
+/// double and `max` is the lowest double, as in the files of TensorFlow.
 struct moments_of_values {
   double min = std::numeric_limits<double>::max();
   double max = std::numeric_limits<double>::lowest();
@@ -33,9 +33,9 @@ struct moments_of_values {
   std::uint64_t nonfinite = 0;  ///< Number of NaN and infinite values.
 };
 
-/// Returns the statistics of `values`. The sums are doubles and may overflow to infinity.
-/// The order of the additions depends only on the vector width of the machine. The last bits may therefore differ between machines of
-/// different kinds, but not between two runs on one machine.
+/// Returns the statistics of `values`. The sums are doubles and may overflow to infinity. The order of the additions depends only on the
+/// number of values and on the vector width for which the library was compiled. The last bits of the sums may therefore differ between
+/// builds for different kinds of CPU, but not between two runs of one binary.
 /// @cost O(n), one pass.
 [[nodiscard]] moments_of_values moments(std::span<const float> values) noexcept;
 [[nodiscard]] moments_of_values moments(std::span<const double> values) noexcept;
@@ -44,11 +44,12 @@ struct moments_of_values {
 /// the greatest double.
 [[nodiscard]] std::span<const double> histogram_limits();
 
-/// A histogram of the finite values as TF1 writes it: each limit is 1.1 times the previous one. Consecutive empty buckets are merged into
-/// one bucket with the limit of the last of them.
+/// A histogram of the finite values as TF1 writes it. The limits of its buckets are some of `histogram_limits()`: from 1e-12 on, each of
+/// those limits is 1.1 times the one before it. Consecutive empty buckets are merged into one bucket, whose limit is the limit of the last
+/// merged bucket.
 struct growing_histogram {
   moments_of_values stats;
-  std::vector<double> limits;  ///< Right edge of each bucket, exclusive. The last one is the greatest double.
+  std::vector<double> limits;  ///< Right edge of each bucket, exclusive. The last edge is the greatest double.
   std::vector<double> counts;  ///< Number of values in each bucket. The sum is `stats.count`.
 };
 
@@ -63,9 +64,9 @@ struct equal_bucket {
   double count = 0;
 };
 
-/// A histogram of the finite values as TF2 writes it: `k` buckets of equal width from the least to the greatest value. If no value is
-/// finite, all members of all buckets are zero. If all values are equal, both edges of each bucket are that value, and the last bucket
-/// counts all values.
+/// A histogram of the finite values as TF2 writes it: `k` buckets of equal width, which cover the range from the least to the greatest
+/// finite value. If no value is finite, all members of all buckets are zero. If all finite values are equal, both edges of each bucket are
+/// this value, and the last bucket counts all finite values.
 struct equal_histogram {
   moments_of_values stats;
   std::vector<equal_bucket> buckets;

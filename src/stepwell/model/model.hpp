@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a model, the result type of a step, and functions that restore a model without a session.
+// The concepts of a model, the type of the result of a step, and functions that restore a model without a session.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -18,7 +18,7 @@
 namespace stepwell {
 namespace detail {
 
-// A noexcept function converts to one that is not.
+// These declarations also match a noexcept member function, because a pointer to it converts to a pointer without noexcept.
 template<class R, class M, class... Args>
 std::type_identity<R> returned_by(R (M::*)(Args...));
 template<class R, class M, class... Args>
@@ -55,24 +55,26 @@ concept restorable_model = std::is_class_v<Model> && requires(Model& model) {
 };
 
 /// A type that can be trained. `step(args...)` does one training step. `variables()` lists the variables that a checkpoint contains. If
-/// `step` is a template or overloaded, the model must declare the type of its result: `using result = ...`. `step` may be a coroutine of
-/// Asio, which the session awaits; such a model works in asynchronous sessions only.
+/// `step` is a template or overloaded, the model must declare the type of the result of `step`: `using result = ...`. `step` may be a
+/// coroutine of Boost.Asio, which the session awaits. A model with such a coroutine works in asynchronous sessions only.
 template<class Model>
 concept trainable_model = restorable_model<Model> && requires { typename detail::step_returns<Model>::type; };
 
-/// The type of the result of one step. `std::monostate` if `step` returns void. If `step` is awaited, the type of the awaited result.
+/// The type of the result of one step. If `step` is a coroutine, this is the type of the awaited result. If there is no result (void), the
+/// type is `std::monostate`.
 template<class Model>
 using model_result = std::conditional_t<std::is_void_v<typename detail::step_returns<Model>::type>, std::monostate,
                                         typename detail::step_returns<Model>::type>;
 
-/// A model that counts its steps itself: `global_step()` returns a reference to its counter.
+/// A model that counts its steps itself. Its function `global_step()` returns a reference to the counter.
 template<class Model>
 concept owns_global_step = requires(Model& model) {
   { model.global_step() } -> std::same_as<std::int64_t&>;
 };
 
-/// True if several sessions that share a master may call `step` concurrently. The model declares this with `static constexpr bool
-/// concurrent_steps = true`. The model must then synchronise its steps with each other, and with code that reads its members.
+/// True if several sessions may call `step` of one model object concurrently. This concerns only sessions that share a master
+/// (`training_options::master`). The model declares this with `static constexpr bool concurrent_steps = true`. Its function `step` must
+/// then synchronise with concurrent calls of `step`, and with code that reads members of the model.
 template<class Model>
 inline constexpr bool has_concurrent_steps = false;
 template<class Model>
@@ -81,8 +83,9 @@ template<class Model>
   }
 inline constexpr bool has_concurrent_steps<Model> = Model::concurrent_steps;
 
-/// True if the last parameter of `step` is an `update_fence&`. If `step` is a template or overloaded, the model declares this with `static
-/// constexpr bool uses_update_fence = true`; all overloads must then have this parameter.
+/// True if the last parameter of `step` is an `update_fence&`. The session can then copy the variables for a checkpoint while `step` runs,
+/// until `step` calls `wait` of the fence. If `step` is a template or overloaded, the model declares the parameter with `static constexpr
+/// bool uses_update_fence = true`. All overloads of `step` must then have this last parameter.
 template<class Model>
 inline constexpr bool uses_update_fence = false;
 template<detail::has_one_step Model>
@@ -95,11 +98,13 @@ template<class Model>
 inline constexpr bool uses_update_fence<Model> = Model::uses_update_fence;
 
 /// Checks the names of variables.
-/// @errors `invalid_argument_error` if a name is empty, used twice, or reserved for the library; the message names the variable.
+/// @errors `invalid_argument_error` if a name is empty, used twice, or reserved: `global_step_name`, or a name that begins with
+///   `reserved_prefix`. The message contains the name.
 void check_variable_names(const variable_list& variables);
 
 /// Restores the variables of `model`, and its global step if the model counts its steps itself.
-/// @errors  Those of `restore` for variables: `not_found_error`, `invalid_argument_error`; nothing is written in these cases.
+/// @errors  Those of the overload of `restore` for a `variable_list`. After a `not_found_error` or an `invalid_argument_error`, nothing was
+///   written.
 /// @threads `model` must not be used by another thread during the call.
 template<restorable_model Model>
 restore_report restore(Model& model, const snapshot& source, const restore_options& options = {}) {

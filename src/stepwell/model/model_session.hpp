@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Raw sessions over a user type: any type with `step(args...)` and `variables()`. `model_session` trains it, `evaluation_session` evaluates
-// it.
+// Raw sessions (the parts of sessions that execute the steps) over a model: any type with `step(args...)` and `variables()`.
+// `model_session` trains the model, `evaluation_session` evaluates it.
 #pragma once
 
 #include "stepwell/base/detail/type_key.hpp"
@@ -32,7 +32,7 @@
 namespace stepwell {
 namespace detail {
 
-// ---- feeds: members of the model are replaced during a run, members of a batch are replaced in a copy
+// ---- feeds: a fed member of the model is replaced during a run, a fed member of a batch is replaced in a copy of the batch
 
 template<class Key>
 struct member_of;
@@ -124,7 +124,8 @@ void feed_one(Batch& batch, const fed<Key, Value>* one) {
   }
 }
 
-/// Returns `arg` itself. If a key of `order` points to a member of its type, returns a copy of `arg` with the feeds applied.
+/// Returns a copy of `arg` with the feeds applied, if a key of `order` points to a member of the type of `arg`. Otherwise returns `arg`
+/// itself.
 template<class Order, class Arg>
 decltype(auto) with_feeds(const Order& order, Arg&& arg) {
   using batch_type = std::remove_cvref_t<Arg>;
@@ -141,7 +142,7 @@ struct no_fence {};
 template<class Model>
 using fence_for = std::conditional_t<uses_update_fence<Model>, update_fence, no_fence>;
 
-/// Calls `step`, with the fence if the model uses one.
+/// Calls `step` of the model. If the model uses an `update_fence`, the fence is the last argument.
 template<class Model, class... Args>
   requires requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); }
 [[gnu::always_inline]] inline decltype(auto) call_step(Model& model, no_fence& /*none*/, Args&&... args) {
@@ -160,11 +161,12 @@ concept fetchable_from = std::invocable<const Projection&, const Result&> || std
 
 }  // namespace detail
 
-/// Runs the steps of a model and counts them. Each call of `step` that returns adds one, with or without hooks; a call that throws does not
-/// count. If the model has a function `std::int64_t& global_step()`, the model counts its steps itself.
+/// Runs the steps of a model and counts them. Each call of the model's `step` that returns adds one, with or without hooks. A call that
+/// throws does not count. If the model has a function `std::int64_t& global_step()`, the model counts its steps itself.
 ///
-/// Sessions with the same master step one model together. The master then counts the steps of all sessions, and `run` blocks until this
-/// session may step. Code that accesses the model between steps must hold the result of `exclusive()`.
+/// A master (`session_target::master`, "local:NAME") connects sessions of one process that train one model together: one chief, which makes
+/// the model ready, and workers. The master then counts the steps of all its sessions. `enter`, and the `run` without hooks, block until
+/// this session may step. Code that accesses the model between steps must hold the result of `exclusive()`.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>
 class model_session {
@@ -195,7 +197,7 @@ public:
   }
   model_session& operator=(model_session&&) = delete;
 
-  /// True if `step` accepts these arguments. If the model uses an `update_fence`, the fence follows them.
+  /// True if `step` of the model accepts these arguments. If the model uses an `update_fence`, the fence is passed after the arguments.
   template<class... Args>
   static constexpr bool takes = requires(Model& model, detail::fence_for<Model>& fence, Args&&... args) {
     detail::call_step(model, fence, std::forward<Args>(args)...);
@@ -209,16 +211,16 @@ public:
 
   /// Blocks until the master lets this session step. The caller must hold the returned object during the run and while it reads the values
   /// of the run. Without a master, the object is empty.
-  /// @errors `aborted_error` if the chief has not made the model ready, or has made it ready again since this session joined.
+  /// @errors `aborted_error` if the chief has not made the model ready, or has made it ready again since this session called `join`.
   ///         `failed_precondition_error` after `close`.
   template<class Order>
   [[nodiscard]] master_scope enter(const Order& /*order*/) {
     return take_turn();
   }
 
-  /// Does one step. Feeds to a batch are applied to a copy of the batch; feeds to the model are applied by `feed`.
+  /// Does one step. Applies feeds to a batch to a copy of the batch. Does not apply feeds to the model; `feed` does this before.
   /// @pre The object returned by `enter` is held.
-  /// @errors Exceptions of `step`.
+  /// @errors Exceptions of the model's `step`.
   template<detail::order_like Order, class... Args>
   outcome_type run(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
@@ -233,9 +235,9 @@ public:
     }
   }
 
-  /// The three parts of `run`, for a model whose `step` is awaited. `fed` returns the arguments with the feeds applied; they must live
-  /// until the step has ended. `step` returns the coroutine, which starts when it is awaited. `count` counts the step and returns the
-  /// outcome.
+  /// The three parts of `run`, for a model whose `step` is awaited. `fed` returns a tuple of the arguments with the feeds applied. This
+  /// tuple must live until the step has ended. `step` returns the coroutine of the step, which starts when it is awaited. `count` is
+  /// called after the step: it counts the step and returns the outcome.
   template<detail::order_like Order, class... Args>
   static auto fed(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
@@ -248,7 +250,7 @@ public:
                       std::move(fed));
   }
   outcome_type count(std::int64_t before, result_type&& result) {
-    wait_at_fence();  // in case that the step did not
+    wait_at_fence();  // has no effect if the step has waited at the fence
     return {std::move(result), before, count_step()};
   }
 
@@ -281,7 +283,7 @@ public:
     }
   }
 
-  /// Returns the number of steps done so far. With a master, the steps of all its sessions are counted.
+  /// Returns the number of steps done so far. With a master, this is the number of the steps of all its sessions.
   [[nodiscard]] std::int64_t global_step() const noexcept {
     if constexpr (owns_global_step<Model>) {
       return connection_ ? connection_->global_step() : model_->global_step();
@@ -290,11 +292,11 @@ public:
     }
   }
 
-  /// Returns the variables of the model, and `global_step`. Each call requests them from the model. With a master, access the variables
-  /// only while you hold the result of `exclusive`.
+  /// Returns the variables of the model, and `global_step`. Each call of this function calls `variables` of the model. With a master,
+  /// access the variables only while you hold the result of `exclusive`.
   [[nodiscard]] variable_list variables() {
     const auto alone = is_shared() && !connection_->is_inside() ? exclusive() : master_scope();
-    if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // not while the chief restores it
+    if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // otherwise the chief may be restoring it
     auto all = model_->variables();
     if constexpr (owns_global_step<Model>) {
       all.push_back(variable_ref(std::string(global_step_name), model_->global_step()).early());
@@ -304,7 +306,7 @@ public:
     return all;
   }
 
-  /// Returns the fence that a step receives.
+  /// Returns the fence that is passed to each step of the model.
   [[nodiscard]] update_fence& fence() noexcept
     requires uses_update_fence<Model>
   {
@@ -312,16 +314,16 @@ public:
   }
 
   [[nodiscard]] Model& model() const noexcept { return *model_; }
-  /// Returns the model, with which the functions of a scaffold are called.
+  /// Returns the model. The functions of a scaffold are called with it.
   [[nodiscard]] Model& subject() const noexcept { return *model_; }
   [[nodiscard]] const session_config& config() const noexcept { return config_; }
 
-  /// Blocks until no other session steps, restores or copies the model. While the caller holds the returned object, no other session does
-  /// so. Without a master, the object is empty.
+  /// Blocks until no other session steps, restores or copies the model. No other session can begin to do this while the caller holds the
+  /// returned object. Without a master, the object is empty.
   [[nodiscard]] master_scope exclusive() { return connection_ ? connection_->enter_alone() : master_scope(); }
 
-  /// Calls `make_ready()`. With a master, the call has exclusive access to the model, and workers that wait for the chief then continue,
-  /// unless `make_ready` returned false. Returns the global step of the model after the call.
+  /// Calls `make_ready()`. With a master, the call has exclusive access to the model. If `make_ready` then returns true, workers that wait
+  /// for the chief continue. Returns the global step of the model after the call.
   /// @errors Those of `make_ready`. With a master, `failed_precondition_error` if this session is a worker, or if another session is the
   ///         chief now.
   template<class MakeReady>
@@ -336,12 +338,13 @@ public:
   [[nodiscard]] bool is_shared() const noexcept { return connection_ && !connection_->is_closed(); }
   /// Returns true if the chief has made the model ready. Without a master, always returns true.
   [[nodiscard]] bool is_chief_ready() const { return !connection_ || connection_->is_chief_ready(); }
-  /// Blocks until the chief has made the model ready, at most until `until`. Returns false if `until` was reached first, or if a stop or an
-  /// interruption ended the wait. Without a master, returns true at once.
+  /// Blocks until the chief has made the model ready, at most until `until` on the clock `time`. Returns false if `until` was reached
+  /// first, or if a stop or an interruption in `signals` ended the wait. Without a master, returns true at once.
   bool wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
     return !connection_ || connection_->wait_for_chief(signals, time, until);
   }
-  /// Joins the other sessions of the master: accepts the current state of the model. From now on, this session may step the model.
+  /// Accepts the current state of the model, which the chief has made ready. From now on, this session may step the model. Does nothing
+  /// without a master.
   /// @pre `exclusive` is held.
   void join() noexcept {
     if (connection_) { connection_->join(); }
@@ -396,18 +399,18 @@ private:
       return next;
     }
   }
-  /// Sets the location of the step counter, here or at the master, so that a step needs one load and no branch.
+  /// Sets the pointer to the step counter, in this object or in the master, so that a step needs one load and no branch.
   void look_at_step() noexcept { live_step_ = is_shared() ? &connection_->shared_step() : &steps_; }
 
   Model* model_;
-  std::int64_t steps_ = 0;  // at a master: the value to which `variables` refers
+  std::int64_t steps_ = 0;  // with a master: only the value to which `variables` refers
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;
   [[no_unique_address]] detail::fence_for<Model> fence_;
 };
 
-/// Runs the steps of a model as evaluations: the global step does not change.
+/// Runs the steps of a model for an evaluation: the global step does not change.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>
 class evaluation_session : private model_session<Model> {
@@ -426,8 +429,8 @@ public:
   /// Creates the session over `model`. `global_step` is the step of the checkpoint from which the model was restored.
   evaluation_session(Model& model, std::int64_t global_step) : steps(model), global_step_(global_step) {}
 
-  /// Does one step.
-  /// @errors Exceptions of `step`.
+  /// Does one step of the model. The outcome has the unchanged global step.
+  /// @errors Exceptions of the model's `step`.
   template<class Requests, class... Args>
   outcome_type run(const Requests& requests, Args&&... args) {
     auto outcome = steps::run(requests, std::forward<Args>(args)...);
@@ -452,8 +455,8 @@ struct scaffold_traits<Model> {
 };
 
 namespace detail {
-/// Stands for an rvalue model, which would be destroyed before its session. Some compilers instantiate this type before they check the
-/// condition of the deduction guide.
+/// Replaces the type of an rvalue model and causes a compile error, because the model would be destroyed before its session. Some compilers
+/// instantiate this type before they check the condition of the deduction guide, so the type repeats this condition.
 template<class Model>
 struct rvalue_model {
   static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would be destroyed before it");

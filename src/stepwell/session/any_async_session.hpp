@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A type-erased asynchronous session: a class can store it, and a coroutine that is not a template can await it.
+// A type-erased asynchronous session: a class can store it as a member, and a coroutine that is not a template can use it.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -19,19 +19,19 @@
 
 namespace stepwell {
 
-/// An asynchronous session of any type over batches of `Source` whose steps yield `Result`:
-/// `any_async_session<float, my_source>(std::move(session))`. It works with `async_with`. Each member function calls the function of the
-/// same name of the wrapped session, with the same errors, cancellation and lifetimes. The `async_` functions return awaitables.
-/// @lifetime That of the wrapped session. A moved-from object can only be destroyed or assigned to. An assignment destroys the previous
-/// session.
-/// @cost One virtual call for each call of a member function. The wrapped session itself is not slower.
+/// A type-erased asynchronous session. Its steps take batches of `Source` and have results of type `Result`: `any_async_session<float,
+/// my_source>(std::move(session))`. It can be passed to `async_with`. Each member function calls the function of the same name of the
+/// wrapped session. Errors, cancellation and lifetimes are those of the called function. The `async_` functions return awaitables.
+/// @lifetime That of the wrapped session. A moved-from object can only be destroyed or assigned to. An assignment destroys the session that
+/// the object held before.
+/// @cost One virtual call for each call of a member function. Apart from this call, the wrapped session is as fast as without this class.
 template<class Result, class Source>
 class any_async_session {
 public:
   using result_type = Result;
   using step_type = step_result<Result>;
   using source_type = Source;
-  /// The type of `*peek()` of the source, an lvalue reference.
+  /// The type of `*source.peek()`, an lvalue reference.
   using batch_type = decltype(*std::declval<Source&>().peek());
   template<class T>
   using awaitable = boost::asio::awaitable<T>;
@@ -57,9 +57,9 @@ public:
 
   /// Returns true if the loop should end. @threads Any.
   [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
-  /// Requests the loop to end after the current step. @threads Any.
+  /// Requests that the loop ends after the current step. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
-  /// Returns the reason why the loop ended. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }

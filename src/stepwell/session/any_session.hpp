@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A type-erased session: a class can store it, and a function that is not a template can run it, for any model and any hooks.
+// A type-erased session, for any model and any hooks: a class can store it as a member, and a function that is not a template can run it.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -22,7 +22,7 @@ namespace stepwell {
 
 namespace detail {
 
-/// Returns the type, a reference, by which a step receives the batches of `Source`.
+/// Returns the type with which a step receives a batch of `Source`: a reference, wrapped in `std::type_identity`.
 template<class Source>
 auto batch_passed_by() {
   if constexpr (data::batch_source<Source>) {
@@ -36,7 +36,7 @@ using batch_passed = typename decltype(batch_passed_by<Source>())::type;
 
 }  // namespace detail
 
-/// A monitored or singular session over batches of `Source` whose steps have results of type `Result`.
+/// A monitored or singular session whose steps take batches of `Source` and have results of type `Result`.
 template<class Session, class Result, class Source>
 concept erasable_session = steps_from<Session, Source> && std::same_as<typename Session::result_type, Result> &&
                            requires(Session& session, const Session& constant, Source& source, std::exception_ptr failure) {
@@ -47,19 +47,19 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
                              session.abandon(failure);
                            };
 
-/// A type-erased session over batches of `Source` whose steps have results of type `Result`: `any_session<float,
-/// my_source>(std::move(session))`. It models `training_session`, and it can be passed to `with`. Each member function calls the function
-/// of the same name of the wrapped session.
+/// A type-erased session. Its steps take batches of `Source` and have results of type `Result`: `any_session<float,
+/// my_source>(std::move(session))`. It satisfies the concept `training_session`, and it can be passed to `with`. Each member function calls
+/// the function of the same name of the wrapped session.
 /// @lifetime That of the wrapped session. An `any_session` can be moved, also during a loop over `steps`. A moved-from object can only be
-/// destroyed or assigned to. An assignment destroys the previous session.
-/// @cost One virtual call for each call of a member function. The steps of a loop over `steps` make no further virtual calls.
+/// destroyed or assigned to. An assignment destroys the session that the object held before.
+/// @cost One virtual call for each call of a member function. In a loop over `steps`, this class makes no further virtual call for a step.
 template<class Result, class Source>
 class any_session {
 public:
   using result_type = Result;
   using step_type = step_result<Result>;
   using source_type = Source;
-  /// The type of `*peek()` of the source, a reference.
+  /// The type with which a step receives a batch: an lvalue reference, such as the type of `*source.peek()`.
   using batch_type = detail::batch_passed<Source>;
 
   template<class Session>
@@ -73,11 +73,12 @@ public:
     session_ = std::make_unique<held<Session>>(std::move(session));
   }
 
-  /// Returns true if the loop should end. @errors For a singular session, failures that its threads reported. @threads Any.
+  /// Returns true if the loop should end. @errors If the wrapped session is a singular session: the failure that a thread of the session
+  /// reported. @threads Any.
   [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
-  /// Requests the loop to end after the current step. @threads Any.
+  /// Requests that the loop ends after the current step. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
-  /// Returns the reason why the loop ended. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() const { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
@@ -85,11 +86,11 @@ public:
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
-  /// Does all steps over `source`. Returns the last step, the number of steps, and the reason for the end.
+  /// Does all steps over the batches of `source`. Returns the last step, the number of steps, and the reason why the loop ended.
   loop_result<Result> run_all(Source& source) { return session_->run_all(source); }
-  /// Does one step with `batch`, independently of any source.
+  /// Does one step with `batch`. Does not use or advance a source.
   Result run(batch_type batch) { return session_->run(batch); }
-  /// Like `run(batch)`, for a temporary batch. This overload exists only if steps receive batches by non-const reference.
+  /// Like `run(batch)`, for a temporary batch. This overload exists only if a step receives a batch by non-const reference.
   Result run(std::remove_cvref_t<batch_type>&& batch)
     requires(!std::is_const_v<std::remove_reference_t<batch_type>>)
   {

@@ -20,7 +20,7 @@
 namespace stepwell {
 
 /// Options of an asynchronous session. This is a class with setters and not an aggregate, because a bug of g++ 12 destroys an aggregate
-/// twice if it is created inside an awaited expression. An `async_options` object may be created there:
+/// twice if it is created inside an awaited expression. An `async_options` object may be created inside an awaited expression:
 ///
 ///     async_options().steps_on(pool.get_executor())
 class async_options {
@@ -30,7 +30,8 @@ public:
   async_options() = default;
 
   /// Runs steps and the hooks around them on `executor`, one at a time, so that the executor of the caller stays responsive. By default
-  /// they run on the executor of the caller, and no other work on it can run during a step.
+  /// they run on the executor of the caller, and occupy a thread of this executor during a step. In a session with a master, they run on a
+  /// thread of the library by default. Hooks and models that are awaited always run on the executor of the caller.
   /// @lifetime The execution context of `executor` must outlive the session, or it must destroy posted functions that it does not run.
   async_options& steps_on(executor_type executor) {
     compute_ = std::move(executor);
@@ -43,9 +44,10 @@ public:
     return *this;
   }
 
-  /// Declares whether the creation of the session may wait for another session, for example as a worker waits for its chief. A creation
-  /// that may wait runs on a separate thread. Other creations run on a few threads that all sessions share. By default, a creation by a
-  /// session creator of user type may wait.
+  /// Declares whether the creation of the session may wait for another session, for example as a worker waits for its chief. If
+  /// `may_wait` is true, the creation runs on a separate thread. If it is false, the creation runs on one of a few threads that all
+  /// sessions share. The default is true for a session that is constructed with a session creator, and for a training session that is not
+  /// the chief or has a master. Otherwise the default is false.
   async_options& creation_waits(bool may_wait) {
     creation_waits_ = may_wait;
     return *this;
@@ -65,7 +67,7 @@ private:
 namespace detail {
 
 /// The state shared by a session and its release handles.
-/// @threads Any, except that only one `wait_for_release` may wait at a time.
+/// @threads Any, except that only one coroutine `wait_for_release` may run at a time.
 class release_state {
 public:
   void set_released() noexcept {
@@ -80,7 +82,7 @@ private:
   coro::async_event event_;
 };
 
-/// Returns a handle without content. When its last copy is destroyed, `state` is marked as released.
+/// Returns a shared pointer without a usable object. When its last copy is destroyed, `state` is marked as released.
 [[nodiscard]] inline std::shared_ptr<void> release_at_end(const std::shared_ptr<release_state>& state) {
   return std::shared_ptr<void>(state.get(), [state](void*) { state->set_released(); });
 }
@@ -96,22 +98,22 @@ inline boost::asio::awaitable<void> wait_for_release(std::shared_ptr<release_sta
 }  // namespace detail
 
 /// A handle that reports when an asynchronous session has released its directory. Get it from `async_monitored_session::release_handle`
-/// while the session exists. It may be used after the session is destroyed:
+/// while the session exists. The handle may be used after the session is destroyed:
 ///
 ///     auto handle = session.release_handle();
 ///     ...                             // the session is destroyed without async_close; pending writes continue
 ///     co_await handle.async_wait();   // the next session can lock the directory
 ///
-/// @threads `is_released`: any. `async_wait`: one at a time.
+/// @threads `is_released` may be called on any thread. Only one `async_wait` of all handles of a session may be pending at a time.
 class session_release {
 public:
   explicit session_release(std::shared_ptr<detail::release_state> state) noexcept : state_(std::move(state)) {}
 
   [[nodiscard]] bool is_released() const noexcept { return state_->is_released(); }
 
-  /// Waits until the session is closed or destroyed, and the checkpoint that it was writing is complete or has failed. Completes at once if
-  /// the directory is already released. Takes any completion token, with the signature `void(std::exception_ptr)`.
-  /// @cancel Ends only the wait.
+  /// Waits until the session is closed or destroyed, and the checkpoint that the session was writing is complete or has failed. Completes
+  /// at once if the directory is already released. Takes any completion token, with the signature `void(std::exception_ptr)`.
+  /// @cancel Ends the wait. Pending writes of the session continue.
   template<class Token = boost::asio::use_awaitable_t<>>
   auto async_wait(Token&& token = Token()) const {
     return coro::initiate<void>(

@@ -31,7 +31,7 @@
 
 namespace stepwell::detail {
 
-/// The result of `async_steps`. `Source` is a reference type if the caller passed an lvalue.
+/// The object that `async_steps` returns. `Source` is a reference type if the caller passed an lvalue.
 template<class Step, class Async, class Source>
 class async_step_sequence {
 public:
@@ -43,7 +43,7 @@ public:
   async_step_sequence& operator=(const async_step_sequence&) = delete;
 
   /// Does the next step. Returns an empty value when the loop is over; see `async_monitored_session::async_next`.
-  /// @lifetime The object must live until the operation has ended.
+  /// @lifetime This object must live until the operation has ended.
   template<class Token = boost::asio::use_awaitable_t<>>
   auto next(Token&& token = Token()) {
     return coro::initiate<std::optional<Step>>(
@@ -61,7 +61,7 @@ private:
 
 namespace stepwell {
 
-/// The argument of an awaited step function.
+/// The argument of an awaited step function; see `async_monitored_session::async_run_step_fn`.
 /// @lifetime Valid during the call of the step function.
 template<class Async>
 class async_step_context {
@@ -72,25 +72,28 @@ public:
 
   /// Returns the current raw session. Runs made on it directly call no hooks. @see contract STEP-4, D-11
   [[nodiscard]] auto& session() const noexcept { return self_.core().raw(); }
-  /// Like `async_run` of the session, as an awaitable. A recovery repeats the whole step function, not this call. @see contract STEP-7
-  /// @cancel The result of a completed run is delivered in spite of a cancellation. A cancellation is forwarded to a model or a hook that
-  ///    is awaited.
+  /// Does one step with hooks, like `async_run` of the session. Takes no completion token; returns an awaitable. A recovery repeats the
+  /// whole step function, not only this call. @see contract STEP-7
+  /// @cancel The result of a completed run is delivered in spite of a cancellation. If the session is awaiting `before_run` of a hook or
+  ///    the model's `step`, the cancellation is forwarded to it.
   /// @lifetime Lvalues must live until the run has ended.
   template<class... Args>
   auto async_run_with_hooks(Args&&... args) const {
     using run_type = detail::stored_run<all_hooks, typename Async::core_type, Args...>;
     return detail::run_within_step_awaited(&self_, run_type(std::tuple<Args...>(std::forward<Args>(args)...)));
   }
-  /// Ends the step function. @errors Always throws `stop_iteration`, which `async_with` handles as a clean end. @see contract STEP-5
+  /// Ends the step function and the loop. @errors Always throws `stop_iteration`, which `async_with` handles as the normal end of the loop.
+  /// @see contract STEP-5
   [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
 
 private:
   Async& self_;
 };
 
-/// An asynchronous `monitored_session`. Its calls of hooks, model and source, their order, and the effect of a recovery are those of a
-/// `monitored_session`. Each `async_` function is an Asio initiating function: the last argument is any completion token with the signature
-/// `void(std::exception_ptr, T)`; the default is `use_awaitable`.
+/// An asynchronous `monitored_session`. It calls hooks, model and source in the same order as a `monitored_session`, and a recovery has the
+/// same effect. Each `async_` function, except `async_steps`, is an Asio initiating function: the last argument is any completion token for
+/// the signature `void(std::exception_ptr, T)`, where `T` is the result (`void(std::exception_ptr)` if there is no result). The default is
+/// `use_awaitable`.
 ///
 ///     co_await session.async_start();
 ///     for (;;) {
@@ -102,41 +105,44 @@ private:
 /// Do not write `while (co_await ...)`: g++ 12 miscompiles it.
 ///
 /// **Execution.** A step and the hooks around it run on the executor of the caller, or on the executor given by `async_options::steps_on`.
-/// All work that may block on a disk, a thread or another session runs on a thread of the library: restoring, `begin` and
+/// All work that may block on a disk, a thread or another session runs on a thread of stepwell: restoring, `begin` and
 /// `after_create_session` of the hooks, the copy for a due checkpoint, recovering, `end` of the hooks, and closing. The caller is suspended
 /// during this work, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session
-/// yields about every 100 us, or after each step if a step takes longer, so that other work on that executor can run. In a session with a
-/// master, a step may block on other sessions. Therefore it runs on a thread of the library unless `steps_on` gives an executor.
+/// yields about every 100 us, so that other work on that executor can run. If a step takes longer than 100 us, the session yields after
+/// each step. In a session with a master (`training_options::master`), a step may block until other sessions have done theirs. Such a step
+/// therefore runs on a thread of stepwell, unless `steps_on` gives an executor.
 ///
-/// **Awaitable hooks and models.** Every point of a hook except `on_error` may return an `asio::awaitable` of its usual return type, and so
-/// may the model's `step`. The session awaits them in the usual order, on the executor of the caller, each as a separate Asio thread of
-/// execution. Points of other hooks run on the same executor or thread as in a session without awaitable points. A hook with an awaitable
-/// `before_run` or `after_run` may declare `bool wants(context) noexcept`: if it returns false, the hook does not take part in the next
-/// run. If no such hook takes part, the step costs no more than in a session without such hooks. A cancellation is forwarded to
-/// `before_run` and to the model's `step`. If one of them then ends with `operation_aborted`, the step is not done, and the session does
-/// not treat this as a failure. All other points run to their end. In a session with a master, a step fails with `invalid_argument_error`
-/// if the model or a hook of the step is awaited.
+/// **Awaitable hooks and models.** A hook point is a function of a hook that the session calls, such as `before_run`. Every hook point
+/// except `on_error` may return an `asio::awaitable` of its usual return type, and so may the model's `step`. The session awaits these
+/// awaitables in the usual order, on the executor of the caller. Each of them is a separate Asio thread of execution. All other hook points
+/// run on the same executor or thread as in a session without awaitables. A hook with an awaitable `before_run` or `after_run` may declare
+/// `bool wants(context) noexcept`. If `wants` returns false, the hook does not take part in the next run. If no hook with such a point
+/// takes part in a step, the step costs no more than in a session without awaitables. A cancellation is forwarded to an awaited
+/// `before_run` and to an awaited `step`. If one of them then ends with `operation_aborted`, the step is not done, and the session does not
+/// treat this as a failure. All other hook points run to their end. In a session with a master, a step fails with `invalid_argument_error`
+/// if the model's `step` or a hook point of the step has to be awaited.
 ///
 /// **Cancellation.** Terminal, partial and total cancellation have the same effect. An operation that has done nothing yet ends with a
 /// `boost::system::system_error` of `operation_aborted`. The result of a completed step, save, snapshot or close is delivered in spite of a
-/// cancellation. The `@cancel` line of each function gives the details. An operation without its own cancellation slot (`use_awaitable`)
-/// receives the cancellations that the state of the calling coroutine accepts; Asio's default is terminal cancellation only.
+/// cancellation. The `@cancel` line of each function gives the details. An operation with the token `use_awaitable` has no cancellation
+/// slot of its own. It receives the cancellations that the cancellation state of the calling coroutine accepts. By default, Asio accepts
+/// only terminal cancellation.
 ///
 /// **Destruction.** A session that is destroyed without `async_close`, for example with its `io_context`, is *abandoned*: it does not call
 /// `end` of the hooks, makes no last checkpoint, and does not wait for pending I/O. A pending operation ends with `operation_aborted`. If
 /// some work of the session runs on another thread at that moment, the destructor blocks until this work has ended, because the work uses
-/// the model and the hooks. The destructor also requests the session's threads to stop, and joins them. It does not wait for a hook or a
-/// model that is being awaited: the session's shared state keeps the hooks and the batch alive until that coroutine has ended, and the
-/// caller must keep the model and the source alive until then. Pending writes are finished in the background. The directory stays locked
-/// until these writes are done; `release_handle` returns a handle that reports when the directory is released. `async_abandon` and
-/// `async_with` close a session after an error and wait until the directory is released.
+/// the model and the hooks. The destructor also requests the session's threads to stop, and joins them. The destructor does not wait for an
+/// awaited hook point or `step` that has not ended. Internal state, which outlives the session, keeps the hooks and the batch alive until
+/// that coroutine has ended. The caller must keep the model and the source alive until then. Pending writes are finished in the background,
+/// and the directory of the checkpoints stays locked until they are done. `release_handle` returns a handle that reports when the directory
+/// is released. To end a session after an error and to wait until the directory is released, use `async_abandon` or `async_with`.
 ///
 /// @lifetime The model must outlive the session. The execution context of the executor given to `steps_on` must outlive the session, too. A
 /// source must outlive all steps over it, including a step that runs on another thread when the session is destroyed. The session must
-/// outlive the awaitables of its functions and the objects that `async_steps` returns. It can be moved; a moved-from session can only be
-/// destroyed.
-/// @threads One thread or strand, and one operation at a time: a second operation fails with `failed_precondition_error`. `request_stop`,
-/// `should_stop` and `stop_reason` may be called on any thread.
+/// outlive the awaitables of its functions and the objects that `async_steps` returns. A session can be moved; a moved-from session can
+/// only be destroyed.
+/// @threads The functions may be called on one thread or strand. One operation may be in flight: a second operation fails with
+/// `failed_precondition_error`. `request_stop`, `should_stop` and `stop_reason` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
 class async_monitored_session {
@@ -149,7 +155,8 @@ public:
   using result_type = typename Raw::result_type;
   using step_type = step_result<result_type>;
 
-  /// Stores the raw session and the hooks. `async_start` calls the hooks and makes the session ready.
+  /// Stores the raw session (for example the session over a model, which executes the steps) and the hooks. Later, `async_start` calls
+  /// `begin` of the hooks and restores the raw session.
   /// @errors `invalid_argument_error` for invalid settings.
   template<class Given>
     requires std::is_constructible_v<Raw, Given&&>
@@ -161,7 +168,7 @@ public:
   explicit async_monitored_session(session_settings settings, Given&& raw, Held... hooks)
       : async_monitored_session(async_options(), std::move(settings), std::forward<Given>(raw), std::move(hooks)...) {}
 
-  /// Like the first constructor, but `creator` creates the raw session at the start and at each recovery.
+  /// Like the first constructor, but `creator` creates the raw session, in `async_start` and in each recovery.
   template<session_creator Creator>
     requires std::is_same_v<created_by<Creator>, Raw>
   explicit async_monitored_session(async_options how, session_settings settings, Creator creator, Held... hooks)
@@ -174,29 +181,29 @@ public:
 
   async_monitored_session(async_monitored_session&&) noexcept = default;
   async_monitored_session& operator=(async_monitored_session&&) = delete;
-  /// Abandons the session if it is not closed.
+  /// Abandons the session if it is not closed; see "Destruction" above.
   ~async_monitored_session() {
     if (async_) { async_->abandon(); }
   }
 
-  /// Calls `begin` of the hooks. Then creates the raw session and restores it from the newest complete checkpoint, or waits for the chief.
-  /// Retries transient failures as in a recovery. Before the session is started, `async_close` and `async_abandon` are the only other
-  /// operations that may be awaited.
-  /// @errors Exceptions of hooks and of the restore. The session cannot be used afterwards.
-  /// @cancel The session is not started, and `async_start` can be called again. In the second call, `begin` is called only for hooks that
-  /// have not begun; a wait for the chief starts again with its full time; a wait between two attempts continues with the remaining time.
-  /// If the creation succeeds despite the cancellation, the session is started.
+  /// Calls `begin` of the hooks. Then a chief restores the raw session from the newest complete checkpoint, or initialises it if there is
+  /// no checkpoint; a worker waits for its chief. Then calls `after_create_session` of the hooks. Retries transient failures as in a
+  /// recovery. Before the session is started, no operations except `async_start`, `async_close` and `async_abandon` are allowed.
+  /// @errors Exceptions of hooks and of the restore. After such an exception, the session can only be closed, abandoned or destroyed.
+  /// @cancel The session is not started, and `async_start` can be called again. The second call does not call `begin` again if the first
+  /// call has called `begin` of all hooks. A wait for the chief starts again with its full time. A wait between two attempts continues with
+  /// the remaining time. If the creation succeeds despite the cancellation, the session is started.
   template<class Token = token_type>
   auto async_start(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::start_awaited(self); });
   }
 
-  /// Does one step with the next batch of `source`, including the calls of hooks and a recovery if necessary; see `step_result`. Returns an
-  /// empty value when the loop is over: after a stop, or at the end of the data. When a seekable `source` is passed for the first time, it
-  /// seeks to its position in the restored checkpoint. From then on its position is saved.
+  /// Does one step with the next batch of `source`, including the calls of hooks, and a recovery if necessary. Returns an optional
+  /// `step_result`, which is empty when the loop is over: after a stop, or at the end of the data. When a seekable `source` is passed for
+  /// the first time, it seeks to its position in the restored checkpoint. From then on, checkpoints contain the position of the source.
   /// @errors As in a loop over `monitored_session::steps`.
-  /// @cancel No batch is lost: a step is done completely and delivered, or not done at all. A recovery stays pending: the next operation
-  /// continues the recovery, including the rest of the wait before the next attempt.
+  /// @cancel No batch is lost: a step is done completely and delivered, or not done at all. If a recovery is cancelled, the next operation
+  /// continues the recovery, after the rest of the wait before the next attempt.
   /// @lifetime `source` must live until an empty value is returned, until `release(source)`, or until the session is closed or destroyed.
   /// @cost With `use_awaitable`, no due checkpoint, and no separate executor for steps: one small coroutine frame, which Asio recycles.
   template<data::batch_source Source, class Token = token_type>
@@ -210,11 +217,11 @@ public:
     return next(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
   }
 
-  /// Does all steps over `source`, as a loop over `async_next(source)` without a body does. Returns a `loop_result`: the last step, the
-  /// number of steps, and the reason for the end.
+  /// Does all steps over `source`, like a loop with an empty body that awaits `async_next(source)`. Returns a `loop_result`: the last step,
+  /// the number of steps, and the reason for the end.
   /// @errors As `async_next`.
-  /// @cancel Ends the loop with `operation_aborted`, either before its next step or in a step, as for `async_next`. The steps done before
-  ///    are not undone.
+  /// @cancel The operation ends with `operation_aborted`, before the next step or in a step, in the same way as `async_next`. The completed
+  ///    steps are not undone.
   /// @lifetime As for `async_next`.
   template<data::batch_source Source, class Token = token_type>
   auto async_run_all(Source& source, Token&& token = Token()) {
@@ -227,15 +234,17 @@ public:
     return all_of(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
   }
 
-  /// Unregisters a source before its end. Its current position is kept for later saves. The source is also unregistered if it is passed to
-  /// `async_steps`.
+  /// Unregisters a source that was passed to `async_next` or `async_run_all`, before the end of its data. Later checkpoints contain the
+  /// position that the source has now. If the source is passed to `async_steps`, it is unregistered in the same way, and registered again
+  /// by the first step of `async_steps`.
   template<data::batch_source Source>
   void release(Source& source) noexcept {
     async_->sources().release(source);
   }
 
   /// Returns an object that does the steps over `source` one at a time: `auto steps = session.async_steps(batches);`, then `co_await
-  /// steps.next()` until the result is empty. The constructor of the object registers the source, and the destructor unregisters it.
+  /// steps.next()` until the result is empty. The first step registers the source with the session. The end of the loop or the destructor
+  /// of the object unregisters it.
   /// @lifetime An lvalue source must outlive the object. The session must outlive the object, too.
   template<class Source>
   [[nodiscard]] auto async_steps(Source&& source) & {
@@ -247,9 +256,8 @@ public:
     }
   }
 
-  /// Does one step with `args`; the last argument may be a completion token. The arguments and the result are those of
-  /// `monitored_session::run`: the result of the model's `step`, or a tuple of the fetched values. Rvalues are stored in the coroutine
-  /// frame.
+  /// Does one step with `args`, like `monitored_session::run`. The last argument may be a completion token. Returns the result of the
+  /// model's `step`, or a tuple of values if `args` contains `fetch(...)`. Rvalues are moved into the coroutine frame.
   /// @errors As `monitored_session::run`.
   /// @cancel As `async_next`.
   /// @lifetime Lvalues must live until the operation has ended.
@@ -267,9 +275,9 @@ public:
     }
   }
 
-  /// Awaits `step_fn(context)` and returns its result; see `async_step_context`. `step_fn` is a coroutine function that takes the context by
-  /// reference and returns an `asio::awaitable`. After a transient failure, including one of its own code, the session is recovered and the
-  /// whole function is called again. It runs on the executor of the caller.
+  /// Awaits `step_fn(context)` and returns its result. `step_fn` is a coroutine function that takes an `async_step_context` by reference
+  /// and returns an `asio::awaitable`. It runs on the executor of the caller. After a transient failure, even one thrown by the code of
+  /// `step_fn`, the session recovers and calls the whole function again.
   /// @errors Exceptions of `step_fn`.
   /// @cancel Forwarded to `step_fn`. If `step_fn` then ends with `operation_aborted`, the session does not treat this as a failure. Runs
   ///    that `step_fn` has completed are not undone.
@@ -286,58 +294,63 @@ public:
         [self = async_, fn = &step_fn] { return detail::step_fn_result<result, context_type>(self, *fn); });
   }
 
-  /// Requests all hooks that save to save now, regardless of their cadence, and waits until the checkpoint is durable. Returns the step
-  /// that is saved.
-  /// @errors `failed_precondition_error` before the start, after the close, while a recovery is pending, if no hook saves, or if a guard
-  /// rejected the state. Failures of the save.
+  /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. Waits until the checkpoint is durable.
+  /// Returns the step that was saved.
+  /// @errors `failed_precondition_error` in these cases: the session is not started, is closed, or has a recovery that is not finished; a
+  /// hook has requested a stop; no hook saves; or a hook has rejected the state as bad. Failures of the save.
   /// @cancel Effective only before the save begins.
   template<class Token = token_type>
   auto async_checkpoint_now(Token&& token = Token()) {
     return whole<std::int64_t>(std::forward<Token>(token), [self = async_] { return detail::save_awaited(self); });
   }
 
-  /// Returns an owned copy of the state that a checkpoint would contain now; see `monitored_session::snapshot`. The copy is made on a
-  /// thread of the library. The next step waits until the copy is complete.
-  /// @errors As `monitored_session::snapshot`; also `failed_precondition_error` before the start, and while a recovery is pending.
+  /// Returns a copy of the state that a checkpoint would contain now; see `monitored_session::snapshot`. The copy is made on a thread of
+  /// stepwell. The operation completes when the copy is complete.
+  /// @errors As `monitored_session::snapshot`; also `failed_precondition_error` if the session is not started, or if a recovery is not
+  /// finished.
   /// @cancel Effective only before the copy begins.
   template<class Token = token_type>
     requires(!std::is_same_v<std::remove_cvref_t<Token>, snapshot_pool>)
   auto async_snapshot(Token&& token = Token()) {
     return whole<snapshot>(std::forward<Token>(token), [self = async_] { return detail::snapshot_awaited(self, std::nullopt); });
   }
-  /// Like `async_snapshot()`, but copies into a buffer of `pool`. If no buffer is free, suspends until one is. Deadlocks if the caller
-  /// already holds every buffer: the pool needs one more buffer than the caller holds snapshots at a time.
+  /// Like `async_snapshot()`, but copies into a buffer of `pool`. If no buffer is free, suspends until a buffer becomes free. This never
+  /// happens if the caller itself holds snapshots in all buffers of the pool. If the caller holds up to n snapshots while it waits for the
+  /// next snapshot, the pool needs at least n + 1 buffers.
   /// @cancel Effective until the copy begins.
   template<class Token = token_type>
   auto async_snapshot(const snapshot_pool& pool, Token&& token = Token()) {
     return whole<snapshot>(std::forward<Token>(token), [self = async_, pool] { return detail::snapshot_awaited(self, pool); });
   }
 
-  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already.
+  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already. If the
+  /// session was never started successfully, stops its threads without calling hooks and without a checkpoint.
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. The session is closed nevertheless.
-  /// @cancel Effective only before the close begins: the session then stays open. A close that has begun runs to its end.
+  /// @cancel Has an effect only before the close begins. The session then stays open. A close that has begun runs to its end.
   /// @see D-15
   template<class Token = token_type>
   auto async_close(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::close_awaited(self); });
   }
 
-  /// Closes the session after an error. Calls `on_error` of the hooks unless they were notified of this error already. Does not call `end`
-  /// of the hooks and makes no checkpoint. Waits for all pending I/O, at most for `stop_grace_period` of the settings, and releases the
-  /// directory. Does nothing if the session is closed already.
-  /// @errors Throws nothing. Failures are logged.
-  /// @cancel Ignored, because the error may itself be a cancellation.
+  /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
+  /// call `end` of the hooks and makes no checkpoint. Waits for all pending I/O, at most for `session_settings::stop_grace_period`, and
+  /// releases the directory of the checkpoints. Does nothing if the session is closed already. If the session was never started
+  /// successfully, calls no hooks.
+  /// @errors Failures are logged and not thrown.
+  /// @cancel Ignored, because `failure` may itself be the result of a cancellation.
   template<class Token = token_type>
   auto async_abandon(std::exception_ptr failure = nullptr, Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token),
                        [self = async_, failure = std::move(failure)] { return detail::abandon_awaited(self, failure); });
   }
 
-  /// Returns a handle that reports when this session has released its directory. It may be used after the end of the session.
+  /// Returns a handle that reports when this session has released the directory of its checkpoints. The handle may be used after the
+  /// session is destroyed.
   [[nodiscard]] session_release release_handle() const { return session_release(async_->release()); }
 
   /// Returns true if this exception object was thrown by a hook or by the session's own work. Returns false if it was thrown by the step.
-  /// In a hook, `out_of_range_error` is a failure, not the end of the data.
+  /// If it was thrown by a hook, an `out_of_range_error` is a failure; otherwise it is the end of the data.
   /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core().came_from_hook(failure); }
 
@@ -347,15 +360,15 @@ public:
   void request_stop(std::string why = "the caller asked to stop") {
     core().control().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
-  /// Returns the reason why the loop ended; its cause is `none` if the loop has not ended. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
 
   [[nodiscard]] bool is_started() const noexcept { return async_->is_started(); }
   [[nodiscard]] bool is_closed() const noexcept { return core().is_closed(); }
-  /// @errors As `raw_session`.
+  /// Returns the number of steps done, including those of earlier runs of the program. @errors As `raw_session`.
   [[nodiscard]] std::int64_t global_step() { return raw_session().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
-  /// @errors `failed_precondition_error` if a creator creates the raw session and has not done so yet.
+  /// @errors `failed_precondition_error` if the session has a creator that has not created the raw session yet.
   [[nodiscard]] Raw& raw_session() {
     if (!core().has_raw()) { async_->throw_unless_started(); }
     return core().raw();
@@ -368,7 +381,7 @@ public:
   }
   /// Returns the metrics of the session, such as the number of recoveries.
   [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
-  /// Returns the hook of type `Hook`. May be called before the start and after the close.
+  /// Returns the hook of type `Hook`. May also be called before the start and after the close.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
     return core().hooks().template get<Hook>();
@@ -384,7 +397,8 @@ private:
 
   [[nodiscard]] core_type& core() const noexcept { return async_->core(); }
 
-  /// Starts an operation with result `T`, or without a result if `T` is `void`. Asio's own check for cancellation is switched off in it.
+  /// Starts the operation `make()`, which has the result `T`, or none if `T` is `void`. In the operation, Asio's own check for cancellation
+  /// is off.
   template<class T, class Token, class Make>
   auto whole(Token&& token, Make make) {
     return coro::initiate<T>(
@@ -410,8 +424,8 @@ private:
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
         [self = async_.get(), one = run_type(std::move(given))]() mutable { return detail::run_of(self, std::move(one)); });
   }
-  /// The type in which a run stores an argument: a reference for an lvalue, otherwise a value, because an rvalue no longer exists when the
-  /// run begins.
+  /// The type in which a run stores an argument. For an lvalue it is a reference. For an rvalue it is a value, because the rvalue no longer
+  /// exists when the run begins.
   template<class Arg>
   using kept_as = std::conditional_t<std::is_lvalue_reference_v<Arg>, Arg, std::remove_reference_t<Arg>>;
   template<class Choice, std::size_t... I, class Given>
@@ -435,17 +449,18 @@ template<class Model, class... Hooks>
   requires requires { typename raw_session_over<Model>::type; }
 async_monitored_session(async_options, session_settings, Model&, Hooks...) -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
 
-/// Awaits `body(session)`, then closes the session, as `with` does. An `out_of_range_error` or `stop_iteration` thrown by the body is the
-/// end of the loop, unless a hook threw it. After any other exception, including a cancellation, the session is abandoned, and the
-/// exception is rethrown when the directory is released. (If the start of a session failed, its directory may stay locked until the session
-/// is destroyed.) Give `body` a name, as in the example: a bug of g++ 12 destroys a lambda with captures or an aggregate twice if it is
-/// created inside an awaited expression.
+/// Awaits `body(session)`, then closes the session, like the blocking `with`. An `out_of_range_error` or `stop_iteration` that leaves the
+/// body is the normal end of the loop, unless a hook threw it: the session is closed, and nothing is thrown. After any other exception,
+/// including that of a cancellation, the session is abandoned with `async_abandon`, and then the exception is rethrown. The directory is
+/// then released, with one exception: if the start of the session failed, the directory may stay locked until the session is destroyed.
 ///
 ///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, see below
 ///     co_await async_with(session, train);
 ///
+/// Give `body` a name, as in the example. If a lambda with captures, or an aggregate, is created inside an awaited expression, g++ 12
+/// destroys it twice (a bug of this compiler).
 /// @errors Exceptions of the body that do not end the loop normally, and those of `async_close`.
-/// @cancel Forwarded to the body. Closing and abandoning run to their end.
+/// @cancel Forwarded to the body. `async_close` and `async_abandon` are not cancelled.
 /// @lifetime `session` and `body` must outlive the operation.
 /// @see D-18
 template<class Session, class Body>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitored session: a raw session with hooks around each run. Its state is restored at the start and saved between steps. After
-// transient failures, the session recovers.
+// The monitored session: a raw session, which executes the runs, with hooks that are called around each run. The state is restored at the
+// start and saved between steps. After a transient failure (`aborted_error`, `unavailable_error`), the session recovers: it restores the
+// newest checkpoint and repeats the step.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -24,7 +25,7 @@
 
 namespace stepwell {
 
-/// The argument of a step function, which `run_step_fn` calls.
+/// The argument of a step function. A step function is a function of the caller that does several runs as one unit; `run_step_fn` calls it.
 /// @lifetime Valid during the call of the step function.
 template<class Session>
 class step_context {
@@ -41,8 +42,8 @@ public:
   auto run_with_hooks(Args&&... args) const {
     return session_.run_within_step(std::forward<Args>(args)...);
   }
-  /// Ends the step function and the loop. @errors Always throws `stop_iteration`, which `with` handles as the normal end of the loop. @see
-  /// contract STEP-5
+  /// Ends the step function, and a loop inside of `with`. @errors Always throws `stop_iteration`, which `run_step_fn` passes on to its
+  /// caller, and which `with` handles as the normal end of the loop. @see contract STEP-5
   [[noreturn]] void request_stop() const { throw stop_iteration("the step function asked to stop"); }
 
 private:
@@ -52,9 +53,9 @@ private:
 /// A session for a training loop. It is constructed from a model or a raw session, and hooks: `monitored_session session(model,
 /// stop_at_step_hook{{.last_step = 100}});`
 ///
-/// @lifetime The session refers to the model, which must outlive it. The session can be moved, also during a loop over `steps`. A
+/// @lifetime The session refers to the model, which must outlive the session. The session can be moved, even during a loop over `steps`. A
 /// moved-from session can only be destroyed.
-/// @threads One thread at a time. `request_stop`, `should_stop` and `stop_reason` may be called on any thread.
+/// @threads One thread at a time. `request_stop`, `should_stop`, `stop_reason` and `metrics` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
 class monitored_session {
@@ -68,10 +69,11 @@ public:
   using result_type = typename Raw::result_type;
   using step_type = step_result<result_type>;
 
-  /// Calls `begin` of the hooks. Then makes the raw session ready: restores it if `settings.find_checkpoint` finds a checkpoint. Then calls
-  /// `after_create_session` of the hooks. Retries transient failures as in a recovery.
+  /// Calls `begin` of the hooks. Then makes the raw session ready; if `settings.find_checkpoint` finds a checkpoint, restores it. Then
+  /// calls `after_create_session` of the hooks. If making the raw session ready or `after_create_session` fails with a transient failure,
+  /// retries both, as in a recovery.
   /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid settings, and for names of variables or hooks
-  ///         that are used twice or reserved.
+  ///         that are used twice or are reserved for the library.
   /// @see contract MON-2
   template<class Given>
     requires std::is_constructible_v<Raw, Given&&>
@@ -99,7 +101,7 @@ public:
   monitored_session& operator=(monitored_session&&) = delete;
 
   /// Closes the session if `close` was not called, but logs failures instead of throwing them. If the destructor runs because of an
-  /// exception, the session ends as after an error, without `end` of the hooks and without a last checkpoint.
+  /// exception, it acts like `abandon` instead: `end` of the hooks is not called, and no last checkpoint is made.
   /// @see contract CLOSE-5, D-17
   ~monitored_session() {
     if (!core_ || core_->is_closed()) { return; }
@@ -110,15 +112,15 @@ public:
     detail::close_or_log(*core_);
   }
 
-  /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a recovery the step is
-  /// repeated with the same arguments. If the step accepts an argument only as an rvalue, the step cannot be repeated, and the failure is
-  /// thrown.
+  /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a transient failure, the
+  /// session recovers and repeats the step with the same arguments. If the model's `step` accepts an argument only as an rvalue, the step
+  /// cannot be repeated, and the failure is thrown instead.
   ///
-  /// `args` may contain more than the arguments of the step, in any position. With `fetch(...)`, the call returns copies of the fetched
-  /// values as a tuple: `auto [loss] = session.run(fetch(&result::loss), batch);`. `feed(key, value)` and `run_options` apply to this run.
-  /// A `run_metadata` object is filled with the metadata of the run.
+  /// `args` may also contain the following objects, in any position. With `fetch(...)`, the call returns copies of the fetched values as a
+  /// tuple instead of the result: `auto [loss] = session.run(fetch(&result::loss), batch);`. `feed(key, value)` and `run_options` apply to
+  /// this run. A `run_metadata` object is filled with the metadata of the run.
   /// @errors `failed_precondition_error` if a hook has requested a stop or the session is closed. Exceptions of the step, of hooks, and of
-  /// background I/O. If a hook throws, `before_run` or `after_run` of later hooks is not called for this run.
+  /// background I/O. If `before_run` or `after_run` of a hook throws, the same function of later hooks is not called for this run.
   /// @see contract RUN-1, REC-2
   template<class... Args>
   auto run(Args&&... args) {
@@ -132,10 +134,10 @@ public:
     return run_type::result_of(detail::run_call<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
-  /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, even one thrown by the code of
-  /// `step_fn`, the session recovers and calls the whole function again. The runs that `step_fn` makes on the raw session, and their side
-  /// effects, are then repeated, too.
-  /// @errors Exceptions of `step_fn`.
+  /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, even if the code of `step_fn` itself
+  /// throws it, the session recovers and calls the whole function again. The runs that `step_fn` makes on the raw session, and the side
+  /// effects of these runs, are then repeated, too.
+  /// @errors Exceptions of `step_fn`, except transient failures from which the session recovers.
   /// @see contract STEP-6
   template<class StepFn>
   auto run_step_fn(StepFn&& step_fn) {
@@ -157,10 +159,10 @@ public:
   }
 
   /// Returns the steps over the batches of `source` as an input range of `step_type`. The range ends at a stop or at the end of the data.
-  /// The source is advanced only after a completed step. If a checkpoint was restored, a seekable source first seeks to its position in the
-  /// checkpoint. A source that is not seekable continues from its current position; if the session continues an earlier run, a warning is
-  /// logged. A range that is not a source is wrapped into a source.
-  /// @lifetime An lvalue source must outlive the range. The session must outlive the range, too.
+  /// The source is advanced only after a completed step. If a restored checkpoint has a position for the source, a seekable source first
+  /// seeks to this position. A source that is not seekable continues from its current position; if the session continues an earlier run, a
+  /// warning is logged. If `source` is a range and not a source, it is wrapped into a source.
+  /// @lifetime An lvalue source must outlive the returned range. The session must outlive the returned range, too.
   /// @cost One allocation for each call, none for each step.
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
@@ -177,7 +179,7 @@ public:
   /// Does all steps over `source`, as a loop over `steps(source)` without a body does. Returns the last step, the number of steps, and the
   /// reason for the end: `const auto [last, steps, why] = session.run_all(batches);`.
   /// @errors As in a loop over `steps`.
-  /// @cost No cost for each step: only the result of the last step is copied.
+  /// @cost As a loop over `steps(source)`, but without the allocation of the range. The last step is moved into the result, not copied.
   template<class Source>
   loop_result<result_type> run_all(Source&& source) {
     if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
@@ -198,13 +200,15 @@ public:
     static_assert(sizeof...(Source) > 1000, "stepwell: steps() on a temporary session; name the session, it must outlive its steps");
   }
 
-  /// Returns true if the loop should end. @threads Any.
+  /// Returns true if the loop should end: after a stop, after a failure without recovery of a thread, or if the session is closed or could
+  /// not recover. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core_->should_stop(); }
-  /// Requests the loop to end after the current step. The request cannot be withdrawn. @threads Any.
+  /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn.
+  /// @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
     core_->control().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
-  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
+  /// Returns the reason for the end of the loop. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core_->why(); }
 
   [[nodiscard]] std::int64_t global_step() const noexcept { return core_->raw().global_step(); }
@@ -216,51 +220,57 @@ public:
   {
     return core_->raw().model();
   }
-  /// Returns the metrics of the session, such as the number of recoveries.
+  /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core_->metrics(); }
-  /// Returns the hook of type `Hook`. May be called after `close`.
+  /// Returns the hook of type `Hook`. If the session has several hooks of this type, returns the first of them in the order of calls. May
+  /// be called after `close`.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
     return core_->hooks().template get<Hook>();
   }
-  /// Returns the prefix of the checkpoint that was restored most recently: at the start, or in the last recovery. Empty if none was
-  /// restored.
+  /// Returns the prefix of the checkpoint that was restored in the last recovery, or at the start if there was no recovery. Empty if no
+  /// checkpoint was restored at that time.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->control().restored_from(); }
 
-  /// Returns a copy of the state that a checkpoint would contain now. Call it between two steps. Use the copy for predictions, for an
-  /// evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model with
-  /// the same variables.
-  /// @errors `failed_precondition_error` if the session is closed, if a hook rejected the state, or if the last step or restore failed
-  /// after it had begun. `resource_exhausted_error` if the memory cannot be allocated.
-  /// @cost One copy of the variables, into a new block of memory of their size. The destructor of the snapshot frees it.
+  /// Returns a copy of the state that a checkpoint would contain now. Call this function between two steps. Use the copy for predictions,
+  /// for an evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model
+  /// with the same variables.
+  /// @errors `failed_precondition_error` in these cases: The session is closed. A hook rejected the state. The last step failed after it
+  /// had begun. The last recovery failed. `resource_exhausted_error` if the memory cannot be allocated.
+  /// @cost One copy of the variables, into a new block of memory of their size. The destructor of the snapshot frees the memory.
   [[nodiscard]] stepwell::snapshot snapshot() { return core_->copy_state(std::nullopt); }
   /// Like `snapshot()`, but copies into a buffer of `pool`. The buffer returns to the pool when the snapshot is destroyed. Blocks until a
-  /// buffer is free.
+  /// buffer is free. Deadlocks if the caller itself holds every buffer.
   /// @cost One copy of the variables, into memory of the pool.
   [[nodiscard]] stepwell::snapshot snapshot(snapshot_pool pool) {
     core_->check_copy();
     return core_->copy_state(pool.acquire());
   }
 
-  /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. Blocks until the checkpoint is durable.
-  /// Returns the step that was saved.
-  /// @errors `failed_precondition_error` if no hook saves, or if a hook rejected the state. Failures of the save.
+  /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. If the state of this step is saved already,
+  /// no second checkpoint is made. Blocks until the checkpoint is durable. Returns the step that was saved.
+  /// @errors `failed_precondition_error` if the session is closed, if a hook has requested a stop or rejected the state, or if no hook
+  ///   saves. Failures of the save.
   std::int64_t checkpoint_now() {
     detail::drive(*core_, core_->protocol().save_now());
     return core_->raw().global_step();
   }
 
-  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already.
-  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. The session is closed nevertheless.
+  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O, at most for `session_settings::stop_grace_period`. Does
+  /// nothing if the session is closed already.
+  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. If recovery is on, a transient failure of a thread is
+  ///   only logged. `deadline_exceeded_error` if the I/O does not end in time. The session is closed even if this function throws.
   /// @see D-15
   void close() { detail::drive(*core_, core_->protocol().close()); }
 
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
 
   /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
-  /// call `end`. Waits for pending I/O. Failures are logged. Used by `with` and similar functions.
+  /// call `end`, and makes no last checkpoint. Waits for pending I/O, at most for `session_settings::stop_grace_period`. Failures are
+  /// logged. Used by `with` and similar functions.
   void abandon(std::exception_ptr failure) noexcept { core_->abandon(std::move(failure)); }
-  /// Returns true if this exception object was thrown by a hook or by the session's own work. Returns false if it was thrown by the step.
+  /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
+  /// Returns false if the model's `step`, the source or other code threw it.
   /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core_->came_from_hook(failure); }
 
@@ -297,7 +307,8 @@ template<raw_session Raw, class... Hooks>
 monitored_session(session_settings, Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
 
 /// A `monitored_session` that never recovers. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can still
-/// be used after such an error. If a thread of the session has reported a failure, `should_stop` and loops over `steps` throw it.
+/// be used after such an error. If a thread of the session has reported a failure, `should_stop` throws it, and so does a loop over `steps`
+/// at its end.
 /// @see contract SING-2, SING-4
 template<raw_session Raw, class... Held>
 class singular_monitored_session : public monitored_session<Raw, Held...> {
@@ -316,7 +327,8 @@ public:
 
   singular_monitored_session(singular_monitored_session&&) noexcept = default;
 
-  /// Returns true if the loop should end. @errors Failures that the session's threads reported.
+  /// Like `monitored_session::should_stop`, but throws if a thread of the session has failed. @errors The first failure that the session's
+  /// threads reported.
   [[nodiscard]] bool should_stop() const {
     this->throw_failure_of_threads();
     return base::should_stop();

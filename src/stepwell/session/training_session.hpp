@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The concept of a session, for loops that work with all kinds of sessions; the result of a step; and `with`, which runs a function and
-// closes the session.
+// The concept of a session, for loops that work with all kinds of sessions. This header also has the result of a step, and `with`, which
+// runs a function and closes the session.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -28,24 +28,25 @@ struct step_result {
   std::int64_t global_step = 0;  ///< Number of steps done, including this one.
   /// Number of the attempt. In the first step after a recovery, it is 1 plus the number of recoveries without progress; otherwise it is 1.
   int attempt = 1;
-  std::optional<std::int64_t> rolled_back_from = std::nullopt;  ///< After a recovery that lost steps: the last lost step.
+  /// In the first step after a recovery that lost steps: the number of the last lost step. Otherwise empty.
+  std::optional<std::int64_t> rolled_back_from = std::nullopt;
 };
 
 /// The result of `run_all`.
 template<class Result>
 struct loop_result {
-  std::optional<step_result<Result>> last = std::nullopt;  ///< The last step. Empty if there was none.
-  std::int64_t steps = 0;                                  ///< Number of steps of this loop. A repeated step counts once.
+  std::optional<step_result<Result>> last = std::nullopt;  ///< The last step. Empty if no step was done.
+  std::int64_t steps = 0;                                  ///< Number of steps of this loop, including those repeated after a recovery.
   stop_reason why = {};                                    ///< The reason why the loop ended, also available as `stop_reason()`.
 };
 
 /// A monitored, singular or type-erased session.
 ///
-/// * `should_stop()` may be called at any time and on any thread. It returns true after `close`.
+/// * `should_stop()` returns true if the loop should end, and always after `close`. It may be called on any thread.
 /// * `request_stop(why)` requests the loop to end after the current step. It may be called on any thread.
 /// * `global_step()` returns the number of steps done, including those of earlier runs of the program.
-/// * `close()` calls `end` of the hooks and makes the last checkpoint. If anything fails, it throws the first failure. Further calls do
-///   nothing.
+/// * `close()` calls `end` of the hooks, makes the last checkpoint if the session saves checkpoints, and throws the first failure of these
+///   operations. Further calls do nothing.
 /// * `steps(source)` returns an input range of steps; see `steps_from`.
 template<class Session>
 concept training_session = std::move_constructible<Session> && requires(Session& session, const Session& constant) {
@@ -87,10 +88,11 @@ template<class Session>
 
 }  // namespace detail
 
-/// Runs `body(session)`, then closes the session. An `out_of_range_error` or `stop_iteration` thrown by the body, but not by a hook, is the
-/// normal end of the loop: `end` of the hooks is called, the session is closed, and nothing is thrown. After any other exception,
-/// `on_error` of the hooks is called instead of `end`, the session is closed, and the exception is rethrown.
-/// @errors Exceptions of the body that do not end the loop normally, and those of `close`.
+/// Runs `body(session)`, then closes the session. If the body throws an `out_of_range_error` or a `stop_iteration` that does not come from
+/// a hook, this is the normal end of the loop: the exception is not rethrown, and the session is closed as after a body that returns. After
+/// any other exception, `on_error` of the hooks is called, unless it was called for this exception before. `end` is not called. The session
+/// is then closed without a last checkpoint, and the exception is rethrown.
+/// @errors Exceptions of the body that do not end the loop normally. Exceptions of `close`.
 /// @see contract CLOSE-4, CLOSE-5, D-18
 template<class Session, class Body>
 void with(Session& session, Body&& body) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entry point for asynchronous sessions over graphs of TensorFlow.
+// The function that makes asynchronous sessions over graphs of TensorFlow.
 #pragma once
 
 #include "stepwell/session/async_session.hpp"
@@ -12,10 +12,11 @@
 
 namespace stepwell {
 
-/// Returns an asynchronous session like that of `monitored_training_session(graph, options, hooks...)`, to be started by `async_start`.
+/// Like `monitored_training_session(graph, options, hooks...)`, but returns an asynchronous session. Start the session with `async_start`.
 ///
-/// A run of TensorFlow blocks its thread. Give the session an executor for its steps: `defer_start(async_options().steps_on(executor))`.
-/// A cancellation takes effect when the run ends, or earlier if the run has a time-out (`runtime_config::operation_timeout_in_ms`).
+/// A run of TensorFlow blocks its thread. Therefore give the session an executor for its steps:
+/// `defer_start(async_options().steps_on(executor))`. A cancellation takes effect only when the current run ends. The time-out
+/// `runtime_config::operation_timeout_in_ms` limits the duration of a run.
 /// @errors `invalid_argument_error` for invalid options and names.
 template<class... Hooks>
 [[nodiscard]] auto monitored_training_session(const deferred_start& start, tensorflow::graph& graph,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluation of a graph at its checkpoints, with `evaluate_once` and `evaluate_repeatedly`.
+// `graph_evaluation`, with which `evaluate_once` and `evaluate_repeatedly` evaluate a graph of TensorFlow with the values of a checkpoint.
 #pragma once
 
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
@@ -13,19 +13,22 @@
 
 namespace stepwell::tensorflow {
 
-/// A graph to evaluate, in the place of a model. Each step executes `options.operations.train_op`, which should update metrics and not
-/// train; without it, a step needs a hook that fetches something. For each evaluation, a new session of TensorFlow is opened: its
-/// variables have the values of the checkpoint, and its local variables, such as metrics, their initial values.
+/// A graph to evaluate. Pass it to `evaluate_once` or `evaluate_repeatedly` instead of a model. Each step executes the operation
+/// `options.operations.train_op`, which should update metrics and not train. If this name is empty, the operation of the graph's collection
+/// `train_op` is used. If the graph has no such operation either, a hook must fetch something in each step. Each evaluation opens a new
+/// session of TensorFlow. The variables of this session have the values of the checkpoint. Its local variables, such as those of metrics,
+/// have their initial values.
 ///
 ///     tensorflow::graph_evaluation graph(eval_graph, {.operations = {.train_op = "update_metrics"}});
 ///     evaluate_once(graph, "run/model.ckpt-500", test_feeds, {}, final_ops_hook{accuracy});
 ///
-/// A final op is a function of the raw session: `[](const graph_session& raw) { return raw.run_apart({"accuracy"}).front().as<float>(); }`.
+/// A final op (an argument of `final_ops_hook`) is a function of the `graph_session`: `[](const graph_session& raw) { return
+/// raw.run_apart({"accuracy"}).front().as<float>(); }`.
 class graph_evaluation {
 public:
   explicit graph_evaluation(const graph& over, graph_session_options options = {});
 
-  /// Returns a session with the values of a checkpoint.
+  /// Returns a new session. Its variables have the values of the checkpoint `source`.
   /// @errors Those of `graph_session` and of `restore`.
   [[nodiscard]] graph_session open_evaluation(const checkpoint_reader& source, const restore_options& options) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetches, targets and feeds of runs of a graph: names, handles, and typed fetches.
+// Fetches, targets and feeds of runs of a graph. Each of them is a name, a handle (an object with a `name()`), or a typed fetch.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -21,26 +21,26 @@
 
 namespace stepwell::tensorflow {
 
-/// A fetch whose value is a `T`: a number, a `std::string`, a `std::vector` of them, or a `tensor`.
+/// A fetch whose value is a `T`: a number, a `std::string`, a `std::vector` of numbers or strings, or a `tensor`.
 template<class T>
 struct typed_fetch {
   explicit typed_fetch(std::string fetched) : name(std::move(fetched)) {}
   std::string name;
 };
 
-/// Operations that a run executes, without a value.
+/// The names of operations that a run executes. They give no values.
 struct target_list {
   target_list() = default;
   explicit target_list(std::vector<std::string> all) : names(std::move(all)) {}
   std::vector<std::string> names;
 };
 
-/// A feed with a name and a tensor: the element of a list of feeds whose number is known at run time only.
+/// A feed with a name and a tensor. Use a list of such feeds if the number of feeds is known at run time only.
 using named_feed = fed<std::string, tensor>;
 
 namespace detail {
 
-/// The element type that a typed fetch expects. `dtype::invalid`: any.
+/// The element type that a typed fetch expects. `dtype::invalid` means any type.
 template<class T>
 inline constexpr dtype expected_dtype = dtype_of<T>;
 template<class Element>
@@ -84,7 +84,7 @@ constexpr dtype dtype_wanted_by(const typed_fetch<T>& /*key*/) {
 template<class T>
 concept list_of_feeds = std::ranges::input_range<const T> && stepwell::detail::is_fed<std::ranges::range_value_t<T>>::value;
 
-/// A fetch of a run in the one form that `any_hook` uses.
+/// A fetch of a run as a text. `any_hook` converts every fetch to this type.
 struct graph_fetch_key {
   std::string text;
 
@@ -94,7 +94,7 @@ struct graph_fetch_key {
   [[nodiscard]] const std::string& name() const noexcept { return text; }
 };
 
-/// The request of one run of a graph, as names and tensors. Reused, so that a run allocates no memory for it.
+/// The request of one run of a graph, as names and tensors. The object is reused for later runs, so that they allocate no memory for it.
 class graph_call {
 public:
   void clear() noexcept {
@@ -108,8 +108,9 @@ public:
     detail::with_name(fetch,
                       [&](std::string_view name) { add(static_cast<char>(fetch_mark + static_cast<int>(dtype_wanted_by(fetch))), name); });
   }
-  /// Adds a feed. A tensor is shared with the graph if at most `owners` objects hold it, and copied otherwise. The request of a run holds a
-  /// copy of a feed, so a tensor that was moved into it has one owner, and a tensor of the caller has two.
+  /// Adds a feed. If the graph may hold the elements of the tensor already, or if at most `owners` tensors share the elements, the graph
+  /// shares them. Otherwise the elements are copied. The request of a run holds a tensor for each feed. If the caller moved its tensor into
+  /// the request, the elements have one owner. If the caller still has its tensor, they have two.
   template<names_tensor Key, class Value>
   void add_feed(const Key& key, const Value& value, long owners = 1) {
     static_assert(tensor_source<Value>,
@@ -127,13 +128,13 @@ public:
     has_targets_ = true;
   }
 
-  // An argument of a step: targets, or feeds of a source.
+  // Adds an argument of a step: targets, one feed, or several feeds, such as a batch of a source.
   void take(const target_list& all) {
     for (const auto& name : all.names) { add_target(name); }
   }
   template<class Key, class Value>
   void take(const fed<Key, Value>& one) {
-    add_feed(one.key, one.value, 0);  // the source, or the caller, may change it later
+    add_feed(one.key, one.value, 0);  // the source, or the caller, may change the value later
   }
   template<class... Fed>
   void take(const feed_pack<Fed...>& all) {
@@ -144,13 +145,15 @@ public:
     for (const auto& one : all) { take(one); }
   }
 
-  /// Returns all names of the request with their kinds, in order. Equal requests have equal signatures.
+  /// Returns the names of the feeds, targets and fetches of the request, each with its kind, in the order in which they were added. Equal
+  /// requests have equal signatures.
   [[nodiscard]] const std::string& signature() const noexcept { return signature_; }
   /// Returns the fed tensors, in the order of the feeds in the signature.
   [[nodiscard]] std::vector<tensor>& fed() noexcept { return fed_; }
   [[nodiscard]] bool has_targets() const noexcept { return has_targets_; }
 
-  // A signature is a sequence of a mark, a name and a zero byte. The mark of a fetch contains the dtype that it expects.
+  // A signature has three parts for each name: a mark of its kind, the name, and a zero byte. The mark of a fetch contains the expected
+  // dtype.
   static constexpr char feed_mark = 1;
   static constexpr char target_mark = 2;
   static constexpr char fetch_mark = 32;
@@ -173,14 +176,16 @@ private:
 namespace stepwell {
 
 /// Returns a fetch whose value has the C++ type `T`: `const auto [loss] = session.run(fetch<float>("loss:0"))`. `T` is a number, a
-/// `std::string`, a `std::vector` of them, or a `tensorflow::tensor`. The run checks the dtype before it begins.
+/// `std::string`, a `std::vector` of numbers or strings, or a `tensorflow::tensor`. The run checks the dtype of the fetched tensor before
+/// it begins.
 template<class T>
   requires(tensor_element<T> || std::same_as<T, std::string> || std::same_as<T, tensorflow::tensor> || tensorflow::detail::is_vector<T>)
 [[nodiscard]] fetch_pack<tensorflow::typed_fetch<T>> fetch(std::string name) {
   return fetch_pack<tensorflow::typed_fetch<T>>(std::tuple(tensorflow::typed_fetch<T>(std::move(name))));
 }
 
-/// Returns operations that a run executes, by name or handle: `session.run(target("train_op"))`. A target has no value.
+/// Returns a list of operations that a run executes: `session.run(target("train_op"))`. Each argument is a name or a handle. A target gives
+/// no value.
 template<tensorflow::detail::names_tensor... Operations>
 [[nodiscard]] tensorflow::target_list target(const Operations&... operations) {
   std::vector<std::string> names;

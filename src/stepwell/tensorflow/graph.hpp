@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph of TensorFlow, imported from a file, and handles of its operations and tensors.
+// A graph of TensorFlow, which is imported from a file or from memory, and handles of its operations and tensors.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -32,10 +32,10 @@ public:
   [[nodiscard]] std::string name() const;
   /// Returns the type of the operation, such as "MatMul".
   [[nodiscard]] std::string type() const;
-  /// Returns the device on which the graph places the operation. Empty: any.
+  /// Returns the device on which the graph places the operation. Empty if the graph does not name a device.
   [[nodiscard]] std::string device() const;
   [[nodiscard]] int output_count() const;
-  /// Returns output number `index`. @errors `out_of_range_error` if there is none.
+  /// Returns output number `index`, counted from 0. @errors `out_of_range_error` if there is no such output.
   [[nodiscard]] tensorflow::output output(int index = 0) const;
 
   [[nodiscard]] detail::c::operation* raw() const noexcept { return raw_; }
@@ -70,52 +70,55 @@ private:
   int index_;
 };
 
-/// A graph. Move-only; a session shares its content, so the graph may be destroyed before the session.
+/// A graph. It can be moved, but not copied. A session shares the content of the graph, so the `graph` object may be destroyed before the
+/// session.
 ///
-/// A graph file is a program: its operations may read and write files and start other programs' code. Import only files that you trust.
-/// @threads `const` functions may be called from several threads.
+/// A graph file is a program: its operations may read and write files, and execute other code. Import only files that you trust.
+/// @threads `const` functions may be called from several threads at the same time.
 class graph {
 public:
   /// Imports a MetaGraphDef, such as "run/model.ckpt-0.meta".
-  /// @errors   Failures of reading the file. `data_loss_error` if it is no MetaGraphDef. `unimplemented_error` that lists all operations
-  ///   that the library does not have. `invalid_argument_error` with TensorFlow's message, if it rejects the graph. `not_found_error` if
-  ///   TensorFlow's library is not found.
+  /// @errors   Failures of reading the file. `data_loss_error` if the file is no MetaGraphDef. `unimplemented_error` that lists all types
+  ///   of operations that the loaded TensorFlow does not have. `invalid_argument_error` with TensorFlow's message, if TensorFlow rejects
+  ///   the graph. `not_found_error` if TensorFlow's library is not found (see `runtime::open`).
   [[nodiscard]] static graph import_meta_graph(const std::string& file);
-  /// Imports a GraphDef: binary, or its text form if the name of the file ends in ".pbtxt". Such a graph has no collections and no
-  /// SaverDef.
+  /// Imports a GraphDef. The file is read as text if its name ends in ".pbtxt", otherwise as binary. A graph that is imported from a
+  /// GraphDef has no collections and no SaverDef.
   /// @errors Like `import_meta_graph`.
   [[nodiscard]] static graph import_graph_def(const std::string& file);
   [[nodiscard]] static graph import_graph_def(std::span<const std::byte> bytes);
 
-  /// Imports one graph of a SavedModel of TensorFlow 1: the one with exactly these tags. Its variables start with the values that are saved
-  /// in `directory`.
-  /// @errors Like `import_meta_graph`; `not_found_error` that lists the tags, if no graph has these. `unimplemented_error` for a model of
-  ///   TensorFlow 2 whose variables are saved by functions.
+  /// Imports one graph of a SavedModel of TensorFlow 1: the graph whose tags are exactly `tags`. The variables of the graph start with the
+  /// values that are saved in `directory`, if the SavedModel contains values.
+  /// @errors Like `import_meta_graph`. Also `not_found_error` if no graph has exactly these tags; the message lists the tags of all graphs.
+  ///   `unimplemented_error` for a model of TensorFlow 2 whose variables are saved by functions.
   [[nodiscard]] static graph load_saved_model(const std::string& directory, const std::vector<std::string>& tags = {"serve"});
 
   graph(graph&&) noexcept;
   graph& operator=(graph&&) noexcept;
   ~graph();
 
-  /// Returns the operation of this name. @errors `not_found_error` that names the graph and similar names.
+  /// Returns the operation with this name. @errors `not_found_error` if there is no such operation; the message contains `place()`.
   [[nodiscard]] tensorflow::operation operation(std::string_view name) const;
-  /// Returns the operation of this name, or nothing.
+  /// Returns the operation with this name. Empty if there is no such operation.
   [[nodiscard]] std::optional<tensorflow::operation> find_operation(std::string_view name) const;
-  /// Returns all operations of the file.
+  /// Returns all operations of the graph. A session may add operations to the imported ones.
   [[nodiscard]] std::vector<tensorflow::operation> operations() const;
 
-  /// Returns the tensor `name`: "loss:0", or "loss" for the first output. @errors Like `operation`; `out_of_range_error` if the operation
-  /// has no such output.
+  /// Returns the tensor `name`: "loss:0", or "loss" for the first output. @errors `not_found_error` if there is no such operation, or if
+  /// the operation does not have this output. `invalid_argument_error` if the operation has no outputs, or if `name` is not the name of a
+  /// tensor.
   [[nodiscard]] tensorflow::output tensor(std::string_view name) const;
   [[nodiscard]] stepwell::dtype dtype(const tensorflow::output& of) const;
-  /// Returns the static shape. An unknown dimension is -1. Empty if the rank is unknown.
+  /// Returns the static shape, that is, the shape that is known without a run. An unknown dimension is -1. Empty if the rank is unknown.
   [[nodiscard]] std::optional<tensor_shape> shape(const tensorflow::output& of) const;
 
-  /// Returns the names in a collection, such as "train_op". Empty if there is none, or if it holds other objects.
+  /// Returns the names of the operations and tensors in the collection `name`, such as "train_op". Empty if there is no such collection, or
+  /// if the collection contains other objects than names.
   [[nodiscard]] std::vector<std::string> collection(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> collection_names() const;
 
-  /// Returns the place from which the graph was imported, for messages.
+  /// Returns the place from which the graph was imported, such as the path of the file, for messages.
   [[nodiscard]] const std::string& place() const noexcept;
 
   [[nodiscard]] const std::shared_ptr<detail::graph_state>& state() const noexcept { return state_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The raw session over a graph: each step is exactly one run of TensorFlow, with the fetches and feeds of the caller and of all hooks.
+// The raw session over a graph of TensorFlow. Each step is exactly one run of TensorFlow, with the fetches and feeds of the caller and of
+// all hooks.
 #pragma once
 
 #include "stepwell/base/trace.hpp"
@@ -24,15 +25,23 @@
 
 namespace stepwell::tensorflow {
 
-/// Names of the operations that make a session ready and that do a step. An empty name selects the operation in the graph's collection of
-/// that name, if there is one.
+/// Names of the operations that make a session ready and that do a step. If a name is empty, the operation in the graph's collection with
+/// the name of the member is used. If there is no such collection, the default of the member is used.
 struct graph_operations {
-  std::string init_op = {};                  ///< Initialises the variables. Default: the initializers of the collection `variables`.
-  std::string ready_op = {};                 ///< Returns the names of uninitialised variables. Default: checks each variable.
-  std::string ready_for_local_init_op = {};  ///< Like `ready_op`, for the variables that `local_init_op` needs.
-  std::string local_init_op = {};            ///< Default: the initializers of the local variables and of the tables.
-  std::string summary_op = {};               ///< Returns encoded summaries. Default: no summaries.
-  std::string train_op = {};                 ///< The step of `run()` and of `steps(source)`.
+  /// Initialises the variables. Default: the initializers of the collections `variables` and `resources`.
+  std::string init_op = {};
+  /// Returns the names of uninitialised variables. Default: checks each variable, including the local variables.
+  std::string ready_op = {};
+  /// Like `ready_op`, for the variables that `local_init_op` needs. Default: checks each variable except the local variables.
+  std::string ready_for_local_init_op = {};
+  /// Initialises local variables and tables. A SavedModel may have this operation in the collection `saved_model_main_op` or
+  /// `legacy_init_op`. Default: the initializers in the collections `local_variables` and `table_initializer`.
+  std::string local_init_op = {};
+  /// Returns encoded summaries. Default: no summaries.
+  std::string summary_op = {};
+  /// The operation of a run whose caller passes neither fetches nor targets. No default: without this operation, such a run fails. The
+  /// collection is used only if it has exactly one operation.
+  std::string train_op = {};
 };
 
 /// Options of TensorFlow's session.
@@ -40,12 +49,14 @@ struct runtime_config {
   /// Runs operations in the calling thread rather than in a pool, which is much faster for small graphs. Default: true if
   /// `session_config::inter_op_parallelism_threads` is 1.
   std::optional<bool> caller_thread = std::nullopt;
-  /// Whether operations whose device does not exist are placed on another one.
+  /// Whether an operation whose device does not exist is placed on another device.
   bool allow_soft_placement = false;
-  bool log_device_placement = false;
-  /// Time-out of each run, also for servers that do not answer. 0: none; with a master: 60 s.
+  bool log_device_placement = false;  ///< Whether TensorFlow logs the device of each operation.
+  /// Time-out of each run and, with a master, of closing the session. If it is 0, the time-out is 60 s with a master; without a
+  /// master, there is no time-out.
   std::int64_t operation_timeout_in_ms = 0;
-  /// Further settings: an encoded ConfigProto. The members above have priority.
+  /// Further settings: an encoded ConfigProto. The other members, and the numbers of threads in `session_config`, have priority over these
+  /// settings, except if they are 0 or false.
   std::string config_proto = {};
 };
 
@@ -56,7 +67,7 @@ struct graph_session_options {
   session_target target = {};
 };
 
-/// The result of a step of a graph without fetches.
+/// The result of a step whose caller fetches nothing. It is empty.
 struct graph_step {};
 
 namespace detail {
@@ -64,12 +75,14 @@ class session_core;
 struct call_plan;
 }  // namespace detail
 
-/// A session of TensorFlow over a graph. Fetches are names ("loss:0", "loss"), handles, or `fetch<float>("loss:0")`; keys of feeds are
-/// names or handles. Everything is checked against the graph before anything runs: names and dtypes once for each set of names, dtypes and
-/// shapes of fed values in each run.
+/// A session of TensorFlow over a graph. A fetch is a name ("loss:0" or "loss"), a handle, or `fetch<float>("loss:0")`. The key of a feed
+/// is a name or a handle. All requests are checked against the graph before TensorFlow runs anything. Names, and the dtypes of fetches, are
+/// checked once for each set of fetches, feeds and targets. Dtypes and shapes of fed values are checked in each run.
 ///
-/// * A run with fetches or targets of its caller executes these. Other runs execute the train operation.
-/// * The global step is read in the same run, after everything else in it. A graph without a global step counts its runs.
+/// * If the caller of a run passes fetches or targets, the run executes these. Otherwise the run executes the train operation. The fetches
+///   of hooks make no difference here.
+/// * The global step is read in the same run, after all other operations of the run. If the graph has no global step, the session counts
+///   its runs.
 /// * A tensor that is both fed and fetched has the fed value.
 class graph_session {
 public:
@@ -85,9 +98,11 @@ public:
     const detail::call_plan* plan;
   };
 
-  /// Opens a session, without initialising anything.
-  /// @errors `not_found_error` and `invalid_argument_error` for operations in the options, the collections or the SaverDef that the graph
-  ///   does not have, or that cannot serve. Failures of TensorFlow.
+  /// Opens a session of TensorFlow. Initialises nothing.
+  /// @errors `not_found_error` if the options, the collections or the SaverDef name an operation that the graph does not have.
+  ///   `invalid_argument_error` if such an operation is not of the required kind, or if the global step is not an integer.
+  ///   `failed_precondition_error` if a name in the options is empty and its collection has several operations (except for `train_op`).
+  ///   Failures of TensorFlow.
   explicit graph_session(const graph& over, graph_session_options options = {});
   explicit graph_session(std::shared_ptr<detail::graph_state> over, graph_session_options options);
   graph_session(graph_session&&) noexcept;
@@ -95,8 +110,9 @@ public:
   ~graph_session();
 
   /// Does one run. `args` are targets and feeds.
-  /// @errors `not_found_error` for unknown names; `invalid_argument_error` for a fetched operation, a dtype or a shape; before anything
-  ///   runs. Failures of TensorFlow as the exceptions of their codes, with its text.
+  /// @errors Before TensorFlow runs anything: `not_found_error` for an unknown name; `invalid_argument_error` for a fetch that has no
+  ///   value, and for a wrong dtype or shape; `failed_precondition_error` if there is no train operation for a run without fetches and
+  ///   targets, or if a tensor is fed twice. Failures of TensorFlow: the exception class for TensorFlow's code, with TensorFlow's text.
   template<class Request, class... Args>
   outcome_type run(const Request& request, Args&&... args) {
     auto& call = new_call();
@@ -120,39 +136,47 @@ public:
     return value_in(outcome, fetch.name).template as<T>();
   }
 
-  /// Returns the step after the last run of this session.
+  /// Returns the global step that this session knows: its value after the last run, initialisation or restore of this session.
   [[nodiscard]] std::int64_t global_step() const noexcept { return step_; }
-  /// Reads the step from the graph, because other sessions on the same servers may have changed it. @errors Failures of TensorFlow.
+  /// Reads the global step from the graph and returns it. Other sessions on the same servers may have changed it since the last run. If the
+  /// graph has no global step, returns `global_step()`. @errors Failures of TensorFlow.
   [[nodiscard]] std::int64_t read_global_step() const;
-  /// Returns the variables that the graph's saver saves; without a saver, those of the collection `variables`. Elements are copied out of
-  /// the tensors of the last `pull`.
+  /// Returns the variables that the graph's saver saves. If the graph has no saver, returns those of the collection `variables`. Reading a
+  /// variable copies its elements out of the tensors that the last `pull` fetched. If no variable has the name `global_step`, the number of
+  /// runs is added under this name.
   [[nodiscard]] variable_list variables();
-  /// Fetches all variables, in one run. The tensors are released with the result.
+  /// Fetches the values of all variables from TensorFlow, in one run. The tensors are released when the last copy of the result is
+  /// destroyed.
   [[nodiscard]] std::shared_ptr<void> pull();
-  /// Sends restored values to the graph, in one run.
+  /// Sends the values that were written to `variables()` to the graph, in one run. Then reads the global step.
   void push();
 
-  /// Runs operations and returns the values of `fetches`, without hooks, and without changing the global step that this session knows. Any
-  /// thread may call it, also during a run.
+  /// Runs operations and returns the values of `fetches`. Calls no hooks, and does not change the global step that this session knows.
   /// @errors Like `run`.
+  /// @threads Any, even during a run of the session.
   std::vector<tensor> run_apart(const std::vector<std::string>& fetches, const target_list& targets = {},
                                 std::vector<named_feed> feeds = {}) const;
-  /// Returns the number of sets of fetches, feeds and targets that were prepared. Each costs TensorFlow several milliseconds.
+  /// Returns the number of sets of fetches, feeds and targets that were prepared. Each set costs TensorFlow several milliseconds.
   [[nodiscard]] std::size_t plan_count() const noexcept;
-  /// Returns the names of the operations that are used, from the options, the collections, or by default.
+  /// Returns the names of the operations that are used, from the options or the collections. A name is empty if the default is used.
   [[nodiscard]] const graph_operations& operations() const noexcept;
   [[nodiscard]] std::shared_ptr<const detail::session_core> core() const noexcept;
 
-  // The steps of making a session ready, which the defaults of `scaffold<graph_session>` call.
+  // The functions that make a session ready. The defaults of `scaffold<graph_session>` call them.
 
-  /// Runs the init operation. @errors `failed_precondition_error` if the graph has neither one nor a collection of variables.
+  /// Runs the init operation. If the graph was imported from a SavedModel with values, restores these values instead.
+  /// @errors `failed_precondition_error` if the graph has variables to save, but neither an init operation nor a collection of variables.
+  ///   Failures of TensorFlow.
   void init_variables();
+  /// Runs the operation that initialises local variables and tables, if there is one. @errors Failures of TensorFlow.
   void init_local_variables();
-  /// Return the names of uninitialised variables.
+  /// Returns the names that `ready_for_local_init_op` or its default returns. @errors Failures of TensorFlow.
   [[nodiscard]] std::vector<std::string> uninitialized_variables() const;
+  /// Returns the names that `ready_op` or its default returns. If there are none, reads the global step. @errors Failures of TensorFlow.
   [[nodiscard]] std::vector<std::string> uninitialized_local_variables() const;
 
-  /// Closes TensorFlow's session. Waiting runs of other threads end with `cancelled_error`.
+  /// Closes TensorFlow's session. Runs of other threads that wait in TensorFlow, for example for a queue, end with `cancelled_error`.
+  /// @errors With a master: `deadline_exceeded_error` if its servers do not answer within the time-out.
   void close();
 
 private:
@@ -162,7 +186,8 @@ private:
   void read_step() const;
 
   std::shared_ptr<detail::session_core> core_;
-  mutable std::int64_t step_ = 0;  // changed by `uninitialized_local_variables`, too: a worker is ready when its chief has initialised
+  // `uninitialized_local_variables` changes it, too: the variables of a worker are ready when its chief has initialised them.
+  mutable std::int64_t step_ = 0;
 };
 
 static_assert(raw_session<graph_session> && stepwell::detail::pulls_variables<graph_session>);

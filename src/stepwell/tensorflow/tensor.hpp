@@ -51,36 +51,36 @@ inline constexpr bool is_vector<std::vector<Element>> = true;
 template<class T>
 concept string_range = !string_like<T> && std::ranges::sized_range<const T> && string_like<std::ranges::range_value_t<T>>;
 
-/// Throws an `invalid_argument_error`: a tensor does not hold `wanted`.
+/// Throws an `invalid_argument_error` with the message that the tensor `found` does not hold `wanted`.
 [[noreturn]] void throw_other_elements(const tensor& found, std::string_view wanted);
 
 }  // namespace detail
 
-/// A type from which a tensor can be made: a number, a string, a range of them, a tensor of this library or of another one, or an
-/// expression with a shape.
+/// A type from which a tensor can be made: a number, a string, a range of numbers or strings, a `tensor`, a tensor type of another library
+/// (such as an xtensor container), or an expression with a shape.
 template<class T>
 concept tensor_source =
     std::same_as<T, tensor> || variable_like<const T> || detail::string_like<T> || detail::string_range<T> || detail::shaped_range<T>;
 
 /// A tensor that owns its elements: numbers in row-major order, or strings.
 ///
-/// Copies are cheap: they share the elements until one of them is changed. A fetched tensor may share its memory with a variable of the
-/// graph; the first access for writing copies it.
-/// @threads Like a standard container: several threads may read one tensor.
+/// Copies are cheap: they share the elements until one of the copies is accessed for writing. A fetched tensor may share its memory with a
+/// variable of the graph; the first access for writing copies the elements.
+/// @threads Like a standard container: several threads may read one tensor at the same time.
 class tensor {
 public:
   /// Creates a tensor without elements and without a type.
   tensor() noexcept = default;
-  /// Creates `element_count(shape)` elements that are zero, or empty strings.
-  /// @errors `invalid_argument_error` for a dtype whose elements have no fixed size and are not strings, and for a negative dimension.
-  ///   `resource_exhausted_error` if the memory cannot be allocated.
+  /// Creates a tensor of this shape, whose elements are zero, or empty strings.
+  /// @errors `invalid_argument_error` for a dtype whose elements have no fixed size and are not strings, and for a shape with a negative
+  ///   dimension or too many elements. `resource_exhausted_error` if the memory cannot be allocated.
   tensor(stepwell::dtype type, tensor_shape shape);
   /// Copies `value`. A range becomes a tensor of rank 1.
   template<class T>
     requires(tensor_source<T> && !std::same_as<T, tensor>)
   explicit tensor(const T& value) : tensor(make(value)) {}
 
-  /// Returns true if it has a type; false for a tensor made by the default constructor.
+  /// Returns true if the tensor has a type. Returns false for a tensor made by the default constructor.
   [[nodiscard]] bool has_value() const noexcept { return memory_ != nullptr; }
   [[nodiscard]] stepwell::dtype dtype() const noexcept;
   [[nodiscard]] tensor_shape shape() const;
@@ -89,21 +89,22 @@ public:
 
   /// Returns the elements. `T` is the C++ type of the dtype, such as `float`.
   /// @errors `invalid_argument_error` if the dtype differs.
-  /// @lifetime The span is valid until the tensor is assigned, changed by another span, or destroyed.
+  /// @lifetime The span is valid until the tensor is assigned, destroyed, or accessed for writing by a later call.
   template<tensor_element T>
   [[nodiscard]] std::span<const T> span() const {
     check_type(dtype_of<T>);
     return {static_cast<const T*>(data()), size()};
   }
-  /// Like the function above, for writing. If the elements are shared, copies them first.
+  /// Like the function above, but for writing. If the elements are shared with another tensor or with the graph, copies them first.
   template<tensor_element T>
   [[nodiscard]] std::span<T> span() {
     check_type(dtype_of<T>);
     return {static_cast<T*>(own_data()), size()};
   }
 
-  /// Returns the value as a C++ type: the only element as a number or `std::string`, or all elements as a `std::vector` of them.
-  /// @errors `invalid_argument_error` if the dtype differs, or if a single value is wanted and there is not exactly one element.
+  /// Returns the value as a C++ type: the only element as a number or a `std::string`, all elements as a `std::vector` of numbers or
+  /// strings, or a copy of the tensor.
+  /// @errors `invalid_argument_error` if the dtype differs from `T`, or if `T` is a single value and there is not exactly one element.
   template<class T>
   [[nodiscard]] T as() const {
     if constexpr (std::same_as<T, tensor>) {
@@ -124,28 +125,29 @@ public:
     }
   }
 
-  /// Returns all elements of a tensor of strings. @errors `invalid_argument_error` if it holds no strings.
+  /// Returns all elements of a tensor of strings. @errors `invalid_argument_error` if the dtype is not `string`.
   [[nodiscard]] std::vector<std::string> strings() const;
-  /// Returns the string number `i`. @pre `i < size()`. @errors The same as `strings`.
+  /// Returns the string number `i`. @pre `i < size()`. @errors Those of `strings`.
   [[nodiscard]] std::string string(std::size_t i) const;
 
-  /// Returns the elements as bytes. Empty for strings.
+  /// Returns the elements as bytes. Empty for a tensor of strings.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
-  /// Returns a view of the elements. @errors `invalid_argument_error` for strings, which have no fixed size.
+  /// Returns a view of the elements. @errors `invalid_argument_error` for elements without a fixed size, such as strings.
   [[nodiscard]] tensor_view view() const;
 
-  /// Creates a tensor of strings. @errors `invalid_argument_error` if the shape has another number of elements.
+  /// Creates a tensor of strings. @errors `invalid_argument_error` if the number of strings is not that of the shape.
   [[nodiscard]] static tensor of_strings(std::span<const std::string> elements, tensor_shape shape);
 
   // For the adapter:
 
-  /// Takes `fetched`, a tensor of the library that this object will delete. If `may_alias` is true, the graph may write to its memory, so
-  /// the elements are copied.
+  /// Takes the ownership of `fetched`, a tensor of TensorFlow's library. If `may_alias` is true, the graph may write to the memory of
+  /// `fetched`, so the elements are copied.
   [[nodiscard]] static tensor take(detail::c::tensor* fetched, bool may_alias);
-  /// Returns a tensor for a feed, which the graph may keep. Shares the elements if at most `owners` objects do, because nobody can then
-  /// write to them any more; otherwise copies them.
+  /// Returns a tensor for a feed, whose elements the graph may keep. The returned tensor shares the elements of this tensor if the graph
+  /// may hold them already, or if at most `owners` tensors share them. Otherwise an owner could still write to them with a span that it got
+  /// earlier, so the elements are copied.
   [[nodiscard]] tensor for_graph(long owners) const;
-  /// Returns the tensor of the library. Null if there is none.
+  /// Returns the tensor of TensorFlow's library. Null for a tensor without a type.
   [[nodiscard]] detail::c::tensor* raw() const noexcept;
 
 private:
@@ -167,7 +169,7 @@ private:
     } else {
       using element = std::remove_cvref_t<decltype(*value.begin())>;
       tensor made(dtype_of<element>, stepwell::detail::as_shape(value.shape()));
-      std::copy(value.begin(), value.end(), made.span<element>().begin());  // iterators of expressions are none of std::ranges
+      std::copy(value.begin(), value.end(), made.span<element>().begin());  // std::ranges::copy rejects iterators of expressions
       return made;
     }
   }

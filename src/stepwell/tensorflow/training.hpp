@@ -35,14 +35,15 @@
 
 namespace stepwell {
 
-/// Options of a training session over a graph. Members with the name of a member of the general `training_options` have the same meaning.
+/// Options of a training session over a graph. If the general `training_options` have a member of the same name, the meaning is the same.
 template<>
 struct training_options<tensorflow::graph> {
   std::string name = {};
   /// Address of a server of TensorFlow, such as "grpc://host:2222". Empty: the graph runs in this process.
   std::string master = {};
   bool is_chief = true;
-  /// Functions that prepare the session, called with the `graph_session`. Null: they run the operations below.
+  /// Scaffold with the functions that make the session ready. They are called with the `graph_session`. Null: a scaffold whose functions
+  /// run the operations `init_op`, `ready_op`, `ready_for_local_init_op` and `local_init_op` of these options.
   std::shared_ptr<stepwell::scaffold<tensorflow::graph_session>> scaffold = nullptr;
   std::string checkpoint_dir = {};
   setting<seconds_value> save_checkpoint_secs = {};
@@ -59,7 +60,8 @@ struct training_options<tensorflow::graph> {
   std::optional<format::hparam_map> hparams = std::nullopt;
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
   saver_options saver = {};
-  /// Threads, also those of TensorFlow. With `inter_op_parallelism_threads` of 1, operations run in the thread that calls `run`.
+  /// Numbers of threads of TensorFlow's session, and the pool of threads for I/O. If `inter_op_parallelism_threads` is 1, and
+  /// `runtime.caller_thread` is not set, operations run in the thread that calls `run`.
   session_config config = {};
   seconds_value max_wait_secs = 7200;
   seconds_value recovery_wait = 1;
@@ -72,29 +74,33 @@ struct training_options<tensorflow::graph> {
   std::stop_token stop_token = {};
   std::vector<int> stop_on = {};
   setting<seconds_value> preemption_grace = {};
-  std::optional<bool> check_update_fence = std::nullopt;  ///< Has no effect: a graph has no fence.
+  std::optional<bool> check_update_fence = std::nullopt;  ///< Has no effect: a graph has no `update_fence`.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 
-  /// The operation of a step without fetches and targets. Empty: the one in the collection `train_op`.
+  /// Name of the operation that a run executes if its caller passes neither fetches nor targets. Empty: the operation in the graph's
+  /// collection `train_op`.
   std::string train_op = {};
-  /// Operations that prepare the session, see `graph_operations`. Empty: those in the collections of the graph, or TensorFlow's defaults.
+  /// Names of the operations that make the session ready; see `graph_operations`. Empty: the operation in the graph's
+  /// collection of that name or, if there is none, TensorFlow's default.
   std::string init_op = {};
   std::string ready_op = {};
   std::string ready_for_local_init_op = {};
   std::string local_init_op = {};
-  /// The tensor with encoded summaries. Empty: the one in the collection `summary_op`.
+  /// Name of the tensor with encoded summaries. Empty: the tensor in the graph's collection `summary_op`.
   std::string summary_op = {};
   /// Further settings of TensorFlow's session.
   tensorflow::runtime_config runtime = {};
-  /// Whether to write a ".meta" file with each checkpoint, so that TensorFlow can import graph and checkpoint.
+  /// Whether a chief writes a ".meta" file beside each checkpoint. With this file, TensorFlow can import the graph and the checkpoint.
   bool save_meta_graph = true;
-  /// Whether to write the graph to the event file at the start, and to graph.pbtxt in the directory of the checkpoints.
+  /// Whether a chief writes the graph at the start: to the event file, and to the file graph.pbtxt in the directory of the checkpoints. If
+  /// the session has no such directory, the file is not written.
   bool save_graph_def = true;
 };
 
 namespace detail {
 
-/// Writes the encoded summaries of a graph to the event file, unchanged.
+/// The summary op of a graph: fetches the tensor `projection`, and writes its strings, which are encoded summaries, to the event file
+/// unchanged.
 template<>
 struct summary_option_op<tensorflow::graph> {
   std::string projection;
@@ -110,7 +116,8 @@ using graph_summary_hook = stepwell::detail::default_summary_hook<graph>;
 
 class graph_work;
 
-/// Writes the graph at the start, and starts the queue runners of the graph.
+/// The hook of a chief that writes the graph to files when the session is created first, and starts the graph's queue runners in every
+/// creation of the session. On a worker, this hook does nothing.
 class graph_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
@@ -125,7 +132,7 @@ private:
   std::shared_ptr<graph_work> work_;
 };
 
-/// Creates the sessions over a graph, of a chief or of a worker.
+/// Creates the `graph_session` of a chief or of a worker, depending on the options.
 class graph_session_creator {
 public:
   graph_session_creator(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options);
@@ -141,11 +148,11 @@ private:
   seconds_value recovery_wait_;
 };
 
-/// Returns the options with a listener that writes the ".meta" files, if they are wanted, and with as many shards as a sharded saver of the
-/// graph writes.
+/// Returns `options` with two additions for a chief. If `save_meta_graph` is true, a listener that writes the ".meta" files is added. If
+/// the graph has a sharded saver and `saver.shards` is 1, `saver.shards` becomes the number of shards that the graph's saver writes.
 [[nodiscard]] training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph,
                                                             training_options<tensorflow::graph> options);
-/// Returns the summary hook. It writes nothing if there is no summary operation, or no directory.
+/// Returns the summary hook. The hook writes nothing if the graph has no summary operation, or if `work` is null.
 [[nodiscard]] graph_summary_hook summaries_of(const graph_state& graph, const training_options<tensorflow::graph>& options,
                                               std::shared_ptr<stepwell::detail::summary_work> work);
 
@@ -155,7 +162,8 @@ std::type_identity<Session<graph_session, step_counter_hook, graph_hook, graph_s
 template<template<class, class...> class Session, class... Hooks>
 using session_of_hooks = typename decltype(detail::graph_session_with<Session>(stepwell::detail::held_of<Hooks...>()))::type;
 
-/// Returns a blocking or asynchronous `Session` over `over`, made of `first...`, settings, creator and hooks.
+/// Returns a blocking or asynchronous `Session` over the graph `over`. The arguments of its constructor are `first...`, the settings, a
+/// creator and the hooks.
 template<template<class, class...> class Session, class... Hooks, class... First>
 auto make_training_session(const graph& over, training_options<graph> given, std::tuple<First...> first, Hooks... hooks) {
   const auto options = detail::completed(over.state(), std::move(given));
@@ -175,9 +183,10 @@ auto make_training_session(const graph& over, training_options<graph> given, std
 
 }  // namespace tensorflow::detail
 
-/// Returns a session over a graph. It restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one; otherwise it
-/// runs the init operation. It has a step counter, the summaries of the graph, checkpoints and the graph's queue runners, according to the
-/// options, and `hooks`, which take names: `nan_tensor_hook{"loss:0"}`.
+/// Returns a session that trains a graph. The session of a chief restores the newest complete checkpoint of `options.checkpoint_dir`. If
+/// there is none, it runs the init operation. A worker waits for its chief. Depending on the options, a chief has default hooks, which
+/// count steps, write the graph's summaries, save checkpoints, and start the graph's queue runners. The given `hooks` are added. In their
+/// arguments, values of the graph are selected by name: `nan_tensor_hook{"loss:0"}`.
 ///
 ///     auto graph = tensorflow::graph::import_meta_graph("model.ckpt-0.meta");
 ///     auto session = monitored_training_session(graph, {.checkpoint_dir = "run"}, nan_tensor_hook{"loss:0"});

@@ -27,8 +27,8 @@
 namespace stepwell {
 
 /// An operation that puts one or a few elements into a queue at each call of `run`. `run` throws `out_of_range_error` at the end of the
-/// input. Its argument is a token that reports a stop of the session. `run` may ignore the token, because the queue runner checks it
-/// between two calls.
+/// input. The argument of `run` is a token that reports a stop of the coordinator. `run` may ignore the token, because the queue runner
+/// checks the token between two calls.
 struct enqueue_op {
   std::string name;
   std::function<void(std::stop_token)> run;
@@ -92,10 +92,10 @@ enqueue_op feed(Queue& queue, Source&& source, std::string name) {
 
 }  // namespace detail
 
-/// Returns an operation that puts the elements of `source` into `queue`, in one pass. `source` is a source of batches or any input
-/// range. Several threads may run copies of the operation; each element is added by one of them. If adding an element fails, the next call
-/// adds that element. Elements are copied, unless the range returns them by value. The operation refers to an lvalue source; an rvalue
-/// source is moved into it.
+/// Returns an operation that puts the next element of `source` into `queue` at each call, until the end of the source. `source` is a source
+/// of batches or any input range. Several threads may run copies of the operation; each element is added by one of them. If adding an
+/// element fails, the next call adds this element. Elements are copied, but if a range returns its elements by value, they are moved. The
+/// operation refers to an lvalue source; an rvalue source is moved into the operation.
 /// @lifetime The queue and an lvalue source must outlive the threads that run the operation.
 template<class Queue, class Source>
   requires data::batch_source<Source> || std::ranges::input_range<Source>
@@ -110,37 +110,38 @@ template<class Queue, class Source>
   }
 }
 
-/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread. Two more members
-/// let a recovered session continue with the queue: a `close` that returns true if this call closed the queue, and `reopen()`. If its
-/// runner closed such a queue, the queue is reopened when threads are created again.
+/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread. If the queue also
+/// has the following members, a recovered session can continue with it: a `close` that returns true if the call closed the queue, and
+/// `reopen()`. If the runner closed such a queue, the runner reopens it when threads are created again.
 template<class Queue>
 concept closable_queue = requires(Queue& queue, bool cancel_pending_enqueues) {
   { queue.name() } -> std::convertible_to<std::string_view>;
   queue.close(cancel_pending_enqueues);
 };
 
-/// Options of a queue runner. `close_op` and `cancel_op` must not call the runner. Their exceptions are ignored.
+/// Options of a queue runner. `close_op` and `cancel_op` must not call the runner. Exceptions that they throw are ignored.
 struct queue_runner_options {
   std::function<void()> close_op = nullptr;           ///< Called at the end of the input. Null: `queue.close(false)`.
   std::function<void()> cancel_op = nullptr;          ///< Called at a stop. Null: `queue.close(true)`.
   exception_set queue_closed = {errc::out_of_range};  ///< Exceptions that mean the end of the input.
 };
 
-/// Runs each of its enqueue operations repeatedly on a separate thread, until the session stops.
+/// Runs each of its enqueue operations repeatedly on a separate thread, until the end of the input or a stop of the coordinator.
 ///
 ///     data::fifo_queue<batch> queue({.capacity = 16});
 ///     auto runner = std::make_shared<queue_runner>(queue, std::vector{enqueue_from(queue, read_batches("train"))});
 ///
-/// If an operation throws an exception in the set `queue_closed` (an option), its input has ended. The thread of the operation ends without
-/// a message, and the coordinator is not notified. The last such thread of the session closes the queue, so the consumer sees the end of
-/// the input as the end of the queue. Any other exception is a failure and ends the thread. With a coordinator, the failure requests a
-/// stop. Without one, it is logged and kept in `exceptions_raised`. A `cancelled_error` after a stop is not a failure.
-/// @lifetime The queue and the objects that the operations use must outlive the threads. The runner need not.
+/// If an operation throws an exception in the set `queue_closed` (an option), the input of the operation has ended. The thread of the
+/// operation then ends without a message, and the coordinator is not notified. If this thread is the last one of its session, it closes the
+/// queue, so that the consumer sees the end of the input as the end of the queue. Any other exception is a failure and ends the thread.
+/// With a coordinator, the failure requests a stop, but a `cancelled_error` after a stop is not a failure. Without a coordinator, the
+/// failure is logged and kept in `exceptions_raised`.
+/// @lifetime The queue and the objects that the operations use must outlive the threads. The runner may be destroyed earlier.
 /// @threads  All functions may be called from any thread.
 /// @see      contract QR-3, QR-5, decision D-16
 class queue_runner {
 public:
-  /// Address that identifies the session to which threads belong. It is only compared, never dereferenced.
+  /// Address that identifies the session to which threads belong. The address is only compared, never dereferenced.
   using session_key = const void*;
 
   /// Creates a runner without threads.
@@ -150,18 +151,19 @@ public:
   queue_runner(Queue& queue, std::vector<enqueue_op> ops, queue_runner_options options = {})
       : queue_runner(operations_on(queue), std::move(ops), std::move(options)) {}
 
-  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator, it registers all threads there, and
-  /// adds the thread `...-close_on_stop`, which waits for a stop and then cancels pending enqueues. The threads are started only if `start`
-  /// is true. Clears `exceptions_raised`. If threads of that session still run, does nothing and returns an empty list.
+  /// Creates one thread for each operation, named `QueueRunnerThread-<queue>-<op>`. With a coordinator, registers these threads at the
+  /// coordinator, and adds the thread `QueueRunnerThread-<queue>-close_on_stop`, which waits for a stop and then cancels pending enqueues.
+  /// The threads are started only if `start` is true. Clears `exceptions_raised`. If threads of `session` have not ended yet, does nothing
+  /// and returns an empty list.
   /// @lifetime The coordinator must outlive the threads; its `join` waits for them.
-  /// @errors   `resource_exhausted_error` if the system cannot create a thread. Threads that were already started end when the coordinator
-  ///           is stopped. Without a coordinator, the queue is cancelled.
+  /// @errors   `resource_exhausted_error` if the system cannot create a thread. The threads that were already started then end when the
+  ///   coordinator is stopped. Without a coordinator, their enqueue operations are cancelled at once.
   /// @see      contract QR-2, QR-4
   std::vector<coordinated_thread> create_threads(session_key session, coordinator* threads = nullptr, bool start = false);
 
-  /// Returns the number of operations of that session that have not ended.
+  /// Returns the number of operations of `session` that have not ended.
   [[nodiscard]] std::size_t running(session_key session) const;
-  /// Returns the failures that were not reported to a coordinator since threads were last created.
+  /// Returns the failures of threads without a coordinator. The list begins anew when threads are created.
   [[nodiscard]] std::vector<std::exception_ptr> exceptions_raised() const;
   /// Returns the number of elements in the queue. Empty if the queue has no `size()`.
   [[nodiscard]] std::optional<std::size_t> depth() const;
@@ -171,7 +173,7 @@ public:
 private:
   struct operations {
     std::string name;
-    std::function<bool()> close;  // both return true if this call closed the queue
+    std::function<bool()> close;  // `close` and `cancel` return true if the call closed the queue
     std::function<bool()> cancel;
     std::function<void()> reopen;
     std::function<std::size_t()> depth;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Adapter for LibTorch: the parameters and buffers of a module and the state of its optimiser as variables, and tensors as fetches,
-// also for summaries and NaN checks. Link `stepwell::torch`. The namespace is `libtorch`, because `torch` is in use by LibTorch.
+// also for summaries and NaN checks. Link `stepwell::torch`. The namespace is `libtorch`, because LibTorch uses `torch`.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -21,49 +21,50 @@ class Optimizer;
 
 namespace stepwell {
 
-/// Adapter for dense tensors. A row-major tensor on the CPU is referred to. A variable for any other tensor copies it for each
-/// snapshot, and back for each restore.
+/// Adapter for dense tensors. A variable of a row-major tensor on the CPU refers to the memory of the tensor. The elements of any other
+/// tensor are copied for each snapshot, and copied back in each restore.
 template<>
 struct tensor_adapter<at::Tensor> {
   static constexpr bool is_writable = true;
   static constexpr bool is_borrowed = true;
 
   /// Returns a view of the elements.
-  /// @errors `invalid_argument_error` for a tensor that is undefined, on another device, sparse, not contiguous, or of an element
+  /// @errors `invalid_argument_error` for a tensor that is undefined, not on the CPU, sparse, not contiguous, or of an element
   ///         type that a checkpoint cannot hold. The message names the reason and the remedy.
   static tensor_view view(const at::Tensor& value);
-  /// Returns an object that copies a tensor on another device or in another order, such as `channels_last`. Returns null for all
-  /// other tensors. Copying waits for the current stream of the device.
-  /// @errors Failures of copying are `internal_error`.
+  /// Returns an object that copies a tensor that is not on the CPU, or not in row-major order (for example `channels_last`). Returns null
+  /// for all other tensors. A copy waits for the current stream of the device.
+  /// @errors A failure of a copy is an `internal_error`.
   static std::shared_ptr<device_elements> on_device(const at::Tensor& value);
 };
 
 namespace libtorch {
 
-/// Returns the parameters, then the buffers of a module. In their names each dot is replaced by `/`: "conv1/weight". Buffers, such as running
-/// means, are `early()`, because the forward pass changes them.
+/// Returns the parameters of a module, and after them its buffers. Each dot in a name is replaced by `/`: "conv1/weight". Buffers, such as
+/// running means, are `early()` (copied before the next step begins), because the forward pass changes them.
 /// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
 /// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
 
 /// Returns the state of an optimiser. Each name begins with the name of a parameter of the module: "conv1/weight/exp_avg".
 ///
-///     Adam, AdamW   step, exp_avg, exp_avg_sq; with amsgrad max_exp_avg_sq
+///     Adam, AdamW   step, exp_avg, exp_avg_sq; with amsgrad also: max_exp_avg_sq
 ///     Adagrad       step, sum
-///     RMSprop       step, square_avg; with momentum momentum_buffer; if centered grad_avg
-///     SGD           with momentum momentum_buffer; with dampening has_momentum, too
-///     LBFGS         one state for all parameters, without a name before it: func_evals, n_iter, t, prev_loss, d, H_diag,
+///     RMSprop       step, square_avg; with momentum also: momentum_buffer; if centered also: grad_avg
+///     SGD           with momentum: momentum_buffer; with momentum and dampening also: has_momentum
+///     LBFGS         one state for all parameters, whose names have no such prefix: func_evals, n_iter, t, prev_loss, d, H_diag,
 ///                   prev_flat_grad, old_dirs, old_stps, ro, history
 ///
-/// Options, such as the learning rate, are not included. LibTorch creates the state at the first step. This function creates the
-/// same state if it does not exist yet, so that it can be restored before the first step.
+/// Options of the optimiser, such as the learning rate, are not included. LibTorch creates the state of an optimiser in the first step. If
+/// the state does not exist yet, this function creates the same state, so that the state can be restored before the first step.
 /// @errors   `invalid_argument_error` for a parameter that does not belong to the module, and for any other type of optimiser.
-/// @lifetime Refers to the memory of the tensors and to the optimiser, which must outlive the list.
-/// @cost     LBFGS: each snapshot contains `history_size` old directions and steps, even while fewer exist.
+/// @lifetime The list refers to the memory of the tensors and to the optimiser. The optimiser must outlive the list.
+/// @cost     For LBFGS, each snapshot contains `history_size` old directions and steps, even while the optimiser has fewer.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);
 
-/// Waits at `fence`, then calls `optimizer.step()`. In a step that changes parameters only by this call, the snapshot for a due checkpoint is
-/// copied during the forward and the backward pass. For an optimiser with a closure, call `fence.wait()` before its `step`.
+/// Waits at `fence` until a pending snapshot is copied, then calls `optimizer.step()`. If a step of the model changes the parameters only
+/// by this call, the snapshot for a due checkpoint is copied during the forward and the backward pass. For an optimiser with a closure,
+/// call `fence.wait()` and then `optimizer.step(closure)` instead of this function.
 /// @errors Those of `update_fence::wait` and of the optimiser.
 void step(::torch::optim::Optimizer& optimizer, update_fence& fence);
 

@@ -24,8 +24,8 @@
 
 namespace stepwell {
 
-/// Options of `async_evaluate`. The class is not an aggregate because of a bug in g++ 12: if an aggregate is created inside an awaited
-/// expression, the aggregate is destroyed twice.
+/// Options of `async_evaluate`. This is a class with setters and not an aggregate, because a bug of g++ 12 destroys an aggregate twice if
+/// it is created inside an awaited expression. An `async_evaluate_options` object may be created there:
 ///
 ///     async_evaluate_options().evaluates_on(pool.get_executor()).writes_to(events)
 class async_evaluate_options {
@@ -34,30 +34,31 @@ public:
 
   async_evaluate_options() = default;
 
-  /// Sets the executor that calls the evaluation. By default a separate thread calls it and then ends.
-  /// @lifetime The context of the executor must either outlive the evaluation or discard its work.
+  /// Sets the executor on which the evaluation runs. By default, each evaluation runs on a separate thread.
+  /// @lifetime The execution context of `executor` must outlive the evaluation, or it must destroy posted functions that it does not run.
   async_evaluate_options& evaluates_on(executor_type executor) {
     evaluates_on_ = std::move(executor);
     return *this;
   }
-  /// Sets the executor for completion handlers without an associated executor, like `async_options::runs_on`.
+  /// Sets the executor for operations whose completion handler has no executor, such as plain callbacks; see `async_options::runs_on`.
   async_evaluate_options& runs_on(executor_type executor) {
     completions_.runs_on(std::move(executor));
     return *this;
   }
-  /// Sets the writer for the numbers that the evaluation returns (`summary::names_metrics`). They are written with the step of the
-  /// snapshot.
+  /// Sets the writer of event files to which the metrics that the evaluation returns are written, with the step of the snapshot. The return
+  /// type of the evaluation must satisfy `summary::names_metrics`.
   async_evaluate_options& writes_to(std::shared_ptr<summary::writer> events) {
     events_ = std::move(events);
     return *this;
   }
-  /// Sets how names of the model map to names in the snapshot, for example `{.names = ema_names(model.variables())}`.
+  /// Sets the options with which the snapshot is restored into a model: for example, `{.names = ema_names(model.variables())}` restores the
+  /// averages of an `ema_hook`. Not used by an evaluation without a model.
   async_evaluate_options& restores(restore_options how) {
     restore_ = std::move(how);
     return *this;
   }
 
-  /// Returns the executor of the evaluation. If it is empty, the evaluation runs on a separate thread.
+  /// Returns the executor on which the evaluation runs. If the executor is empty, the evaluation runs on a separate thread.
   [[nodiscard]] const executor_type& evaluates_on() const noexcept { return evaluates_on_; }
   [[nodiscard]] executor_type executor() const { return completions_.executor(); }
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
@@ -72,7 +73,7 @@ private:
 
 namespace detail {
 
-/// Runs `work` on `executor`, or on a thread of its own if there is none, and returns its result.
+/// Runs `work` and returns its result. Runs it on `executor` or, if `executor` is empty, on a separate thread.
 template<class Work>
 auto evaluation_awaited(std::shared_ptr<Work> work, async_options::executor_type executor) -> asio::awaitable<decltype(work->take())> {
   work->check();
@@ -104,29 +105,32 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 
 }  // namespace detail
 
-/// Calls `fn(taken)` on another thread, or on the executor that `how` names, and returns its result. The session of the snapshot
-/// can continue training in the meantime, because a snapshot is independent of the model. `taken` is a snapshot, or a
-/// `std::shared_ptr<const snapshot>` to use one snapshot several times.
+/// Calls `fn(taken)` and returns its result. The call runs on a separate thread, or on the executor given by `how.evaluates_on`. The
+/// session that took the snapshot can continue training in the meantime, because a snapshot is independent of the model. `taken` is a
+/// `snapshot`. To use one snapshot in several calls, pass a `std::shared_ptr<const snapshot>`.
 ///
 ///     auto taken = co_await session.async_snapshot();
 ///     auto measure = [&](const stepwell::snapshot& at) { return quality_of(at, test_set); };  // a named object, see below
 ///     const auto found = co_await async_evaluate(std::move(taken), measure, async_evaluate_options().writes_to(events));
 ///
-/// Give `fn` a name, as in the example: a bug of g++ 12 destroys a lambda with captures or an aggregate twice if it is created inside an
-/// awaited expression. `fn` may take a `std::stop_token` as second parameter. If `fn` returns numbers with tags (`summary::names_metrics`:
-/// a `summary::metric_list`, or a type whose `metrics()` returns one) and `how.writes_to` sets a writer, the numbers are written there as
-/// scalars. They are written on the thread of `fn`, with the step of the snapshot, even if training has continued to a later step.
+/// Give `fn` a name, as in the example. If a lambda with captures, or an aggregate, is created inside an awaited expression, g++ 12
+/// destroys it twice (a bug of this compiler). `fn` may take a `std::stop_token` as second parameter. If `how.writes_to` sets a writer,
+/// `fn` must return metrics: pairs of tag and number, such as a `summary::metric_list` or a map, or an object whose `metrics()` returns
+/// such pairs (see `summary::names_metrics`). The thread that has called `fn` passes the numbers to the writer, as scalars with the step of
+/// the snapshot. This is true even if training has continued to a later step.
 ///
-/// An Asio initiating function: any completion token, signature `void(std::exception_ptr, T)`.
+/// This is an Asio initiating function. The completion token may be of any kind; the signature is `void(std::exception_ptr, T)`, where `T`
+/// is the return type of `fn`.
 /// @errors   Exceptions of `fn` or the writer. `invalid_argument_error` if `taken` is a null pointer, or if `how` sets a writer and
-///           the return type of `fn` has no numbers. `unavailable_error` if the executor ended before it called `fn`.
-/// @cancel   All kinds. If `fn` was not called yet, it is not called, and the operation ends with `operation_aborted`. If `fn`
-///           runs, its stop token reports the stop, and the operation waits until `fn` returns. If `fn` then returns normally, its result
-///           is delivered in spite of the cancellation. If `fn` throws `cancelled_error`, the operation ends with `operation_aborted`.
-/// @lifetime When the operation has ended, `fn` is not running. If the operation is destroyed together with its event loop, it
-///           requests a stop by the token and blocks until `fn` has returned. Objects that `fn` refers to must live until then;
-///           locals of the awaiting coroutine are sufficient. Snapshot, `fn` and options are kept by the operation.
-/// @threads  Any thread. Any number of operations at a time; each one has a separate thread, unless `evaluates_on` sets an executor.
+///           `fn` does not return metrics. `unavailable_error` if the executor given by `evaluates_on` ended before it called `fn`.
+/// @cancel   All kinds of cancellation have the same effect. If `fn` was not called yet, it is not called, and the operation ends with
+///           `operation_aborted`. If `fn` is running, a stop is requested by its stop token, and the operation waits until `fn` returns. If
+///           `fn` then returns normally, its result is delivered in spite of the cancellation. If `fn` throws `cancelled_error`, the
+///           operation ends with `operation_aborted`.
+/// @lifetime When the operation has ended, `fn` is not running. If the operation is destroyed together with its event loop, its destructor
+///           requests a stop by the stop token and blocks until `fn` has returned. Objects to which `fn` refers must live until then; they
+///           may be local variables of the awaiting coroutine. The operation owns the snapshot and copies of `fn` and `how`.
+/// @threads  May be called on any thread. Any number of operations may be in flight at a time.
 template<class Fn, class Token = boost::asio::use_awaitable_t<>>
   requires(!restorable_model<Fn>)
 auto async_evaluate(detail::kept_snapshot taken, Fn fn, async_evaluate_options how = {}, Token&& token = Token()) {
@@ -138,10 +142,11 @@ auto async_evaluate(detail::kept_snapshot taken, Fn fn, async_evaluate_options h
   return detail::evaluate_beside(std::move(taken), std::move(call), how, std::forward<Token>(token));
 }
 
-/// Evaluates a model: calls `restore(model, taken)`, then `fn(model)`, both on the thread or executor of the evaluation. `model`
-/// must be a separate model with the same variables, not the model that is being trained.
-/// @errors   Also the errors of `restore`.
-/// @lifetime `model` must outlive the operation and must not be used by other code in the meantime.
+/// Like the overload above, but evaluates a model: calls `restore(model, taken, how.restore())`, then `fn(model)`, and returns the result
+/// of `fn`. Both calls run on the thread or executor of the evaluation. `model` must be a separate object with the same variables, not the
+/// model that is being trained.
+/// @errors   Those of the overload above, and those of `restore`.
+/// @lifetime `model` must outlive the operation. Other code must not use `model` before the operation has ended.
 template<restorable_model Model, class Fn, class Token = boost::asio::use_awaitable_t<>>
 auto async_evaluate(detail::kept_snapshot taken, Model& model, Fn fn, async_evaluate_options how = {}, Token&& token = Token()) {
   static_assert(std::invocable<Fn&, Model&, std::stop_token> || std::invocable<Fn&, Model&>,

@@ -39,9 +39,9 @@ namespace stepwell {
 
 /// Options of an evaluation. Every option has a default.
 struct evaluation_options {
-  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Number of steps. Empty: until the end of the data.
+  std::optional<std::int64_t> num_evals = std::nullopt;  ///< Maximum number of steps. Empty: all data is used.
   bool log_progress = true;                              ///< Log "Evaluation [3/10]".
-  restore_options restore = {};     ///< For example, `{.names = ema_names(...)}` restores averages instead of the variables.
+  restore_options restore = {};     ///< For example, `{.names = ema_names(...)}` restores saved averages instead of the variables.
   std::stop_token stop_token = {};  ///< Ends the evaluation after the current step.
   std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
   std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
@@ -52,43 +52,44 @@ struct repeated_evaluation_options {
   evaluation_options evaluation = {};                                    ///< Options of each evaluation.
   seconds_value eval_interval_secs = 60;                                 ///< Minimum time between the starts of two evaluations.
   std::optional<std::int64_t> max_number_of_evaluations = std::nullopt;  ///< Empty: no limit.
-  std::optional<seconds_value> timeout = std::nullopt;                   ///< Maximum time to wait for a new checkpoint. Empty: no limit.
+  std::optional<seconds_value> timeout = std::nullopt;                   ///< Maximum wait for each new checkpoint. Empty: no limit.
   std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
   seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
   /// Token whose stop means that no more checkpoints will be written, for example because the training has ended. After the stop, the
-  /// current evaluation is finished, the directory is polled once more, a new checkpoint is evaluated, and the range ends. In contrast,
-  /// `evaluation.stop_token` ends the current evaluation and the range at once.
+  /// current evaluation is finished, and the directory is polled once more. If this poll finds a new checkpoint, it is evaluated. Then the
+  /// range ends. In contrast, `evaluation.stop_token` ends the current evaluation after its current step, and ends a wait for a checkpoint
+  /// at once. The range then ends without a further poll.
   std::stop_token stop_token = {};
   bool all_listed = false;  ///< If true, evaluates every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
 };
 
-/// Result of an evaluation. `Values` is the tuple of the final ops' values.
+/// Result of an evaluation. `Values` is the tuple of the values of the final ops, see `final_ops_hook`.
 template<class Values>
 struct evaluation {
   std::string checkpoint_path;
   std::int64_t global_step;     ///< Step of the checkpoint; 0 if unknown.
   std::int64_t evals;           ///< Number of steps made.
-  stepwell::stop_reason ended;  ///< Reason for the end.
+  stepwell::stop_reason ended;  ///< Reason why the evaluation ended.
   std::optional<Values> final_ops_values;
 };
 
 /// Placeholder for the source of a model whose `step` takes no batch.
 struct no_source {};
 
-/// A subject of evaluations that opens a raw session with the values of a checkpoint, such as a `tensorflow::graph_evaluation`.
+/// An object, such as a `tensorflow::graph_evaluation`, that opens a raw session for each evaluation, with the values of a checkpoint.
 template<class Subject>
 concept opens_evaluations = requires(Subject& subject, const checkpoint_reader& source, const restore_options& options) {
   { subject.open_evaluation(source, options) } -> raw_session;
 };
 
-/// A model, or another subject of evaluations.
+/// An object that can be evaluated: a model, or an object that opens a raw session for each evaluation.
 template<class Subject>
 concept evaluable = trainable_model<Subject> || opens_evaluations<Subject>;
 
 namespace detail {
 
 [[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
-/// Opens and verifies a checkpoint. If it was deleted or is damaged, writes a log line and returns nullopt.
+/// Opens and verifies a checkpoint. If the checkpoint was deleted or is damaged, writes a log line and returns nullopt.
 [[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options);
 [[nodiscard]] session_settings settings_of(const evaluation_options& options);
 [[nodiscard]] checkpoints_iterator_options following_of(const repeated_evaluation_options& options);
@@ -111,7 +112,7 @@ std::reference_wrapper<Hook> as_reference(std::reference_wrapper<Hook>& hook) {
   return hook;
 }
 
-/// Restores a subject, and returns the raw session that evaluates it.
+/// Restores a model, or the object that opens a raw session, and returns the raw session of the evaluation.
 template<class Model>
 auto open_evaluation(Model& model, const checkpoint_reader& reader, const restore_options& options) {
   if constexpr (opens_evaluations<Model>) {
@@ -172,11 +173,12 @@ generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model
 
 /// Evaluates a checkpoint: restores `checkpoint_path` into `model`, runs the model's steps over `source` with the hooks, and calls `end` of
 /// the hooks. Example: `evaluate_once(model, "run/model.ckpt-500", test_set, {.num_evals = 100}, final_ops_hook{&digits::accuracy})`. The
-/// evaluation ends after `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`. `model` is any
-/// trainable model; its `step` should evaluate, not train. Nothing is saved: a hook that saves checkpoints does not compile, and a save
-/// requested by another hook is rejected with a warning. Only the model is restored: hooks keep their state, and the source keeps its
-/// position.
-/// @errors   Failures of the restore. Exceptions of a step or a hook; as in training, `on_error` of the hooks is called for them.
+/// evaluation ends after `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`; then `num_evals`
+/// or a hook must end the evaluation. `model` is any trainable model; its `step` should evaluate, not train. Nothing is saved: a hook of
+/// the phase `persist`, such as `checkpoint_saver_hook`, does not compile, and a save that any other hook requests is rejected with a
+/// warning. Only the model is restored: hooks keep their state, and the source keeps its position.
+/// @errors   Failures of the restore. Exceptions of a step or a hook; for these exceptions, `on_error` of the hooks is called as in
+///           training.
 /// @lifetime All arguments must live until the call returns.
 template<evaluable Model, class Source, class... Ops, class... Hooks>
 auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& source, const evaluation_options& options,
@@ -193,9 +195,9 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
 
 /// Returns a range of evaluations, one for each new complete checkpoint of a directory, in the order of `checkpoints_iterator`: `for (const
 /// auto& found : evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`. An evaluation is made
-/// when the loop requests the next element of the range. `make_source()` returns the data of one evaluation. Hooks begin and end with each
-/// evaluation, and the same hook objects are used for the next one. A checkpoint that was deleted before it could be opened, or that is
-/// damaged, is skipped with a log line.
+/// when the loop requests the next element of the range. `make_source()` is called once for each evaluation, and returns its data. `begin`
+/// and `end` of the hooks are called in each evaluation; all evaluations use the same hook objects. A checkpoint that was deleted before it
+/// could be opened, or that is damaged, is skipped with a log line.
 /// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
 /// @errors   Those of `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
 template<evaluable Model, std::invocable MakeSource, class... Ops, class... Hooks>

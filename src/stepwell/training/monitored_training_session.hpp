@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entry point of the library: `monitored_training_session`, which makes a session with everything that training needs, and its options.
+// The entry point of the library: `monitored_training_session` and its options. The function makes a session that restores and saves
+// checkpoints, writes summaries and measures steps per second.
 // @see contract CREATE
 #pragma once
 
@@ -39,14 +40,14 @@
 
 namespace stepwell {
 
-/// A summary op over a `Model`, of any type: a member of `training_options::summaries`.
+/// A summary op of any type for a session over a `Model`: an element of `training_options::summaries`.
 template<class Model>
 class model_summary {
 public:
   using result_type = model_result<Model>;
 
-  /// Converts `summary::scalar("loss", &result::loss)`, `summary::histogram(...)`, and the other summary ops. Their projections are those of
-  /// a fetch: members of the result or of the model, or callables that take the result, the model, or both.
+  /// Converts `summary::scalar("loss", &result::loss)`, `summary::histogram(...)`, or another summary op. The projection of the op selects
+  /// the value, like a fetch: it is a member of the result or of the model, or a callable that takes the result, the model, or both.
   template<class Op>
     requires(!std::same_as<Op, model_summary>) && summary::summary_op<Op> &&
             detail::fetchable_from<decltype(Op::projection), result_type, Model>
@@ -80,104 +81,115 @@ private:
   std::function<bool(summary::writer*, const result_type&, const Model&, std::int64_t)> write_;
 };
 
-/// Options of a training session. Every option has a default. Each period has three states: default, off (`none`, 0), or a value.
+/// Options of a training session. Every option has a default. Each period has three states: the default, off (`none` or 0), or a value.
 ///
-/// Memory in addition to the variables, as a number of copies of the variables; `metrics().snapshot_bytes` reports the bytes held:
+/// In addition to the model, a session needs memory for copies of the variables. `metrics().snapshot_bytes` reports the bytes that it
+/// holds. The table shows the number of copies in the session of a chief:
 /// | options                                            | copies |
 /// |----------------------------------------------------|--------|
-/// | no `checkpoint_dir`                                | 1 for recovery, 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
-/// | `checkpoint_dir`, periods between checkpoints off  | as above if there is no checkpoint at the start, else 0 |
-/// | `checkpoint_dir`                                   | 1 while a checkpoint is written, else 0; at most `saver.max_staged` |
+/// | no `checkpoint_dir`                                | 1 for recovery; 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
+/// | `checkpoint_dir`, periods between checkpoints off  | as in the first row if there is no checkpoint at the start, otherwise 0 |
+/// | `checkpoint_dir`                                   | 1 for each checkpoint in progress, at most `saver.max_staged`; otherwise 0 |
 ///
-/// The memory of a copy is kept between checkpoints that are less than a minute apart.
+/// In the third row, the memory of a copy is freed only if no checkpoint begins within a minute.
 template<class Model>
 struct training_options {
   /// The name of the session. Its log messages begin with "[NAME] ", and progress bars display it. May be empty.
   std::string name = {};
-  /// The master, through which several sessions train one model. If empty, the session has no master. "local:NAME": this session and the
-  /// other sessions of this process that use the same name train one model.
+  /// The master, with which several sessions train one model. If empty, the session has no master. If "local:NAME", this session and all
+  /// other sessions of this process with the same master train one model.
   std::string master = {};
-  /// True: this session is the chief, which restores, initialises, saves, and measures steps per second. False: it is a worker, which waits
-  /// for the chief and does none of these.
+  /// True: this session is the chief, which restores, initialises and saves the model, writes summaries, and measures steps per second.
+  /// False: this session is a worker, which waits for the chief and does none of these. A worker needs a `master`.
   /// @see contract CREATE-7
   bool is_chief = true;
-  /// Scaffold with the functions that initialise the model. If null, a new scaffold with its defaults is used.
+  /// Scaffold with the functions that initialise the model. If null, a scaffold with the default functions is used.
   std::shared_ptr<stepwell::scaffold<Model>> scaffold = nullptr;
-  /// Directory from which checkpoints are restored and in which they are saved. If empty, nothing is restored or saved. A restore needs no
-  /// memory for a copy of the variables. Only strings and variables on a device are copied through temporary memory, one at a time.
+  /// Directory from which a chief restores checkpoints and in which it saves them. If empty, nothing is restored or saved. A restore needs
+  /// no memory for a copy of the variables, with one exception: variables of strings and variables on a device are copied through temporary
+  /// memory, one variable at a time.
   std::string checkpoint_dir = {};
-  /// Periods between checkpoints. If neither of them nor `save_checkpoint_overhead` is set, the period is 600 s. If both are above zero,
-  /// the seconds are used, and a warning is logged. If a checkpoint becomes due while another one is written, it is postponed until the
-  /// other one is written (see `when_busy`).
+  /// Periods between checkpoints, in seconds and in steps. If none of `save_checkpoint_secs`, `save_checkpoint_steps` and
+  /// `save_checkpoint_overhead` is set, the period is 600 s. If both periods are above zero, the seconds are used, and a warning is logged.
+  /// If a checkpoint becomes due while another one is being written, it is postponed until that one is written (default of
+  /// `saver.when_busy`).
   /// @see decision D-8
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
-  /// Share of the training time that saving may cost, for example 0.02. It replaces a period: the session measures the cost of saves and
-  /// chooses the interval within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`.
+  /// Share of the training time that saving may cost, for example 0.02. The session measures the cost of saves, and chooses the interval
+  /// between them within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`. Cannot be combined with one
+  /// of the two periods above.
   setting<double> save_checkpoint_overhead = {};
   interval_bounds save_checkpoint_interval = {};
-  /// Periods between summaries. If neither is set, the period is 100 steps.
+  /// Periods between summaries, in steps and in seconds. If neither of them is set, the period is 100 steps.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
-  /// Number of steps between two measurements of steps per second. Each measurement is logged and written as a summary. Without a directory
-  /// for event files, nothing is measured. Default: 100.
+  /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
+  /// within the limit of `log_every_secs`, logged. Without a directory for event files, nothing is measured.
   setting<std::int64_t> log_step_count_steps = {};
-  /// Minimum time between two log lines of the same kind: of steps per second, and of durable checkpoints. 0: all are logged.
+  /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum.
   seconds_value log_every_secs = 10;
-  /// Directory of event files. If empty, `checkpoint_dir` is used.
+  /// Directory of event files. If empty, `checkpoint_dir` is used. If that is empty, too, there are no event files.
   std::string summary_dir = {};
-  /// Number of newest checkpoints to keep. The default is 5. If off, all checkpoints are kept.
+  /// Number of newest checkpoints to keep. Default: that of `saver.max_to_keep`, which is 5. Off: all checkpoints are kept.
   setting<int> max_to_keep = {};
-  /// Function that writes each summary: `[](summary::writer& out, const result& r, const model& m, std::int64_t step)`.
+  /// Function that writes the summaries of a step. It is called in each period of summaries: `[](summary::writer& out, const result& r,
+  /// const model& m, std::int64_t step)`.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
   /// Values that are written in each period of summaries: `{summary::scalar("loss", &result::loss), summary::histogram("w", &model::w)}`.
   /// They need a directory for event files.
   std::vector<model_summary<Model>> summaries = {};
-  /// Metric writers that also receive every scalar of the event files:
+  /// Metric writers. They receive every scalar that is written to the event file:
   /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
-  /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. Written to the event file at the start.
+  /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file at the start, unless summaries
+  /// are off.
   std::optional<format::hparam_map> hparams = std::nullopt;
-  /// Listeners that are notified of each checkpoint.
+  /// Listeners that are notified before and after each save of a checkpoint.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
   /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` limits the number of
-  /// copies of the variables that saving makes. If the scaffold has saver options, the options of the scaffold are used instead. If the
-  /// option `max_to_keep` above is set, its value replaces `saver.max_to_keep`.
+  /// copies of the variables that saving makes. If `scaffold` has saver options, they are used, and `saver` is ignored. If the option
+  /// `max_to_keep` above is set, its value replaces the `max_to_keep` of the saver options.
   saver_options saver = {};
-  /// Numbers of threads for the model, and the pool of threads for I/O.
+  /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
+  /// them with `model_session::config`.
   session_config config = {};
   /// Time that a worker waits for its chief before it throws `deadline_exceeded_error`.
   seconds_value max_wait_secs = 7200;
-  /// Interval between two checks of a worker that waits for its chief and cannot be notified.
+  /// Interval at which a waiting worker checks whether its chief has made the model ready, if the worker cannot be notified.
   /// @see decision D-3
   seconds_value recovery_wait = 1;
-  /// Policy for recovery from `aborted_error` and `unavailable_error`.
+  /// Policy for recoveries: the number of attempts, and the waits before them. The session recovers from `aborted_error` and
+  /// `unavailable_error`.
   /// @see decision D-2
   retry_policy retry = {};
-  /// If true, one copy of the variables is kept for recovery until there is a checkpoint. It holds the state at construction and, if the
-  /// first save fails, the state of that save. If a checkpoint was restored, no copy is kept.
+  /// If true, and if no checkpoint was restored, one copy of the variables is kept for recovery until a checkpoint is saved. First the copy
+  /// holds the state at the start. If the first save fails, the copy holds the state of that save.
   bool keep_initial_state = true;
   /// Policy for a source that cannot seek back after a recovery has restored an earlier state.
   unseekable_policy on_unseekable = unseekable_policy::fail;
-  /// Policy for a source whose dataset or seed differs from those of the checkpoint.
+  /// Policy for a source whose dataset or seed is not the same as when the restored checkpoint was saved.
   other_data_policy on_other_data = other_data_policy::warn;
   /// Queue runners that are started, stopped and joined with the session.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
-  /// Maximum time for which `close` waits for threads and I/O, including the last checkpoint. If the time is exceeded, `close` throws
-  /// `deadline_exceeded_error`, and writing continues in the background (see `~saver`).
+  /// Maximum time for which `close`, or a recovery, waits for threads and I/O. The time includes the last checkpoint of `close`. If the
+  /// time is exceeded, `close` throws `deadline_exceeded_error`, and writing continues in the background (see `saver::close`).
   seconds_value stop_grace_period_secs = 120;
-  /// Stop token of the application. A stop requested for this token also stops the session.
+  /// Stop token of the application. When a stop is requested for this token, the session stops, too.
   std::stop_token stop_token = {};
-  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step, and the state after this step is
-  /// saved at once. `stop_reason` names the signal. A second signal ends the process at once. The signal handlers are installed while the
-  /// session exists; when it is closed, the previous handlers are restored.
+  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step. If the session saves checkpoints,
+  /// it saves the state after this step at once. `stop_reason` names the signal. A second signal of the list has its default effect: it
+  /// ends the process at once. The signal handlers are installed when the session is constructed. When it is closed or destroyed, the
+  /// previous handlers are restored.
   std::vector<int> stop_on = {};
-  /// Time after a signal of `stop_on` within which all data must be on disk. A save that would take longer, according to the measured speed
-  /// of previous saves, is not begun. `close` does not wait longer than this time. The decision is written to the log, to `stop_reason` and
-  /// to `metrics().preemption`; see `plan_preemption`. Set a slightly shorter time than the scheduler grants.
+  /// Time after a signal of `stop_on` within which all data must be on disk, because the process will then be killed. Requires `stop_on`.
+  /// If the measured speed of previous saves shows that a save would take longer, the save is not begun. `close` does not wait longer than
+  /// this time. The log, `stop_reason` and `metrics().preemption` report whether the state is saved; see `plan_preemption`. Set a slightly
+  /// shorter time than the scheduler grants.
   setting<seconds_value> preemption_grace = {};
-  /// If true, the session checks the promise of the model's `update_fence`: before `step` calls `wait`, only variables marked with
-  /// `variable_ref::early()` change. If empty, the promise is checked if the library was built without NDEBUG.
+  /// If true, the session checks that a model whose `step` takes an `update_fence` follows the rule of the fence: before `step` has called
+  /// `update_fence::wait`, only variables that are marked with `variable_ref::early()` may change. If empty, the session checks the rule
+  /// only if the library was built without NDEBUG.
   std::optional<bool> check_update_fence = std::nullopt;
   /// Clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;
@@ -188,17 +200,18 @@ class deferred_start;
 
 namespace detail {
 
-/// True for the types of the first argument that selects an asynchronous session; see async_training_session.hpp.
+/// True if `T` is a type that selects an asynchronous session as the first argument of `monitored_training_session`; see
+/// async_training_session.hpp.
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
-/// A fetch of both the result and the model of a run. Empty if there are only `summaries`, and none of them has a value. This is not a
-/// lambda, because g++ 12 gives the type of a lambda no linkage here.
+/// A fetch that returns pointers to the result and to the model of a run. Returns nothing if `summaries` is set and none of the summaries
+/// has a value in this run. This is not a lambda, because g++ 12 gives the type of a lambda no linkage here.
 template<class Model>
 struct whole_run {
   using value_type = std::pair<const model_result<Model>*, const Model*>;
 
-  std::shared_ptr<const std::vector<model_summary<Model>>> summaries;  // null if a run is never empty
+  std::shared_ptr<const std::vector<model_summary<Model>>> summaries;  // null: always returns the pointers
 
   std::optional<value_type> operator()(const model_result<Model>& result, const Model& model) const {
     const auto has_value = [&](const auto& one) { return one.has_value(result, model); };
@@ -207,7 +220,7 @@ struct whole_run {
   }
 };
 
-/// The summary op that calls the `summary` option, and writes the `summaries`.
+/// The summary op of the default summary hook. It calls the function of the option `summary`, and writes the values of `summaries`.
 template<class Model>
 struct summary_option_op {
   decltype(training_options<Model>::summary) write_all;
@@ -224,51 +237,54 @@ struct summary_option_op {
 template<class Model>
 using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 
-/// Throws the `invalid_argument_error` for an option that is given together with the member of the scaffold with the same purpose.
+/// Throws `invalid_argument_error`: `option` and the member `of_scaffold` of the scaffold, which have the same purpose, are both given.
 [[noreturn]] void throw_both_given(std::string_view option, std::string_view of_scaffold);
-/// Checks options that no other object checks.
+/// Check those options that are checked nowhere else.
 /// @errors `invalid_argument_error` naming an invalid value or combination.
 void check_roles(const session_target& target, seconds_value max_wait, seconds_value recovery_wait);
 void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
-/// Returns the directory of the event files. Empty if there are no event files.
+/// Returns the directory of the event files: `summary_dir` or, if that is empty, `checkpoint_dir`. Empty if there are no event files.
 /// @errors `invalid_argument_error` if there is no directory although the option `metrics` or `summaries` is used.
 [[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics,
                                                  bool has_summaries);
 
-// The functions below are not inlined: copies and checks of options compile slowly in the programs of users.
+// The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
-/// Returns a copy of the option `hparams`.
+/// Return a copy of an option.
 [[nodiscard]] std::optional<format::hparam_map> copied(const std::optional<format::hparam_map>& option);
 [[nodiscard]] std::vector<std::shared_ptr<checkpoint_saver_listener>> copied(
     const std::vector<std::shared_ptr<checkpoint_saver_listener>>& option);
 [[nodiscard]] saver_options copied(const saver_options& option);
-/// Returns the saver options `given`, completed by other options of the session.
+/// Returns the saver options `given`, with `max_to_keep` replaced if that option of the session is set, and with the clock and the I/O pool
+/// of the session if `given` has none.
 /// @errors Those of `check_saver_options`.
 [[nodiscard]] saver_options completed_saver_options(const saver_options& given, const setting<int>& max_to_keep,
                                                     const std::shared_ptr<clock>& time, const std::shared_ptr<io::pool>& pool);
-/// Returns the options of event files. They use the same file system and threads as checkpoints.
+/// Returns the options of the writer of event files. The writer uses the same file system and threads as the saver of checkpoints.
 [[nodiscard]] summary::writer_options event_options(const saver_options& of_checkpoints, const std::shared_ptr<clock>& time,
                                                     const std::vector<std::shared_ptr<summary::metric_writer>>& metrics);
-/// Returns a function that returns the shared writer of `directory`. Empty if the directory is empty.
+/// Returns a function that returns the shared writer of event files in `directory`. Returns an empty function if `directory` is empty.
 [[nodiscard]] std::function<std::shared_ptr<summary::writer>()> event_writer_of(const std::string& directory, summary::writer_options how);
-/// Returns settings with a `find_checkpoint` for `directory`. If `saver` is on, `find_checkpoint` uses `saver`, which then does not delete
-/// the restored checkpoint.
+/// Returns session settings whose `find_checkpoint` finds the checkpoints in `directory`. If the hook `saver` is on, `find_checkpoint` uses
+/// its saver, so that this saver does not delete the restored checkpoint.
 [[nodiscard]] session_settings settings_for(const checkpoint_saver_hook& saver, const std::string& directory, const saver_options& how,
                                             const std::vector<std::shared_ptr<queue_runner>>& runners, const std::vector<int>& stop_on);
 
-// Return the default hooks, with the default periods if no period is given. A hook without a directory or a period does nothing.
+// Return a default hook, with the default period if no period is given. Without a directory, or if the period is off, the hook does
+// nothing.
 [[nodiscard]] checkpoint_saver_hook default_saver_hook(checkpoint_saver_options made, bool is_deferred);
 [[nodiscard]] step_counter_hook default_counter_hook(step_counter_options made);
-/// Returns the part of the summary hook that is independent of its ops, or null if the hook is off.
+/// Returns the part of the default summary hook that is independent of its summary op. Returns null if the hook is off.
 [[nodiscard]] std::shared_ptr<summary_work> default_summary_work(summary_saver_options made);
 
-/// The default hooks and the settings of a session, made from its options. A worker has no default hooks.
-/// @lifetime Refers to the options.
+/// Makes the default hooks and the settings of a session from its options. The default hooks of a worker are off.
+/// @lifetime The options must outlive this object.
 template<class Model>
 class session_defaults {
 public:
-  /// @errors `invalid_argument_error` if an option is invalid, even if it is not used; the message names the option.
+  /// @errors `invalid_argument_error` if one of the options that are checked here is invalid, even if it is not used. The message names the
+  /// option.
   explicit session_defaults(const training_options<Model>& options)
       : options_(options),
         saver_(detail::completed_saver_options(options.scaffold && options.scaffold->saver() ? *options.scaffold->saver() : options.saver,
@@ -310,7 +326,7 @@ public:
     return default_summary_hook<Model>(summary_work(), std::move(op));
   }
 
-  /// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory when the session begins, not at once.
+  /// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory in `begin`, otherwise in this call.
   [[nodiscard]] checkpoint_saver_hook saver(bool is_deferred) const {
     return detail::default_saver_hook({.checkpoint_dir = checkpoint_dir_,
                                        .save_secs = options_.save_checkpoint_secs,
@@ -347,17 +363,17 @@ private:
 
   const training_options<Model>& options_;
   saver_options saver_;         // those of the scaffold if it has any, otherwise those of the options
-  std::string checkpoint_dir_;  // empty for a worker
+  std::string checkpoint_dir_;  // empty for a worker, like `event_dir_`
   std::string event_dir_;
 };
 
-/// Returns the hooks as a flat tuple: `chief_only` is replaced by its hooks.
+/// Returns the hooks as a flat tuple: each `chief_only(...)` is replaced by the hooks that it contains.
 template<class... Hooks>
 auto flattened_hooks([[maybe_unused]] bool is_chief, Hooks&&... hooks) {
   return std::tuple_cat(detail::flattened(std::move(hooks), is_chief)...);
 }
 
-/// Session creator for a chief or a worker, depending on the options.
+/// Creates the raw session of a chief or of a worker, depending on the options.
 template<class Model>
 class training_session_creator {
 public:
@@ -398,7 +414,7 @@ auto held_of() {
 template<template<class, class...> class Session, class Model, class... Hooks>
 using session_of_hooks = typename decltype(session_with<Session, Model>(held_of<Hooks...>()))::type;
 
-/// Returns a blocking or asynchronous `Session`, made of `first...`, settings, creator and hooks.
+/// Returns a blocking or asynchronous `Session`. The arguments of its constructor are `first...`, the settings, a creator and the hooks.
 template<template<class, class...> class Session, class Model, class... Hooks, class... First>
 auto make_training_session(Model& model, const training_options<Model>& options, [[maybe_unused]] std::tuple<First...> first,
                            Hooks... hooks) {
@@ -419,7 +435,7 @@ auto make_training_session(Model& model, const training_options<Model>& options,
   }
 }
 
-/// Returns true if `Model` can be the model of a session. Otherwise fails to compile with an explanation.
+/// Returns true if `Model` can be the model of a session. Otherwise does not compile, and the message explains the reason.
 template<class Model>
 constexpr bool can_be_trained() {
   static_assert(std::is_lvalue_reference_v<Model>,
@@ -439,17 +455,20 @@ constexpr bool can_be_trained() {
 template<class Model, class... Hooks>
 using training_session_of = detail::session_of_hooks<monitored_session, Model, Hooks...>;
 
-/// Returns a session that trains `model`. The session restores the newest complete checkpoint of `options.checkpoint_dir`, if there is one.
-/// The options select its default hooks: step counter, summaries and checkpoints. The given `hooks` are added, and all hooks are sorted by
-/// their phases. Hooks in `chief_only(...)` are called only if `is_chief` is true. A worker has no default hooks and waits for its chief.
+/// Returns a session that trains `model`. The session of a chief restores the newest complete checkpoint of `options.checkpoint_dir`, if
+/// there is one. Depending on the options, it has default hooks, which count steps, write summaries and save checkpoints. A worker waits
+/// for its chief, and has no default hooks. The given `hooks` are added, and all hooks are sorted by their phases (see `hook_phase`). Hooks
+/// in `chief_only(...)` are called only if `is_chief` is true.
 ///
-/// @errors   `invalid_argument_error` for invalid options and names. `failed_precondition_error` if another process uses the directory; the
-///           message names the process. `data_loss_error` if the directory contains checkpoints and all of them are damaged.
-///           `not_found_error` or `invalid_argument_error` if the variables of the checkpoint and of the model differ; the message names
-///           the differences.
+/// @errors   `invalid_argument_error` for invalid options, and for invalid names of variables and hooks. `failed_precondition_error` if
+///           another session that saves checkpoints, in any process, uses the directory; the message names the process. `data_loss_error`
+///           if the directory contains checkpoints and all of them are damaged. `not_found_error` or `invalid_argument_error` if the
+///           variables of the checkpoint and of the model differ; the message lists the differences. `deadline_exceeded_error` if a worker
+///           has waited for its chief for `max_wait_secs`.
 /// @lifetime `model` must outlive the session.
-/// @cost     Reads the checkpoint once, and verifies it while reading. Without a checkpoint to restore, copies the variables once for
-///           recovery and, if the session saves, once for the first checkpoint; the first copy is freed before the second one is made.
+/// @cost     Reads the checkpoint once, and verifies it while reading. If no checkpoint is restored, copies the variables once for recovery
+///           (see `keep_initial_state`) and, if the session saves checkpoints, once for the first checkpoint. The first copy is freed
+///           before the second one is made.
 /// @see      contract CREATE-7
 template<class Model, class... Hooks>
   requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)

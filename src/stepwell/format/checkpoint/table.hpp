@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sorted tables of keys and values, the file format of a checkpoint's index. The format is LevelDB's SSTable with plain keys.
+// Sorted tables of keys and values, the file format of a checkpoint's index. The format is that of LevelDB's tables (SSTables), but the
+// keys have no suffix: LevelDB appends a sequence number and a type to each key.
 #pragma once
 
 #include "stepwell/base/detail/function_ref.hpp"
@@ -15,7 +16,7 @@
 
 namespace stepwell::format {
 
-/// The division of a table into blocks. The defaults are those of TensorFlow, so that equal entries give the same bytes as TensorFlow.
+/// The division of a table into blocks. With the defaults, the same entries give the same bytes as in TensorFlow.
 struct table_options {
   std::size_t block_size = 262'144;   ///< Size in bytes from which a block is full.
   std::size_t restart_interval = 16;  ///< Number of keys from one completely stored key to the next.
@@ -38,8 +39,8 @@ public:
 
   /// Returns the number of bytes that `take_ready` would return.
   [[nodiscard]] std::size_t ready_bytes() const noexcept { return file_.size(); }
-  /// Returns the bytes of the file from the end of the previous result on, as far as they are complete. So a large table need not be in
-  /// memory as a whole.
+  /// Removes and returns the bytes of the file that are complete and that were not returned before. With this function, a large table need
+  /// not be in memory as a whole.
   [[nodiscard]] std::string take_ready();
 
   /// Returns the complete file, or its rest after `take_ready`. No entries can be added afterwards.
@@ -65,23 +66,25 @@ private:
     std::size_t since_restart_ = 0;
   };
   void flush_block();
-  // Appends a block to the file. Returns its handle as it is stored in files.
+  // Appends a block to the file. Returns the handle of the block (its offset and size), encoded as in the file.
   std::string append_block(std::string contents);
 
   table_options options_;
   std::uint64_t taken_ = 0;  // bytes that `take_ready` has returned
-  std::string file_;         // the bytes behind them
+  std::string file_;         // the bytes of the file after those that were taken
   block_builder data_;
   block_builder index_;
   std::optional<std::string> last_key_;
-  std::string pending_;  // handle of the last flushed block, or empty if it has an index entry; its index key depends on the next key
+  // Handle of the last flushed block while the index has no entry for this block; otherwise empty. The key of the entry depends on the key
+  // that is added next.
+  std::string pending_;
 };
 
-/// A function that receives an entry of a table. An error ends the visit. @lifetime Key and value are valid during the call.
+/// A function that receives an entry of a table. If it returns an error, the visit ends. @lifetime Key and value are valid during the call.
 using table_visitor = function_ref<result<void>(std::string_view key, std::string_view value)>;
 
-/// Calls `visit` with the key and the value of each entry of a table, in order. Verifies the checksum of each block. Blocks may be
-/// compressed with snappy.
+/// Calls `visit` with the key and the value of each entry of a table, in order. Verifies the checksum of each block, including the
+/// metaindex block. Blocks may be compressed with snappy.
 /// @errors   `data_loss` with the offset of the damage. `unimplemented` for an unknown compression. `resource_exhausted` if a block has
 ///           more than `max_block` bytes after decompression. Errors of `visit`.
 /// @cost     Memory for two decompressed blocks and one key.

@@ -17,7 +17,7 @@
 
 namespace stepwell::format {
 
-/// The values of one feature. `std::monostate`: a feature without a list.
+/// The values of one feature: a list of one type, or `std::monostate` for a feature that has no list.
 using feature = std::variant<std::monostate, std::vector<std::string>, std::vector<float>, std::vector<std::int64_t>>;
 
 /// One example of a dataset.
@@ -28,16 +28,18 @@ struct example {
 };
 
 /// Return the values of the feature `name`. The span refers to `from`.
-/// @errors `not_found` if there is no such feature; the message lists the features. `invalid_argument` if it has values of another type.
+/// @errors `not_found` if there is no such feature; the message lists the features. `invalid_argument` if the feature has values of another
+///   type, or none.
 [[nodiscard]] result<std::span<const std::string>> byte_strings(const example& from, std::string_view name);
 [[nodiscard]] result<std::span<const float>> floats(const example& from, std::string_view name);
 [[nodiscard]] result<std::span<const std::int64_t>> integers(const example& from, std::string_view name);
 
 /// Returns the example that `bytes` encode.
-/// @errors `data_loss` if they are not an Example message, or if it would need more memory than 24 MiB plus twice the size of `bytes`.
+/// @errors `data_loss` if `bytes` are not an Example message, or if the example would need more memory than 24 MiB plus twice the size of
+///   `bytes`.
 [[nodiscard]] result<example> decode_example(std::span<const std::byte> bytes);
 
-/// Returns the Example message, with features in the order of their names, so that equal examples have equal bytes.
+/// Returns `value` as an Example message. The features are in the order of their names, so that equal examples have equal bytes.
 [[nodiscard]] std::string encode(const example& value);
 
 }  // namespace stepwell::format
