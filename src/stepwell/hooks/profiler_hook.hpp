@@ -90,9 +90,9 @@ private:
   summary::writer_options events_;
   second_or_step_timer timer_;
   std::shared_ptr<detail::profiler_work> work_;  // null until the event file is open
-  std::int64_t step_before_ = 0;  // global step before the current run
-  bool is_first_ = true;          // true until a run of this session has completed
-  bool is_due_ = false;           // true if the current run is due
+  std::int64_t step_before_ = 0;                 // global step before the current run
+  bool is_first_ = true;                         // true until a run of this session has completed
+  bool is_due_ = false;                          // true if the current run is due
 };
 
 }  // namespace stepwell
