@@ -370,7 +370,7 @@ void check_places(const stored_index& index, const std::vector<data_file>& data,
 }
 
 /// Reads and validates the index of `prefix`, and sorts its entries. Throws the errors that `checkpoint_reader` documents.
-/// @cost Memory: at most 4 times the size of the index file plus 60 MiB. An index that needs more is treated as damaged.
+/// @cost Memory: at most 17 times the size of the index file plus 64 MiB. An index that needs more is treated as damaged.
 stored_index load_index(io::file_system& files, const std::string& prefix) {
   const auto place = format::index_name(prefix);
   return detail::with_memory("could not read the index", place, [&] {

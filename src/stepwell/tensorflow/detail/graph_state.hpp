@@ -37,7 +37,7 @@ struct graph_state {
   /// Returns the operation. @errors `not_found_error`, `what` says for which purpose it was looked up.
   [[nodiscard]] c::operation* get(std::string_view name, std::string_view what) const;
   [[noreturn]] void throw_no_operation(std::string_view name, std::string_view what) const;
-  /// Returns the output "name:index" or "name". @errors `not_found_error`, `out_of_range_error`.
+  /// Returns the output "name:index" or "name". @errors `not_found_error`, `invalid_argument_error`.
   [[nodiscard]] c::output get_output(std::string_view name, std::string_view what) const;
 
   /// Returns the dtype of an output. That of a reference is the dtype of its target.
