@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writer of one checkpoint, tensor by tensor. The checkpoint is invisible to readers before `commit`.
+// A writer of one checkpoint. Tensors are added one by one. Readers cannot see the checkpoint before `commit`.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -22,9 +22,10 @@ namespace detail {
 class index_builder;
 }
 
-/// A checkpoint under temporary file names. If the writer is destroyed before `commit` has succeeded, it removes its files.
-/// @errors  All functions throw the failures of the file system. They throw `invalid_argument_error` for a name that is empty,
-///          already used or begins with a zero byte, and for bytes that do not fit the shape.
+/// A checkpoint that is written under temporary file names. If the writer is destroyed before `commit` has succeeded, it removes its files.
+/// A checkpoint consists of an index and of one or more data files, which are called shards.
+/// @errors  All functions throw the failures of the file system. The `add` functions throw `invalid_argument_error` for a name that is
+///          empty, is already used or begins with a zero byte, and for bytes that do not fit the shape.
 /// @threads One thread at a time.
 class checkpoint_writer {
 public:
@@ -47,8 +48,8 @@ public:
   /// Returns the number of bytes added so far, including padding.
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;
 
-  /// Syncs and renames the data files, calls `before_index`, then syncs and renames the index. The checkpoint exists as soon as the
-  /// index has its final name. If `before_index` throws, the index is not written, and the exception is rethrown.
+  /// Syncs and renames the data files, then calls `before_index`, then writes, syncs and renames the index. The checkpoint exists as soon
+  /// as the index has its final name. If `before_index` throws, the index is not written, and the exception is rethrown.
   /// @errors Failures of the file system. After a failure no file of this checkpoint is left, with one exception: if only the last
   ///         sync of the directory failed, the checkpoint is complete, but a power failure may still remove it.
   void commit(const std::function<void()>& before_index = nullptr);

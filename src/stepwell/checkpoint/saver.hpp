@@ -27,29 +27,31 @@ namespace io {
 class pool;
 }
 
-/// Policy for a save while the maximum number of snapshots is held.
+/// Policy for a save that becomes due while `saver_options::max_staged` snapshots are held. A snapshot is held until it is written.
 enum class when_busy {
-  /// Postpone the save to the first step boundary at which a save in flight has ended. No step blocks. All saves that become due before
-  /// this boundary are done as one save. The saves of `checkpoint_now`, of `close`, and of a process that ends are not postponed: they
-  /// block. A saver without a session blocks, too.
+  /// Postpone the save to the first step boundary (the place between two steps) at which a save in flight has ended. No step blocks. All
+  /// saves that become due before this boundary are done as one save. The saves of `checkpoint_now`, of `close`, and of a process that ends
+  /// are not postponed: they block. A saver without a session blocks, too.
   postpone,
-  wait,      ///< Block the step until the disk has caught up; every save happens.
-  skip,      ///< Skip this save.
-  coalesce,  ///< Replace the newest queued snapshot that is not yet being written. Use it with `max_staged` of at least 2.
+  wait,  ///< Block the step until an earlier save has ended. No save is left out.
+  skip,  ///< Skip this save. Only the save of `close` is not skipped: it blocks.
+  /// Replace the newest snapshot in the queue, which is not yet being written. If no snapshot is queued, block. With `max_staged` = 1, no
+  /// snapshot is ever queued, so this policy needs at least 2.
+  coalesce,
 };
 
 /// Policy for a failed save.
 class on_save_error {
 public:
-  /// Delivers the failure: a session throws it at the next step boundary; a saver without a session throws it in the next `save` or
-  /// `drain`.
+  /// Throws the failure later. A session throws it at the next step boundary or in `close`. A saver without a session throws it in the next
+  /// `save`, `drain` or `throw_if_failed`.
   [[nodiscard]] static on_save_error stop() { return on_save_error(false, 0, {}); }
-  /// Retries up to `attempts` times, then behaves like `stop`. The delay before the first retry is `first`; it doubles with each
-  /// retry. A failure that cannot be transient, such as a full disk, is not retried.
+  /// Retries up to `attempts` times, then behaves like `stop`. The delay before the first retry is `first`. Each further delay is twice as
+  /// long as the previous delay. A failure that cannot be transient, such as a full disk, is not retried.
   [[nodiscard]] static on_save_error retry(int attempts, clock::duration first = std::chrono::seconds(1)) {
     return on_save_error(false, attempts, first);
   }
-  /// Logs the failure and continues. The next save is tried as usual.
+  /// Logs the failure as a warning. Training continues, and the next save is tried as usual.
   [[nodiscard]] static on_save_error warn() { return on_save_error(true, 0, {}); }
 
   [[nodiscard]] bool only_warns() const noexcept { return only_warns_; }
@@ -65,17 +67,19 @@ private:
   clock::duration first_wait_;
 };
 
-/// Options of a saver. Every option has a default. A null pointer selects the process-wide object.
+/// Options of a saver. Every option has a default. A null pointer selects the object that the whole process shares.
 struct saver_options {
-  std::string basename = "model.ckpt";  ///< A file name; the step is appended.
+  std::string basename = "model.ckpt";  ///< Beginning of the file names, without a directory. "-" and the step are appended.
   /// Whether to write "model.ckpt-00000500" instead of "model.ckpt-500", so that names sort in the order of steps.
   bool pad_step_number = false;
   setting<int> max_to_keep = 5;  ///< Number of newest complete checkpoints to keep. If 0 or `none`, all are kept.
-  /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if at least this many hours have
-  /// passed since the previous checkpoint that was kept permanently.
+  /// Interval in hours for permanent checkpoints. A checkpoint that would be deleted is kept permanently if it was saved at least this many
+  /// hours after the last checkpoint that is kept permanently. If there is no such checkpoint, the hours count from the first use of the
+  /// directory.
   setting<double> keep_every_n_hours = none;
   std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
-  /// Maximum number of snapshots held, including the one being written. Each takes the memory of the variables.
+  /// Maximum number of snapshots that are held at a time: the snapshot that is being written, and those in the queue. Each snapshot takes
+  /// as much memory as the variables.
   std::size_t max_staged = 1;
   stepwell::when_busy when_busy = stepwell::when_busy::postpone;  ///< Policy for a save while `max_staged` snapshots are held.
   on_save_error on_error = on_save_error::stop();                 ///< Policy for a failed save.
@@ -93,12 +97,12 @@ void check_saver_options(const saver_options& options);
 /// Sizes of the checkpoints that were passed to a saver and are not durable yet.
 struct save_backlog {
   std::uint64_t writing_bytes = 0;              ///< Size of the checkpoint that is being written.
-  std::chrono::duration<double> writing_for{};  ///< Time since the start of writing this checkpoint.
-  std::uint64_t waiting_bytes = 0;              ///< Size of the checkpoints in the queue.
+  std::chrono::duration<double> writing_for{};  ///< Time since the start of writing that checkpoint.
+  std::uint64_t waiting_bytes = 0;              ///< Total size of the checkpoints in the queue.
 
   [[nodiscard]] bool empty() const noexcept { return writing_bytes == 0 && waiting_bytes == 0; }
 
-  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the longer of both times.
+  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the maximum of the two times.
   save_backlog& operator+=(const save_backlog& other) noexcept {
     writing_bytes += other.writing_bytes;
     writing_for = std::max(writing_for, other.writing_for);
@@ -112,15 +116,16 @@ struct saved_checkpoint {
   std::string prefix;  ///< With the directory: "run/model.ckpt-500".
   std::int64_t step = 0;
   std::uint64_t size_bytes = 0;             ///< Size of the variables.
-  std::chrono::duration<double> seconds{};  ///< Time from the start of writing until durable.
+  std::chrono::duration<double> seconds{};  ///< Time from the start of writing until the checkpoint was durable. Of the last attempt only.
 };
 
 /// Outcome of passing a snapshot to a saver.
 enum class save_outcome { queued, skipped, coalesced };
 
-/// Saves snapshots to one directory. The saver holds a lock on the directory until it is closed or destroyed. A checkpoint becomes visible
-/// only when it is complete: the saver syncs the data, then the index, then the state file. A kill at any instant leaves the previous
-/// checkpoints intact. If the same step is saved again, the older checkpoint stays unchanged until the new one is complete.
+/// Saves snapshots to one directory. The saver holds a lock on the directory until the saver is closed or destroyed. A checkpoint becomes
+/// visible only when it is complete: the saver syncs the data, then the index, then the state file (the list of the checkpoints). If the
+/// process is killed at any instant, the previous checkpoints are intact. If the same step is saved again, the older checkpoint stays
+/// unchanged until the new checkpoint is complete.
 /// @threads All functions except the move constructor and the destructor may be called from any thread.
 class saver {
 public:
@@ -130,30 +135,32 @@ public:
   explicit saver(std::string directory, saver_options options = {});
   saver(saver&&) noexcept;
   saver& operator=(saver&&) = delete;
-  /// Calls `close`, which only logs an undelivered failure. To get the failure as an exception, call `drain` before.
+  /// Calls `close`, which only logs an undelivered failure: a failure of a save that no function has thrown yet. To get this failure as an
+  /// exception, call `drain` before the destructor.
   /// @pre Not called on a thread of the saver's pool.
   ~saver();
 
-  /// Returns a buffer for the next snapshot. If all buffers of the pool are in use, the `when_busy` policy decides: `wait` and `postpone`
-  /// block until one is free, `skip` returns none, `coalesce` drops the newest queued snapshot and returns its buffer, or blocks if no
-  /// snapshot is queued.
+  /// Returns a buffer for the next snapshot. If all buffers of the pool are in use, the `when_busy` policy applies. `wait` and `postpone`:
+  /// blocks until a buffer is free. `skip`: returns none. `coalesce`: drops the newest queued snapshot and returns its buffer; if no
+  /// snapshot is queued, blocks.
   /// `if (auto buffer = saver.acquire(pool)) { saver.save(snapshot::capture(std::move(*buffer), variables, step)); }`
   [[nodiscard]] std::optional<snapshot_pool::buffer> acquire(snapshot_pool& pool);
   /// Like `acquire`, but returns none if `acquire` would block or if the policy is `skip`. To wait without blocking, use
   /// `snapshot_pool::when_available`.
   [[nodiscard]] std::optional<snapshot_pool::buffer> try_acquire(snapshot_pool& pool);
 
-  /// Queues a snapshot and returns; a task on the pool writes it. Saves are done in the order of the calls. If as many snapshots as
-  /// allowed are held, the `when_busy` policy applies.
+  /// Queues a snapshot and returns; a task on the pool writes the snapshot. Saves are done in the order of the calls. If `max_staged`
+  /// snapshots are held already, the `when_busy` policy applies; the policy `postpone` then blocks.
   /// `before_commit` is called on the pool's thread when the data is durable and the index is not yet written. The checkpoint does
-  /// not exist before `before_commit` returns. It is called again at each retry. If it throws, the save fails with that exception.
-  /// `if_failed` receives the snapshot if it cannot be saved: on the pool's thread when the save is given up, or in this call before it
-  /// throws. It must not throw.
-  /// @errors The undelivered failure of an earlier save (policies `stop` and `retry`); the snapshot is then dropped.
-  ///         `failed_precondition_error` after `close`.
+  /// not exist before `before_commit` returns. `before_commit` is called again at each retry. If it throws, the save fails with that
+  /// exception.
+  /// `if_failed` receives the snapshot if the save fails: on the pool's thread after all retries, or on the calling thread before this
+  /// function throws. It is not called for a snapshot that is skipped or replaced. `if_failed` must not throw.
+  /// @errors The undelivered failure of an earlier save (policies `stop` and `retry`). `failed_precondition_error` after `close`. In both
+  ///         cases the snapshot is not saved.
   save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr, std::function<void(snapshot)> if_failed = nullptr);
-  /// Saves a snapshot and blocks until it is durable. Expired checkpoints may be deleted a moment later (see `drain`). Saves the snapshot
-  /// in any case: the `when_busy` policy does not apply.
+  /// Saves a snapshot and blocks until the checkpoint is durable. Expired checkpoints may be deleted after the return of this function (see
+  /// `drain`). The `when_busy` policy does not apply: while `max_staged` snapshots are held, this function blocks.
   /// @errors The failure of this save, after all retries. `failed_precondition_error` after `close`.
   /// @pre    Not called on a thread of the saver's pool.
   saved_checkpoint save_and_wait(snapshot taken);
@@ -164,14 +171,15 @@ public:
     return save_outcome::skipped;
   }
 
-  /// Registers a callback for successful saves. It is called after each save, in order, on the pool's thread, and must not wait for
-  /// the saver. Its exceptions are logged. A new callback replaces the previous one. When this function returns, the previous callback is
-  /// not running, unless this function was called by the previous callback itself.
+  /// Registers a callback for successful saves. The callback is called on the pool's thread, in the order of the saves. It must not wait
+  /// for the saver. Exceptions of the callback are logged. A new callback replaces the previous callback. When this function returns, the
+  /// previous callback is not running, unless the previous callback itself has called this function.
   void on_saved(std::function<void(const saved_checkpoint&)> callback);
-  /// Registers a callback for failed saves. It is called for each save that is given up after all retries, under every policy.
+  /// Registers a callback for failed saves. The callback is called for each save that has failed after all retries, under every policy of
+  /// `on_error`. Otherwise like `on_saved`.
   void on_failure(std::function<void(std::exception_ptr)> callback);
 
-  /// Returns true if a failure has not been delivered yet.
+  /// Returns true if there is an undelivered failure: a failure of a save that no function has thrown yet.
   /// @cost One relaxed load, so it can be called at every step boundary.
   [[nodiscard]] bool has_failure() const noexcept;
   /// Throws the first undelivered failure, if there is one. Each failure is thrown once. With the policy `warn`, there is never an
@@ -181,40 +189,42 @@ public:
   [[nodiscard]] bool busy() const;
   /// Returns the sizes of the checkpoints that are being written or wait to be written.
   [[nodiscard]] save_backlog backlog() const;
-  /// Returns a function that blocks until all saves that were accepted before its call have ended: the checkpoints are durable, or their
-  /// saves have failed. It throws nothing, and may outlive the saver. A second saver calls it in `before_commit`, so that its checkpoint
-  /// does not exist before those of this one.
-  /// @pre The function is not called on a thread of this saver's pool.
+  /// Returns a function F. F blocks until all saves that this saver accepted before the call of F have ended: the checkpoint is durable,
+  /// the save has failed, or a newer snapshot has replaced the snapshot. F throws nothing, and may outlive the saver. If another saver
+  /// calls F in its `before_commit`, the checkpoint of the other saver does not exist before the checkpoints of this saver.
+  /// @pre F is not called on a thread of this saver's pool.
   [[nodiscard]] std::function<void()> waits_for_accepted() const;
-  /// Blocks until no checkpoint is left to write, and expired checkpoints are deleted.
+  /// Blocks until no checkpoint is left to write, and until expired checkpoints are deleted.
   /// @errors The first undelivered failure.
   void drain();
   /// Like `drain()`, but blocks no longer than until `deadline`.
   /// @errors The first undelivered failure. `deadline_exceeded_error` if the saver is still busy at `deadline`.
   void drain(clock::time_point deadline);
 
-  /// Blocks until all saves are finished, then releases the directory. A scheduled retry is made at once. The results stay
-  /// readable. An undelivered failure is logged. `save` fails after `close`. A second call of `close` does nothing. After a `drain` that
-  /// reached its deadline, `close` does not block: the saves continue in the background as long as the process lives, the directory stays
-  /// locked until they end, and a line is logged. If a later `drain` succeeds, `close` blocks again.
+  /// Blocks until all saves have ended, then releases the directory. A retry that waits for its delay is made at once. Functions that only
+  /// read, such as `latest` and `checkpoints`, may be called after `close`. An undelivered failure is logged. After `close`, `save` throws.
+  /// A second call of `close` does nothing.
+  ///
+  /// If the last `drain` reached its deadline while a checkpoint was being written, `close` does not block. The saves then continue in the
+  /// background as long as the process lives, the directory stays locked until they end, and an error is logged.
   void close() noexcept;
 
-  /// Like `close`, but does not block. The pool finishes the saves in progress, makes a scheduled retry at once, and then releases
-  /// the directory.
+  /// Like `close`, but never blocks for a save. The pool finishes the saves in flight and then releases the directory. A retry that waits
+  /// for its delay is made at once. The callbacks of `on_saved` and `on_failure` are not called any more.
   void detach() noexcept;
-  /// Keeps `hold` alive until the directory is released by `close`, by `detach` or by the destructor, and then destroys it.
-  /// Destroys it at once if the directory is already released.
+  /// Keeps `hold` alive until the directory is released after `close`, `detach` or the destructor, and then destroys `hold`. If the
+  /// directory is already released, destroys `hold` at once.
   void hold_until_released(std::shared_ptr<void> hold);
 
-  /// Returns the newest complete checkpoint of the directory (see `find_newest_whole`). Retention does not delete this checkpoint
-  /// until another one is restored.
+  /// Returns the newest complete checkpoint of the directory, after verifying it (see `find_newest_whole`). From now on, the saver does not
+  /// delete this checkpoint, until another checkpoint is restored.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
-  /// Like `restore_newest`, but does not verify the checkpoint (see `stepwell::open_newest`). Retention does not delete the checkpoint
-  /// after `search()->accept` has been called for it.
+  /// Like `restore_newest`, but does not verify the checkpoint (see `stepwell::open_newest`). The checkpoint is protected from deletion
+  /// only after `search()->accept` of the returned reader was called. A session calls it when it has restored the checkpoint.
   [[nodiscard]] std::optional<checkpoint_reader> open_newest();
   /// Returns the newest checkpoint written by this saver object.
   [[nodiscard]] std::optional<saved_checkpoint> latest() const;
-  /// Returns the prefixes of the listed checkpoints, with the directory, oldest first.
+  /// Returns the prefixes of the checkpoints in the list of the directory. A prefix contains the directory. The oldest checkpoint is first.
   [[nodiscard]] std::vector<std::string> checkpoints() const;
 
   /// Excludes a checkpoint from deletion. `prefix` may be given with or without the directory.

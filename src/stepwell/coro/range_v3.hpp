@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Optional, requires range-v3: makes an rvalue generator usable as a view of range-v3.
+// Makes an rvalue generator usable as a view of range-v3. This header is optional: the umbrella header does not include it. It requires
+// range-v3.
 #pragma once
 
 #include "stepwell/coro/generator.hpp"
@@ -13,7 +14,7 @@
 
 namespace stepwell::coro {
 
-/// A generator with shared ownership, because views of range-v3 must be copyable. All copies share one position.
+/// A generator with shared ownership. It is copyable, because range-v3 requires copyable views. All copies share one position.
 /// @cost One allocation in addition to that of the generator.
 template<class T>
 class shared_generator {
@@ -28,7 +29,7 @@ private:
   std::shared_ptr<generator<T>> owned_;
 };
 
-/// Returns a view that owns `owned`. Example: `coro::share(session.steps(batches)) | ranges::views::chunk(4)`.
+/// Returns a copyable view that owns the generator `owned`. Example: `coro::share(session.steps(batches)) | ranges::views::chunk(4)`.
 template<class T>
 [[nodiscard]] shared_generator<T> share(generator<T>&& owned) {
   return shared_generator<T>(std::move(owned));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session creators make raw sessions, at the start of a session and at every recovery. There is a creator for chiefs and a creator for
-// workers. User types can be creators, too.
+// A session creator makes a raw session (the object that runs the steps of a model or a graph, without hooks) at the start of a monitored
+// session and at each recovery. This header has a creator for chiefs and a creator for workers. Your own types can be creators, too.
 // @see contract CREATOR
 #pragma once
 
@@ -19,8 +19,8 @@
 
 namespace stepwell {
 
-/// A type with a function `create_session()` that returns a ready raw session. A creator that also restores the state of hooks and the
-/// positions of sources has a function `create_session(session_creation&)` instead.
+/// A type with a function `create_session()` that returns a raw session that is ready to run. If the creator also restores the state of
+/// hooks and the positions of sources, it has a function `create_session(session_creation&)` instead.
 /// @see contract CREATOR-1
 template<class Creator>
 concept session_creator = requires(Creator& creator) {
@@ -39,7 +39,7 @@ auto create_by(Creator& creator, session_creation& creation) {
   }
 }
 
-/// Returns a manager that uses the functions of `with`, after setting its defaults.
+/// Sets the defaults of the scaffold `with`, and returns a session manager that uses the functions of `with`.
 template<class Raw, class Subject>
 session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery_wait) {
   with.finalize();
@@ -57,7 +57,7 @@ namespace detail {
 template<class Raw>
 using raw_maker = std::function<void(std::optional<Raw>& raw, session_creation& creation)>;
 
-/// Returns a maker for a raw session that the caller provided. The maker keeps this raw session and restores it.
+/// Returns a maker for a raw session that the caller provided. The maker never replaces this raw session; it only restores its state.
 template<raw_session Raw>
 raw_maker<Raw> prepare_given(bool keep_initial_state) {
   return [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
@@ -75,7 +75,7 @@ raw_maker<Raw> create_with(Creator creator) {
 
 }  // namespace detail
 
-/// The type of the raw session over a subject (a model or a graph). Specialised for each kind of subject.
+/// The type of the raw session for a subject (a model or a graph). There is a specialisation for each kind of subject.
 template<class Subject>
 struct raw_session_over;
 template<class Subject>
@@ -85,13 +85,14 @@ using raw_session_over_t = typename raw_session_over<Subject>::type;
 struct chief_session_options {
   session_target target = {};
   restore_from restore = {};
+  /// Whether to keep a copy of the variables for a recovery before the first checkpoint. See `training_options::keep_initial_state`.
   bool keep_initial_state = true;
   /// See `session_manager_options::recovery_wait`.
   seconds_value recovery_wait = 1;
 };
 
-/// Creates the raw session of a chief, which restores or initialises the subject.
-/// @lifetime The subject must outlive it.
+/// Creates the raw session of a chief, and restores or initialises the subject (the model or the graph).
+/// @lifetime The subject must outlive the creator and the raw sessions that it makes.
 /// @see contract CREATOR-2
 template<class Subject>
 class chief_session_creator {
@@ -122,15 +123,15 @@ private:
 /// Options of `worker_session_creator`.
 struct worker_session_options {
   session_target target = {};
-  /// The maximum time to wait for the chief. The default is that of TensorFlow's class, which differs from the default of
-  /// MonitoredTrainingSession.
+  /// The maximum time to wait for the chief. The default, 1800 s, is that of TensorFlow's WorkerSessionCreator. It differs from the default
+  /// of `training_options::max_wait_secs`, 7200 s, which is that of TensorFlow's MonitoredTrainingSession.
   /// @see contract CREATOR-3
   seconds_value max_wait_secs = 1800;
   seconds_value recovery_wait = 1;
 };
 
-/// Creates the raw session of a worker, which waits for the chief.
-/// @lifetime The subject must outlive it.
+/// Creates the raw session of a worker, and waits until the chief has restored or initialised the subject (the model or the graph).
+/// @lifetime The subject must outlive the creator and the raw sessions that it makes.
 /// @see contract CREATOR-3
 template<class Subject>
 class worker_session_creator {
@@ -157,7 +158,7 @@ private:
   worker_session_options options_;
 };
 
-/// A type-erased creator of `Raw`, chosen at run time.
+/// A type-erased creator of raw sessions of the type `Raw`. Use it to choose the type of the creator at run time.
 template<raw_session Raw>
 class any_session_creator {
 public:

@@ -21,12 +21,12 @@ template<class Pointer>
 concept batch_pointer = std::is_pointer_v<Pointer>;
 }  // namespace detail
 
-/// Provides batches one by one.
-/// `peek()` returns a pointer to the current batch, or null at the end of the data. It returns the same batch until `advance()`, so
-/// a retried step gets the same batch. `advance()` moves to the next batch. It is called only after a complete step, and does
-/// nothing at the end of the data.
+/// A source: a type that provides batches one by one.
+/// `peek()` returns a pointer to the current batch, or null at the end of the data. Until the next call of `advance()`, `peek()` returns
+/// the same batch, so a retried step gets the same batch. `advance()` moves to the next batch, and does nothing at the end of the data. A
+/// session calls `advance()` only after a complete step, or to skip a batch that `rollback_on_nan_hook` has excluded.
 /// `peek` and `advance` may throw; no batch is then consumed. `out_of_range_error` from `peek` also means the end of the data.
-/// `out_of_range_error` from `advance` is a failure, because the step before it is complete.
+/// `out_of_range_error` from `advance` after a step is a failure, because this step is complete.
 template<class Source>
 concept batch_source = requires(std::remove_reference_t<Source>& source) {
   { source.peek() } -> detail::batch_pointer;
@@ -35,7 +35,7 @@ concept batch_source = requires(std::remove_reference_t<Source>& source) {
 };
 
 /// A source that can continue at the position where another process stopped.
-/// `position()` returns a number that increases with each consumed batch; `peek` does not change it. After `seek(position)` the
+/// `position()` returns a number that increases with each consumed batch; `peek` does not change the number. After `seek(position)` the
 /// source provides exactly the batches that follow this position. `seek` must be cheap, ideally O(1).
 template<class Source>
 concept seekable_source = batch_source<Source> && requires(std::remove_reference_t<Source>& source, std::uint64_t position) {
@@ -47,8 +47,8 @@ concept seekable_source = batch_source<Source> && requires(std::remove_reference
 template<batch_source Source>
 using batch_of = std::remove_cvref_t<decltype(*std::declval<std::remove_reference_t<Source>&>().peek())>;
 
-/// Returns the name of the source's position in a checkpoint: `source.name()`, or "" for a source without a name. At most one
-/// source may have no name.
+/// Returns the name under which a checkpoint stores the position of `source`: `source.name()`, or "" for a source without a name. At most
+/// one of the seekable sources that a session uses at the same time may have no name.
 template<batch_source Source>
 [[nodiscard]] std::string name_of(const Source& source) {
   if constexpr (requires {
@@ -75,8 +75,9 @@ concept epoch_source = batch_source<Source> && requires(const std::remove_refere
   { source.is_last_of_epoch() } -> std::same_as<bool>;
 };
 
-/// Returns a description of the data that a position of `source` selects: `source.fingerprint()`, for example "1000 examples, seed 3".
-/// Empty if the source has no function `fingerprint()`. A session saves the fingerprint with the position, and compares it when it resumes.
+/// Returns the fingerprint of `source`: a description of its data, for example "1000 examples, seed 3". With other data, the same position
+/// would select other examples. Returns `source.fingerprint()`, or an empty string if the source has no such function. A session saves the
+/// fingerprint with the position. After a resume, it compares the saved fingerprint with that of the source.
 template<batch_source Source>
 [[nodiscard]] std::string fingerprint_of(const Source& source) {
   if constexpr (requires {
@@ -87,8 +88,8 @@ template<batch_source Source>
   return {};
 }
 
-/// A source whose batches are the elements of a range, in one pass. Not seekable: a resumed run starts from the beginning of the
-/// range. The range is not accessed before the first `peek`, and never beyond the current element.
+/// A source whose batches are the elements of a range, in one pass. The source is not seekable: a resumed run starts from the beginning of
+/// the range. The source does not access the range before the first `peek`, and never reads elements after the current element.
 /// @cost One allocation, so that a source can be moved while it is in use.
 template<class Range>  // an lvalue reference, or the type of the range that is owned
   requires std::ranges::input_range<Range>
@@ -105,7 +106,7 @@ public:
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
-  /// True if the elements are values, which must be stored. Elements that are references are not stored.
+  /// True if the elements of the range are values. The current value must be stored here. Elements that are references are not stored.
   static constexpr bool is_kept = !std::is_reference_v<reference>;
 
   struct state {
@@ -141,7 +142,7 @@ private:
   std::string name_;
 };
 
-/// Returns a source of the elements of `range`. An lvalue is referred to, an rvalue is moved into the source.
+/// Returns a source of the elements of `range`. The source refers to an lvalue range, and owns an rvalue range.
 /// @lifetime An lvalue range must outlive the source.
 template<std::ranges::input_range Range>
 [[nodiscard]] range_source<Range> source(Range&& range, std::string name = {}) {
@@ -173,7 +174,7 @@ public:
   {
     return source_.position();
   }
-  /// Sets the position. Advances from the beginning to count the batches before `position`.
+  /// Sets the position. Advances the underlying source from its position at construction, to count the batches before `position`.
   /// @cost One `advance` of the underlying source for each batch; no batch is made.
   void seek(std::uint64_t position)
     requires seekable_source<Source>
@@ -207,7 +208,7 @@ private:
   std::uint64_t begin_ = 0;
 };
 
-/// Returns a source of the next `count` batches of `source`. An lvalue is referred to, an rvalue is moved into the result.
+/// Returns a source of the next `count` batches of `source`. The result refers to an lvalue source, and owns an rvalue source.
 template<batch_source Source>
 [[nodiscard]] taken_source<Source> take(Source&& source, std::uint64_t count) {
   return taken_source<Source>(std::forward<Source>(source), count);
@@ -275,8 +276,8 @@ private:
   std::optional<std::conditional_t<is_kept, std::remove_cv_t<batch>, char>> made_;
 };
 
-/// Returns a source of the batches `function(batch)`. An lvalue source is referred to, an rvalue is moved into the result.
-/// A resumed run restores only the position of the source, not state inside `function`. The function should therefore be stateless.
+/// Returns a source of the batches `function(batch)`. The result refers to an lvalue source, and owns an rvalue source.
+/// A resumed run restores only the position of the source, not state inside `function`. `function` should therefore be stateless.
 template<batch_source Source, std::move_constructible Function>
 [[nodiscard]] transformed_source<Source, Function> transform(Source&& source, Function function) {
   return transformed_source<Source, Function>(std::forward<Source>(source), std::move(function));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that saves a checkpoint when a value is better than ever before, in a directory of its own.
+// A hook that saves a checkpoint in its own directory whenever a watched value is better than ever before.
 #pragma once
 
 #include "stepwell/checkpoint/best_checkpoint.hpp"
@@ -22,18 +22,19 @@ namespace stepwell {
 /// Options of `best_checkpoint_hook`. Every option has a default.
 struct best_checkpoint_options {
   metric_mode mode = metric_mode::minimize;  ///< Whether lower or higher values are better.
-  int keep = 1;  ///< Number of checkpoints to keep: the best one and those that were the best before it. At least 1.
-  /// A value is better if it is better by more than `min_delta`.
+  int keep = 1;  ///< Number of checkpoints to keep: the best checkpoint, and those that were the best before it. At least 1.
+  /// A value counts as better only if it is lower (or higher, see `mode`) than the best value so far by more than `min_delta`.
   double min_delta = 0;
-  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. Not used for the metric of an
-  /// evaluation, which is checked when there is a new one.
+  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. If the hook watches a metric
+  /// of an evaluation, this option is not used: each new value of the metric is checked.
   std::int64_t every_n_steps = 1;
   /// The checkpoints are in the directory `directory/name`. Two such hooks in one session need different names.
   std::string name = std::string(default_best_name);
   std::string directory = {};  ///< Empty: the directory of the session's checkpoints.
   /// Minimum time between two log lines such as "best: accuracy 0.953 at step 1027". 0: every new best value is logged.
   seconds_value log_every_secs = 10;
-  /// Options of the saver. The hook sets `basename`, `max_to_keep`, `max_staged`, `when_busy` and `pool`.
+  /// Options of the saver. The hook replaces `basename`, `max_to_keep`, `max_staged` and `when_busy`. `pool` must be null, because the hook
+  /// has its own thread.
   saver_options saver = {};
 };
 
@@ -44,9 +45,10 @@ class best_work;
 /// The part of `best_checkpoint_hook` that does not depend on the watched value.
 class best_checkpoints {
 public:
-  static constexpr auto phase = hook_phase::average;  // before the hook that saves other checkpoints
+  static constexpr auto phase = hook_phase::average;  // called before the hook that saves the periodic checkpoints
 
-  /// Returns the best checkpoint that is saved or being saved. Empty if there is none.
+  /// Returns the best checkpoint that is saved or being saved, in this run or an earlier run. Empty if there is none, and before the
+  /// session exists.
   [[nodiscard]] std::optional<scored_checkpoint> best() const;
 
 protected:
@@ -55,14 +57,16 @@ protected:
   /// Opens the directory at the first call, and registers the work.
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
-  /// Records that a run ended at `step` and had no value.
+  /// Records that a run ended at `step`.
   void note_run(std::int64_t step) noexcept;
-  /// Adds a value of the state after this step.
+  /// Adds the value of the current state, which is the state after `step`. If it is the best value, requests a save of this state.
   void take(const session_requests& session, double value, std::int64_t step);
-  /// Returns a function that adds a value of an earlier state, and the address that identifies this hook.
+  /// Returns a function that adds the value of an earlier state. If it is the best value, the function saves the snapshot of that state.
   [[nodiscard]] std::function<void(double, const snapshot&)> taker_of_snapshots() const;
   [[nodiscard]] const void* identity() const noexcept { return work_.get(); }
-  /// @errors `failed_precondition_error` if the session did runs and ends by itself, but there never was a value.
+  /// Checks at the close that there was a value.
+  /// @errors `failed_precondition_error` if the session did at least one run and was not stopped by a signal or a time limit, but there
+  ///         never was a value, and no earlier run has saved a best checkpoint.
   void finish(const session_requests& session) const;
 
 private:
@@ -74,16 +78,19 @@ private:
 
 }  // namespace detail
 
-/// Saves a checkpoint when the watched number is better than that of every checkpoint saved before, also by earlier runs of this
-/// training: `best_checkpoint_hook{{.mode = metric_mode::minimize, .keep = 2}, &result::validation_loss}`. It watches a number of the
-/// result or the model, or a metric of an evaluation (`evaluate_every`). A `std::optional` number counts only in the runs in which it has a
-/// value. NaN is never better. `best_checkpoint(directory)` finds the checkpoint; any function that restores or evaluates accepts it.
+/// Saves a checkpoint when the watched number is better than the numbers of all best checkpoints saved before, including those of earlier
+/// runs in the same directory: `best_checkpoint_hook{{.mode = metric_mode::minimize, .keep = 2}, &result::validation_loss}`. The hook
+/// watches a number of the result or the model, or a metric of an evaluation (`evaluate_every`). A `std::optional` number counts only in
+/// the runs in which it has a value. NaN is never better. `best_checkpoint(directory)` finds the best checkpoint. Every function that
+/// restores or evaluates a checkpoint accepts its prefix.
 ///
-/// The checkpoints are in their own directory, `best` below that of the session, with their own retention. The number is part of the
-/// checkpoint. A later checkpoint of the session is committed only after the best one before it is durable, so that a run that is killed and
-/// resumed has the same best checkpoint as one that was not. A save blocks the session while the previous one is written.
-/// @errors `failed_precondition_error` if there is no directory (when the session begins), or if there never was a value (at the close).
-/// @cost Memory and time of one more copy of the variables for each save. Two threads write the checkpoints.
+/// By default, the checkpoints are in the directory `best` below the directory of the session. `keep` decides how many are kept. The
+/// watched number is part of the checkpoint. A periodic checkpoint of the session is committed only after all earlier best checkpoints are
+/// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run. If the state should be saved while
+/// the previous best checkpoint is still being written, the session blocks until it is written.
+/// @errors `failed_precondition_error` when the session begins, if there is no directory. `failed_precondition_error` at the close, if
+///         there never was a value, although the session did a run and was not stopped by a signal or a time limit.
+/// @cost Memory and time of one copy of the variables while a best checkpoint is saved. One thread, which writes the best checkpoints.
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:
@@ -115,7 +122,7 @@ private:
   bool is_due_ = false;
 };
 
-/// Watches a metric of an evaluation. The state that was evaluated is saved.
+/// Watches a metric of an evaluation. Saves the state that was evaluated, even if later steps have changed the model since then.
 template<>
 class best_checkpoint_hook<evaluated_value> : public detail::best_checkpoints {
 public:

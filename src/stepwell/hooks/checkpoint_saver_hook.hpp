@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that saves a checkpoint at the start of a fresh run, in each period, and at the end. This header also has the interface of
-// listeners, which are notified of each save.
+// A hook that saves a checkpoint at the start of a fresh run (a run that did not restore a checkpoint of its directory), in each period,
+// and at the end. This header also has the interface of listeners, which are notified of each save.
 // @see contract HOOK-CKPT, D-5
 #pragma once
 
@@ -27,22 +27,23 @@ class checkpoint_work;
 class save_budget;
 }  // namespace detail
 
-/// A listener is notified of each save. Override the functions that you need. An exception of a listener is thrown between two steps, after
-/// all other listeners were notified.
+/// A listener is notified of each save. Override the functions that you need. If a listener throws, the other listeners are notified
+/// nevertheless. Then the session throws the exception, between two steps or in `close`.
 /// @threads The session's thread.
 class checkpoint_saver_listener {
 public:
   virtual ~checkpoint_saver_listener() = default;
 
-  /// Called once, before the session exists.
+  /// Called once for each session, before the raw session (the object that runs the model) is created.
   virtual void begin() {}
   /// Called before the state of `step` is copied. Not called for a save that is skipped. The function may read the state, but must not
-  /// change it. If the save fails or is replaced by a newer one, `after_save` is not called for this save.
+  /// change it. If the save fails or is replaced by a newer save, `after_save` is not called for this save.
   virtual void before_save(std::int64_t /*step*/) {}
-  /// Called between two steps, as soon as the checkpoint is durable. Returns true to request a stop of the session. The request is ignored
-  /// for the checkpoint at the start of a fresh run, and for checkpoints that become durable while the session closes.
+  /// Called when the checkpoint is durable: at the next place between two steps, or in `close`. Return true to request a stop of the
+  /// session. The request is ignored for the checkpoint at the start of a fresh run, and for checkpoints that become durable while the
+  /// session closes.
   virtual bool after_save(const saved_checkpoint& /*saved*/) { return false; }
-  /// Called at a clean close, after the last checkpoint.
+  /// Called at the close, when the last save has ended. Not called if an exception ends the session. `step` is the last step.
   virtual void end(std::int64_t /*step*/) {}
 };
 
@@ -53,30 +54,30 @@ struct checkpoint_saver_options {
   setting<seconds_value> save_secs = {};
   setting<std::int64_t> save_steps = {};
   /// Share of the training time that saving may cost, for example 0.02. The hook measures the cost of each save: the time for which the
-  /// save stops training, and the time by which the save slows the following steps until it has ended. Time between steps counts as part of
-  /// the steps. From the mean cost, the hook chooses the interval to the next save within the bounds `save_interval`, and logs this
-  /// interval. The interval is never longer than `max_interval`, even if saving then exceeds its share. A save never begins before the
-  /// previous one has ended. If another process resumes the training, it measures the cost again, and begins with `min_interval`. A
-  /// recovery keeps the measurements.
+  /// save stops training, and the time by which the save slows the following steps until the save has ended. Time between steps counts as
+  /// part of the steps. From the mean cost, the hook chooses the interval to the next save within the bounds `save_interval`, and logs this
+  /// interval. The interval is never longer than `save_interval.max_interval`, even if saving then costs more than this share. The hook
+  /// begins no save before its previous save has ended. A process that resumes the training measures the cost again, and begins with
+  /// `save_interval.min_interval`. After a recovery, the hook uses the earlier measurements.
   setting<double> save_overhead = {};
   interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses.
   saver_options saver = {};
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};  ///< Listeners that are notified of each checkpoint.
   /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.
   std::string summary_dir = {};
-  summary::writer_options events = {};  ///< Options of that event file.
+  summary::writer_options events = {};  ///< Options of the event file in `summary_dir`.
   /// Minimum time between two log lines such as "saved run/model.ckpt-500, 18.3 MB in 42 ms". The last checkpoint of a session is always
   /// logged. 0: every checkpoint is logged.
   seconds_value log_every_secs = 10;
 };
 
-/// Copies the state in each period, and writes the copy in a background task. The step does not block on a disk, unless the saver's
-/// `when_busy` policy requires it. With the default policy, a save that is due during another save is postponed until that save has ended.
-/// The period still counts from the step at which the postponed save was due. If a write fails, the saver's `on_error` policy decides; the
-/// failure is reported between two steps.
+/// Copies the state in each period, and writes the copy in a background task. The step does not wait for the disk, except with the
+/// `when_busy` policies `wait` and `coalesce`. With the default policy, a save that becomes due during another save is postponed until the
+/// other save has ended. The next period still begins at the step at which the postponed save was due. If a write fails, the saver's
+/// `on_error` policy applies. With the policies `stop` and `retry`, the session throws the failure between two steps or in `close`.
 /// @cost Memory: one copy of the variables for each save in flight, at most `saver.max_staged` copies. The memory is kept between saves
-///       that are less than a minute apart. Time: one comparison for each run and, with `save_secs`, one relaxed load; no clock is read.
-///       With `save_overhead`, each run during a save also calls `saver::busy`.
+///       that are less than a minute apart. Time: one relaxed load and one comparison for each run; no clock is read. With
+///       `save_overhead`, each run during a save also calls `saver::busy`.
 class checkpoint_saver_hook {
 public:
   static constexpr auto phase = hook_phase::persist;
@@ -88,7 +89,7 @@ public:
   explicit checkpoint_saver_hook(const checkpoint_saver_options& options);
 
   /// Returns a hook that locks the directory when the session begins, or at the first call of `saver()`. This function itself does not
-  /// access the file system. Use it for asynchronous sessions, which begin on another thread that may block.
+  /// access the file system. Use the function for asynchronous sessions: they begin on a thread of stepwell, which may block.
   /// @errors `invalid_argument_error`, as for the constructor.
   [[nodiscard]] static checkpoint_saver_hook deferred(const checkpoint_saver_options& options);
 
@@ -106,7 +107,8 @@ public:
     if (timer_.should_trigger_for_step(context.global_step())) [[unlikely]] { act(context, context.global_step()); }
   }
 
-  /// Requests a save of the current state at the next boundary, unless this state is saved already. Returns false if the hook is off.
+  /// Requests a save of the current state before the next step, unless this state is saved or being saved already. Returns false if the
+  /// hook is off.
   bool save_now(auto& session) {
     if (work_ && !is_saved(session.global_step())) { request_save(session, session.global_step()); }
     return is_on();
@@ -116,13 +118,13 @@ public:
     if (work_) { request_last_save(session, session.global_step()); }
   }
 
-  /// Returns the saver, which pins checkpoints, lists them, and has metrics.
+  /// Returns the saver of this hook, for example to pin or to list checkpoints.
   /// @pre `is_on()`.
   [[nodiscard]] stepwell::saver& saver();
 
   /// Returns a function for `session_settings::find_checkpoint`. The function opens the newest checkpoint of the directory without
-  /// verifying it. The session verifies the checkpoint while it restores it, and restores an older one if it is damaged. The saver does not
-  /// delete the restored checkpoint. The function may outlive this hook.
+  /// verifying the checkpoint. The session verifies the checkpoint during the restore. If the checkpoint is damaged, the session restores
+  /// an older checkpoint. The saver does not delete the restored checkpoint. The returned function may outlive this hook.
   /// @pre `is_on()`.
   [[nodiscard]] std::function<std::optional<checkpoint_reader>()> checkpoint_finder() const;
 

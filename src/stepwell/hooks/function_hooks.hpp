@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks made of functions: called every so many steps, seconds or epochs, or at the end.
+// Hooks that call a function of yours: once in each period of steps or seconds, after each epoch, or at the end.
 //
 //     every_n_steps(100, [&](std::int64_t step) { ... })
 //     every(30s, [&] { ... })
@@ -27,8 +27,9 @@
 
 namespace stepwell {
 
-/// State of a function that is saved in checkpoints, under `stepwell/hook/NAME/`. `variables()` lists it at each save and restore:
-/// `saved_state{"averages", [&] { return sw::variables({{"sum", sum}, {"count", count}}); }}`.
+/// The state that a hook's function keeps between its calls. Checkpoints contain this state, under `stepwell/hook/NAME/`. At each save and
+/// restore, `variables()` is called and returns the list of the variables: `saved_state{"averages", [&] { return sw::variables({{"sum",
+/// sum}, {"count", count}}); }}`.
 struct saved_state {
   std::string name;
   std::function<variable_list()> variables;
@@ -41,12 +42,12 @@ void check_every_n_steps(const char* function, std::int64_t n);
 void check_every(seconds_value period);
 void check_saved_state(const saved_state& state);
 
-/// The state of a function without state.
+/// The type that stands in the place of `saved_state` if a function has no state.
 struct no_state {};
 inline void check_saved_state(const no_state& /*state*/) {}
 
-/// Calls `function` with the first of these argument lists that `function` accepts: the context and `values`; `values` alone (or the global
-/// step, if there are no values); no argument.
+/// Calls `function` with the first of these argument lists that `function` accepts: the context and `values`; `values` alone (or, if there
+/// are no values, the global step); the context alone; no argument.
 template<class Function, class Context, class... Values>
 decltype(auto) call_hook_function(Function& function, Context& context, Values&&... values) {
   if constexpr (std::invocable<Function&, Context&, Values...>) {
@@ -75,7 +76,7 @@ Awaitable await_if(bool is_due, Call call) {
   if (is_due) { co_await call(); }
 }
 
-/// The base class of the hooks in this header: the part that does not depend on the point at which the function is called.
+/// The base class of the hooks in this header. It does not depend on when the function is called.
 template<class Function, class State>
 class function_hook {
 public:
@@ -93,7 +94,8 @@ public:
 protected:
   function_hook(Function function, State state) : function_(std::move(function)), state_(std::move(state)) { check_saved_state(state_); }
 
-  /// Calls the function if `is_due` is true. If the function returns an awaitable, returns an awaitable that awaits the function.
+  /// Calls the function if `is_due` is true. If the function returns an awaitable, this function returns an awaitable, which calls and
+  /// awaits the function.
   template<class Context, class... Values>
   auto call_if(bool is_due, Context& context, Values&&... values) {
     using result = hook_function_result<Function, Context, Values...>;
@@ -136,7 +138,8 @@ public:
     timer_.update_last_triggered_step(step);  // the first call is due after one period
   }
 
-  /// Returns true if the function will be called after the next run. The session calls `wants` if the function is awaited.
+  /// Returns true if the function will be called after the next run. An asynchronous session calls `wants` if the function returns an
+  /// awaitable.
   [[nodiscard]] bool wants(auto& context) const noexcept { return is_due(context.global_step() + 1); }
 
   auto before_run(auto& context) {
@@ -208,11 +211,12 @@ public:
 };
 
 /// Returns a hook that calls `function` once per `n` global steps: after the run that reaches or passes a multiple of `n`. A resumed run
-/// therefore calls it at the same steps. The function takes the context, the global step, or nothing. With `fetch(...)` it takes the
-/// fetched values, alone or after the context: `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. The values are fetched
-/// only in the runs after which the function is called. The function may change the model; the change is part of the next checkpoint. In an
-/// asynchronous session, the function may return an awaitable. `saved_state` puts variables of the function into the checkpoints.
-/// @errors `invalid_argument_error` if `n` is below 1; exceptions of the function are failures of the run.
+/// therefore calls `function` at the same steps. `function` takes the context, the global step, or nothing. If `fetch(...)` is given,
+/// `function` takes the fetched values alone, the context and the fetched values, the context alone, or nothing:
+/// `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. The values are fetched only in the runs after which `function` is
+/// called. `function` may change the model; the change is part of the next checkpoint. In an asynchronous session, `function` may return an
+/// awaitable. If a `saved_state` is given, the checkpoints contain its variables.
+/// @errors `invalid_argument_error` if `n` is below 1, or if `saved_state` has no name or no function. If `function` throws, the run fails.
 /// @cost One division for each run.
 template<class Function, class State = detail::no_state>
   requires(std::same_as<State, detail::no_state> || std::same_as<State, saved_state>)
@@ -225,9 +229,9 @@ template<class Function, class... Projections, class State = detail::no_state>
   return periodic_hook<Function, State, Projections...>(n, std::move(function), std::move(wanted), std::move(state));
 }
 
-/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the previous call. Before the first
-/// call, the period counts from the creation of the session: `every(30s, [&] { ... })`. The time depends on the machine, so the function
-/// should not change the model.
+/// Like `every_n_steps`, but calls `function` after the first run that ends at least `period` after the previous call: `every(30s, [&] {
+/// ... })`. Before the first call, the period counts from the creation of the session. After a recovery, it counts from the recovery. The
+/// speed of the machine decides after which steps `function` is called, so `function` should not change the model.
 /// @errors `invalid_argument_error` unless `period` is above zero.
 /// @cost One relaxed load for each run. No clock is read.
 template<class Function, class State = detail::no_state>
@@ -241,20 +245,21 @@ template<class Function, class... Projections, class State = detail::no_state>
   return periodic_hook<Function, State, Projections...>(period, std::move(function), std::move(wanted), std::move(state));
 }
 
-/// Returns a hook that calls `function` after the last batch of each epoch, in loops over a source with epochs (`data::epoch_source`, such
-/// as `data::shuffled_batches`). The function takes the context and the number of the epoch, the number alone, the context alone, or
-/// nothing. Epochs are counted from 0. A resumed run calls the function after the same batches. In an asynchronous session, the function
-/// may return an awaitable.
-/// @errors Exceptions of the function are failures of the run.
+/// Returns a hook that calls `function` after the step with the last batch of each epoch, in loops over a source with epochs
+/// (`data::epoch_source`, such as `data::shuffled_batches`). `function` takes the context and the number of the epoch, the number alone,
+/// the context alone, or nothing. Epochs are counted from 0. A resumed run calls `function` after the same batches as an uninterrupted run.
+/// In an asynchronous session, `function` may return an awaitable.
+/// @errors If `function` throws, the run fails.
 /// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
 template<class Function, class State = detail::no_state>
 [[nodiscard]] every_epoch_hook<Function, State> every_epoch(Function function, State state = {}) {
   return every_epoch_hook<Function, State>(std::move(function), std::move(state));
 }
 
-/// Returns a hook that calls `function` once, at a clean close, before the last checkpoint. The function takes the session
-/// (`session_handle`), the global step, or nothing. In an asynchronous session, the function may return an awaitable.
-/// @errors Exceptions of the function are thrown by the close.
+/// Returns a hook that calls `function` once, at the close, before the last checkpoint is saved. If an exception ends the session,
+/// `function` is not called. `function` takes the session (`session_handle`), the global step, or nothing. In an asynchronous session,
+/// `function` may return an awaitable.
+/// @errors `close` throws the exceptions of `function`.
 template<class Function, class State = detail::no_state>
 [[nodiscard]] at_end_hook<Function, State> at_end(Function function, State state = {}) {
   return at_end_hook<Function, State>(std::move(function), std::move(state));

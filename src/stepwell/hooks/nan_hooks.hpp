@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that watch a value for NaN and infinity. `nan_tensor_hook` ends training. `rollback_on_nan_hook` restores the newest checkpoint,
-// and then changes the model or skips the batch.
+// Hooks that watch a value for NaN and infinity. After such a value, `nan_tensor_hook` ends training. `rollback_on_nan_hook` restores the
+// newest checkpoint, and then changes the model or skips the batch.
 // @see contract HOOK-NAN, D-7
 #pragma once
 
@@ -31,7 +31,7 @@ namespace stepwell {
 /// Options of `nan_tensor_hook`.
 struct nan_tensor_options {
   bool fail_on_nan_loss = true;  ///< True: throw `nan_loss_error`. False: log a warning and request a stop.
-  bool nan_only = false;         ///< True: accept infinite values, as TensorFlow does.
+  bool nan_only = false;         ///< True: infinite values are not bad values, as in TensorFlow.
 };
 
 namespace detail {
@@ -61,9 +61,10 @@ template<class Value>
 
 }  // namespace detail
 
-/// Checks one value after every run: a number or a tensor of any shape. A NaN, an infinity or a tensor that contains one is a bad value.
-/// An empty `std::optional` is not checked.
-/// After a bad value, the state is saved neither at this boundary nor at the close. The options may come first or last.
+/// Checks one value after every run: a number or a tensor of any shape. A value is bad if it is or contains a NaN or, unless `nan_only` is
+/// true, an infinity. An empty `std::optional` is not checked.
+/// After a bad value, no checkpoint of this state is saved, neither after this step nor at the close. The options may be the first or the
+/// last argument of the constructor.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
@@ -108,25 +109,26 @@ private:
   std::string name_;
 };
 
-/// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. This needs a loop over a
-/// seekable source. If the bad step was made by a call of `run`, there is no batch to skip: the state is restored, and `run` throws
-/// `aborted_error`.
+/// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. Only a loop over a seekable
+/// source can skip a batch. In a call of `run`, and in a loop over another source, the state is restored, and then `aborted_error` is
+/// thrown.
 struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// Maximum number of rollbacks without progress. The count returns to 0 when a step later than all bad steps has a good value. When the
-  /// maximum is reached, the next bad value throws `nan_loss_error`.
+  /// Maximum number of rollbacks in a row. The count returns to 0 when a step later than all bad steps so far has a good value. When the
+  /// maximum is reached, the hook throws `nan_loss_error` at the next bad value.
   int max_rollbacks = 10;
   bool nan_only = false;  ///< True: accept infinite values.
 };
 
-/// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. For a bad value it requests a rollback: the session restores the newest checkpoint, as in a
-/// recovery, including the backoff. The same state and the same batch would give the same bad value again. Therefore the hook needs an
-/// answer, which is `skip_batch{}` or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] {
-/// model.rate *= 0.5f; })`. The options may come first or last.
-/// @errors `nan_loss_error`, thrown by the run, for a bad value after `max_rollbacks` rollbacks. `aborted_error` if recovery is turned off
-///         in the session.
+/// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. After a bad value, the hook requests a
+/// rollback: the session recovers, and restores the newest checkpoint. The rollback counts as a recovery in the session's retry policy,
+/// with its delay. The same state and the same batch would give the same bad value again. Therefore the hook needs an answer to a bad
+/// value: `skip_batch{}`, or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] { model.rate *=
+/// 0.5f; })`. The options may be the first or the last argument of the constructor.
+/// @errors Thrown by the run: `nan_loss_error` for a bad value after `max_rollbacks` rollbacks; `aborted_error` if recovery is turned off
+///         in the session; `failed_precondition_error` in a worker, because only the chief can restore the model.
 template<class Projection>
 class rollback_on_nan_hook {
 public:
@@ -160,7 +162,7 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Returns the number of rollbacks without progress. The count returns to 0 when a step later than all bad steps so far has a good value.
+  /// Returns the number of rollbacks in a row. The count returns to 0 when a step later than all bad steps so far has a good value.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

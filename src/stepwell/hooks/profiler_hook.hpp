@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that records timelines of single runs: which activity took how long, on which thread.
+// A hook that records timelines of single runs. A timeline shows the duration and the thread of each activity.
 // @see contract HOOK-PROF
 #pragma once
 
@@ -26,39 +26,40 @@ class profiler_work;
 /// Options of `profiler_hook`. One of the periods is required. If both are above zero, the seconds are used, and a warning is logged.
 /// @see contract D-8
 struct profiler_options {
-  /// Periods between traced runs.
+  /// Periods between traced runs. A traced run is a run of which a timeline is recorded.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// The directory of the timelines and the event file. If empty, these are written to the session's directory of event files. If the
-  /// session has no such directory, the current directory of the process is used.
+  /// The directory of the timelines and of the event file. If empty, the session's directory of event files is used. If the session has no
+  /// such directory either, the current directory of the process is used.
   std::string output_dir = {};
-  /// Options of the event file, unless it is the session's. The timelines are written with the same file system.
+  /// Options of the event file. They have no effect on an event file that is open already, such as that of the session. The timelines are
+  /// always written with the file system of these options.
   summary::writer_options events = {};
 };
 
-/// Traces one run in each period. After a traced run, `timeline-STEP.json` in `output_dir` is a complete file for Perfetto and
+/// Traces one run in each period. After a traced run, `timeline-STEP.json` in the directory of the hook is a complete file for Perfetto and
 /// chrome://tracing, and the event file contains the run's metadata with the tag `step_STEP`. Both contain these spans, with the names of
-/// their threads: the calls of hooks, the run with each `trace_span` that the model opens, and the boundary after the run with the copy of
-/// a snapshot. The first run is never traced.
+/// their threads: the calls of hooks, the run with each `trace_span` that the model opens, and the boundary after the run (the work between
+/// two steps), with the copy of a snapshot. The first run of a session, and the first run after a recovery, is never traced.
 ///
-/// * Every traced run has its own file. It exists when the call that executed the run returns. Times are relative to the beginning of the
-///   session.
+/// * Every traced run has its own timeline file. The file exists when the call that executed the run returns. Times are relative to the
+///   beginning of the session.
 /// * Spans that end after the file was written appear in the next file. These are mostly spans of background work that the run started,
 ///   such as writing a checkpoint or summaries. When the session closes, the last file is written again with the remaining spans.
-/// * `before_run` of hooks that precede this one is not recorded.
-/// * If a step is repeated after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
-/// * A failed write is logged as a warning and does not end the training. There is one exception: if other hooks write to the same event
-///   file, its failure is thrown at the next boundary, as usual.
+/// * If the session calls the `before_run` of another hook before that of this hook, that call is not recorded.
+/// * If the same step is traced again after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
+/// * If a file cannot be written, a warning is logged, and training continues. There is one exception: if other hooks write to the same
+///   event file, a failure to write this file is thrown before the next step.
 ///
-/// @cost A run that is not traced: two comparisons, a few comparisons at each point of a hook and, with `save_secs`, a relaxed load. A
-///   traced run blocks on the disk.
+/// @cost A run that is not traced: one relaxed load, two comparisons, and a few comparisons at each call of a hook. A traced run blocks on
+///   the disk.
 class profiler_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// Opens the event file in `output_dir`. An unusable directory is therefore detected at once. If `output_dir` is empty, the file is opened
-  /// when the session is created.
-  /// @errors `invalid_argument_error` unless one period is above zero; failures to open the file.
+  /// Opens the event file in `output_dir`, so an unusable directory is detected here. If `output_dir` is empty, this constructor opens no
+  /// file: the event file is opened when the session is created.
+  /// @errors `invalid_argument_error` unless a period is above zero. Failures to open the event file.
   /// @see contract HOOK-PROF-2
   explicit profiler_hook(profiler_options options);
 
@@ -91,7 +92,7 @@ private:
   second_or_step_timer timer_;
   std::shared_ptr<detail::profiler_work> work_;  // null until the event file is open
   std::int64_t step_before_ = 0;                 // global step before the current run
-  bool is_first_ = true;                         // true until a run of this session has completed
+  bool is_first_ = true;                         // true until a run has completed since the last creation of the session
   bool is_due_ = false;                          // true if the current run is due
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook that writes summaries, in the first run and then once in each period. This header also has the summary ops. A summary op selects a
-// value of a run and the form in which the value is written: `summary::scalar("loss", &result::loss)`.
+// A hook that writes summaries, after the first run and then once in each period. This header also has the summary ops. A summary op
+// selects a value of a run and the form in which the value is written: `summary::scalar("loss", &result::loss)`.
 // @see contract HOOK-SUM, D-5
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace stepwell::detail {
 
-/// False for types that cannot be images: numbers, lists, and tensors of other elements.
+/// False for types that cannot be images: numbers, lists, and tensors whose elements are neither `std::uint8_t` nor `float`.
 template<class Value>
 concept may_be_image = adapted_tensor<Value> || (tensor_like<const Value> && (dtype_of<typename Value::value_type> == dtype::uint8 ||
                                                                               dtype_of<typename Value::value_type> == dtype::float32));
@@ -82,9 +82,9 @@ template<class Projection>
   return {std::move(tag), std::move(projection)};
 }
 
-/// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels], with
-/// elements of type `std::uint8_t`, or `float` from 0 to 1 (other values are clamped). Its type is `tensor`, `tensor_view`, or a tensor
-/// type of another library. At most `max_outputs` images of one value are written.
+/// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels]. Its
+/// elements are of type `std::uint8_t`, or of type `float` and from 0 to 1; floats below 0 or above 1 are clamped. The type of the value is
+/// `tensor`, `tensor_view`, or a supported tensor type of another library. At most `max_outputs` images of one value are written.
 template<class Projection>
 struct image_op {
   std::string tag;
@@ -122,7 +122,7 @@ template<class Projection>
   return {std::move(tag), std::move(projection)};
 }
 
-/// A type with a fetch and a function that writes its value.
+/// A type with a fetch (the member `projection`) and a function `write` that writes the fetched value.
 template<class Op>
 concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.projection; };
 
@@ -130,8 +130,8 @@ concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.
 
 namespace stepwell {
 
-/// Options of `summary_saver_hook`. The default period is 100 steps. If none of `output_dir`, `writer` and `metrics` is given, the hook writes
-/// to the event file of its session, in `summary_dir` or `checkpoint_dir`.
+/// Options of `summary_saver_hook`. If none of `output_dir`, `writer` and `metrics` is given, the hook writes to the event file of its
+/// session. That file is in the session's `summary_dir` or, if this option is empty, in its `checkpoint_dir`.
 struct summary_saver_options {
   std::string output_dir = {};                        ///< Directory of the event file.
   std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
@@ -143,14 +143,14 @@ struct summary_saver_options {
   /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file once, when the session
-  /// begins.
+  /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written once, when the session begins. If the hook has
+  /// only metric writers and no event file, they are not written.
   std::optional<format::hparam_map> hparams = std::nullopt;
 };
 
 namespace detail {
 
-/// The cadence and the writers of a summary_saver_hook.
+/// The period and the writers of a summary_saver_hook.
 class summary_work {
 public:
   /// @errors `invalid_argument_error` if both periods are off.
@@ -164,13 +164,13 @@ public:
 
   /// Opens the event file, if one is used, and writes the hyper-parameters.
   void begin();
-  /// Registers the writers with a session, after each creation of the session. A writer that no other hook of the session has claimed gets
-  /// a START record before the next value. If two hooks wrote a START record, viewers would drop the values between the two. Without a
-  /// destination of its own, uses the event file of the session.
-  /// @errors `invalid_argument_error` if the session has no directory either.
+  /// Registers the writers with a session, after each creation of the session. For each writer, the first hook of the session that calls
+  /// this function writes a START record before its next value. If two hooks wrote START records, viewers would drop the values between the
+  /// two records. If the options name no destination, this function uses the event file of the session.
+  /// @errors `invalid_argument_error` if neither the options nor the session have a destination.
   void begin_session(const session_requests& session);
-  /// Writes the START records that are due. A START record makes viewers drop the values that an earlier run wrote for `step` and later
-  /// steps.
+  /// Writes the START records that this hook must write, with the step `step`. Viewers then drop the values that an earlier run wrote for
+  /// `step` and later steps.
   void note_start(std::int64_t step);
 
 private:
@@ -186,9 +186,10 @@ private:
 }  // namespace detail
 
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
-/// fetched only in the runs that write. A step only adds the values to the queue of the writer, and does not write to the disk. An empty
-/// `std::optional` is not written. If all values are empty, the values of the next run that has a value are written.
-/// @cost An idle run: one comparison, and in seconds mode one relaxed load.
+/// fetched only in the runs after which they are due. A step only adds the values to the queue of the writer, and does not write to the
+/// disk. It blocks while the queue is full. An empty `std::optional` is not written. If all values of a run are empty, the values of the
+/// next run are due.
+/// @cost A run after which nothing is due: one relaxed load and one comparison.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
   static_assert(sizeof...(Ops) > 0,
@@ -198,10 +199,12 @@ class summary_saver_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  /// @errors `invalid_argument_error` if both periods are off. The creation of the session throws it if there is no destination.
+  /// @errors `invalid_argument_error` if both periods are off. If there is no destination, the creation of the session throws an
+  ///         `invalid_argument_error`.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
       : summary_saver_hook(std::make_shared<detail::summary_work>(options), std::move(ops)...) {}
-  /// Uses the given work. If `work` is null, the hook writes nothing. This constructor is for sessions in which summaries are optional.
+  /// Uses the period and the writers of `work`. If `work` is null, the hook writes nothing. This constructor is for sessions in which
+  /// summaries are optional.
   explicit summary_saver_hook(std::shared_ptr<detail::summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {

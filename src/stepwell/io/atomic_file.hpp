@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Atomic replacement of files. A file is written under a temporary name, synced, closed and renamed into place; then its directory is
-// synced. Readers never see a partial file, even if the machine stops at any instant. All code of stepwell replaces files in this way.
+// Atomic replacement of files. A file is written under a temporary name, synced, closed and renamed to its final name. Then its directory
+// is synced. Readers never see a partial file, even if the machine stops at any instant. All code of stepwell that replaces a file uses
+// this header.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -16,12 +17,13 @@
 
 namespace stepwell::io {
 
-/// Returns true if `name` is the name of a temporary file. `name` has no directory part. If no process writes a temporary file any more, a
-/// killed process has left it, and it can be removed.
+/// Returns true if `name` is the name of a temporary file. A temporary file that no process writes any more was left by a killed process,
+/// and can be removed.
+/// @pre `name` has no directory part.
 [[nodiscard]] bool is_temporary_name(std::string_view name) noexcept;
 
-/// Returns the final name of the temporary file `name`. Of a final name longer than 200 bytes, returns the first 200 bytes. Returns an
-/// empty string if `name` is not the name of a temporary file.
+/// Returns the final name of the temporary file `name`. If the final name is longer than 200 bytes, returns its first 200 bytes. If `name`
+/// is not the name of a temporary file, returns an empty string.
 [[nodiscard]] std::string_view final_name_of_temporary(std::string_view name) noexcept;
 
 /// A file that appears under its final name only when it is complete. Until then its content is in a temporary file, which the destructor
@@ -46,18 +48,19 @@ public:
   result<void> append(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
-  /// Makes the bytes durable under the temporary name, and closes the file. The second call does nothing.
+  /// Makes the bytes durable under the temporary name, and closes the file. A second call does nothing.
   /// @errors Any error of the file system, including the error of an earlier `append`. The file can then only be discarded.
   result<void> finish();
 
-  /// Renames a finished file to its final name, and replaces an existing file of that name. The rename is durable after a sync of the
-  /// directory.
-  /// @errors `failed_precondition` if `finish` was not called, or if the file was renamed before. Any error of the file system.
+  /// Renames a finished file to its final name, and replaces an existing file of that name. The rename becomes durable only when the
+  /// directory is synced afterwards.
+  /// @errors `failed_precondition` if `finish` was not called, or if the file was renamed before. Any error of the file system, including
+  ///         the error of an earlier call.
   result<void> rename_into_place();
 
   /// Calls `finish` and `rename_into_place`, then syncs the directory.
-  /// @errors The errors of these steps. If only the last step fails, the new file is complete and in place, but a crash may restore the old
-  ///         file.
+  /// @errors The errors of these calls. If only the sync of the directory fails, the new file is complete and has its final name, but after
+  ///         a crash of the machine the old file may be back.
   result<void> publish();
 
   /// Closes and removes the temporary file. Logs errors.
@@ -82,7 +85,8 @@ private:
   status reason_;  // the error, if the stage is `failed`
 };
 
-/// Replaces the file `path` by a file that contains `bytes`. After a crash, `path` is either the old file or the complete new file.
+/// Replaces the file `path` by a file that contains `bytes`, or creates the file. After a crash, `path` is either the old file (or does not
+/// exist, as before) or the complete new file.
 /// @errors Any error of the file system.
 result<void> write_file_atomically(file_system& files, const std::string& path, std::span<const std::byte> bytes);
 inline result<void> write_file_atomically(file_system& files, const std::string& path, std::string_view text) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writers for the numbers of a run: as lines of text (CSV and JSON lines), or to a destination of the program, such as a database. They are
-// an alternative to event files for users without TensorBoard. The caller puts a number into a bounded queue; a task on the I/O pool
-// writes it.
+// Writers for the numbers of a run. They write lines of text (CSV or JSON lines), or pass the numbers to a destination that the program
+// provides, such as a database. They are an alternative to event files for users without TensorBoard. The caller puts a number into a
+// bounded queue; a task on the I/O pool writes the number.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -32,28 +32,32 @@ struct metric_writer_options {
   std::shared_ptr<io::file_system> files = io::posix_file_system();
   std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Pool that runs the writing task.
   std::shared_ptr<clock> time = system_clock();
-  std::size_t max_queue_bytes = std::size_t{1} << 20;  ///< A full queue blocks the caller.
-  seconds_value flush_secs = 10.0;                     ///< A line later than this after the last flush causes a flush.
+  std::size_t max_queue_bytes = std::size_t{1} << 20;  ///< Size of the queue, above zero. While the queue is full, adding a number blocks.
+  /// Minimum time between two flushes that the writer starts by itself. The first number that is added after this time causes a flush.
+  /// Without a further number, nothing is flushed. 0: each number causes a flush.
+  seconds_value flush_secs = 10.0;
 };
 
-/// One number, as a `metric_sink` receives it.
-/// @lifetime Refers to memory of the caller.
+/// One number for a `metric_sink`.
+/// @lifetime Valid during the call of `metric_sink::write`.
 struct metric {
   clock::wall_time time;  ///< Time at which the number was added.
   std::int64_t step = 0;
   std::string_view tag;
   double value = 0;
-  std::string_view text;  ///< The number as text; exact also for large integers.
-  bool is_start = false;  ///< No number, but the start of a session at `step`: earlier numbers of this and later steps are obsolete.
+  std::string_view text;  ///< The number as text. Unlike `value`, it is exact for large integers, too.
+  /// True: this object is not a number, but marks the start of a session. Numbers of `step` and of later steps that were written before are
+  /// obsolete. `value` is 0, and `text` is empty.
+  bool is_start = false;
 };
 
-/// A destination of numbers that the program provides: a database, a socket, another library.
+/// A destination of numbers that the program provides, such as a database, a socket or another library.
 /// @threads One call at a time, on threads of `metric_writer_options::threads`. The calls may block.
 class metric_sink {
 public:
   virtual ~metric_sink() = default;
 
-  /// Writes numbers, in the order in which they were added. An exception is a failure of the writer; `write` is not called again.
+  /// Writes numbers, in the order in which they were added. If `write` throws, the writer has failed, and `write` is not called again.
   virtual void write(std::span<const metric> numbers) = 0;
   /// Makes everything written before durable. Called at each flush.
   virtual void sync() {}
@@ -61,16 +65,16 @@ public:
   virtual void close() {}
 };
 
-/// The common base of `csv_writer`, `jsonl_writer` and `sink_writer`. The first two write one text file with one line for each number, which
-/// contains the time, the step, the tag and the value.
+/// The common base of `csv_writer`, `jsonl_writer` and `sink_writer`. `csv_writer` and `jsonl_writer` write a text file with one line for
+/// each number. A line contains the time, the step, the tag and the value.
 ///
-/// An existing file is continued, so one file contains a run with all its restarts. An incomplete line at its end, left by a kill,
-/// is removed with a warning. Other lines are never removed. Before the first number after a restart or a recovery there is a line
-/// with the tag `stepwell/start`, without a value; its step is the first one to come. Earlier lines with this step or a later one
-/// are obsolete, as in event files.
+/// An existing file is continued, so one file contains a run with all its restarts. If a killed process has left an incomplete line at the
+/// end of the file, this line is removed with a warning. Complete lines are never removed. After each start of the program and after each
+/// recovery, the session writes a line with the tag `stepwell/start` before its first number. This line has the step of that number, and no
+/// value. Earlier lines with this step or a later step are obsolete, as in event files.
 ///
-/// @errors  Like `writer`: a failed write ends the writer. The failure is thrown once, by the next `add_*`, `flush` or `close`, and
-///          passed to `on_failure`. After that, as after `close`, `add_*` drops its value with a warning.
+/// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`.
+///          After that, as after `close`, `add_*` drops its value with a warning.
 /// @threads All functions may be called from any thread, except a thread of `metric_writer_options::threads`.
 /// @see     decision D-5
 class metric_writer {
@@ -78,34 +82,34 @@ public:
   metric_writer(const metric_writer&) = delete;
   metric_writer& operator=(const metric_writer&) = delete;
 
-  /// Writes one number. Integers are written exactly. Other numbers are written with the fewest digits that read back as the same
-  /// number. Invalid bytes in a tag that is not UTF-8 are replaced.
-  /// @cost Well under a microsecond. No allocation, unless the tag is not UTF-8.
+  /// Writes one number. Integers are written exactly. Other numbers are written with the fewest digits from which the same number can be
+  /// read. Bytes of `tag` that are not valid UTF-8 are replaced. Blocks while the queue is full.
+  /// @cost Well under a microsecond, unless the queue is full. No allocation, except for a tag that is not UTF-8.
   template<class Number>
     requires std::is_arithmetic_v<Number>
   void add_scalar(std::string_view tag, Number value, std::int64_t step) {
     add(tag, format::number_text(value).view(), step);
   }
 
-  /// Writes a start line. It makes earlier lines with this step or a later one obsolete.
+  /// Writes a line with the tag `stepwell/start`. This line makes earlier lines with the step `step` or a later step obsolete.
   void add_start(std::int64_t step);
 
   /// Blocks until everything added before is written and synced. Does nothing after `close`.
-  /// @errors The failure, if it was not thrown yet. `deadline_exceeded_error` if the flush is not complete at `until`.
+  /// @errors The failure of a write, if it was not thrown yet. `deadline_exceeded_error` if the flush is not complete at `until`.
   void flush(clock::time_point until = io::byte_queue::forever);
   /// Starts a flush of everything added before, and does not block.
   void request_flush();
-  /// Like `request_flush`, but returns the flush. Any thread may wait for it.
+  /// Like `request_flush`, but returns an object with which any thread may wait for the flush.
   [[nodiscard]] io::byte_queue::pending_flush start_flush();
   /// Flushes, then closes the file. A second call does nothing.
   /// @errors Like `flush`.
   void close(clock::time_point until = io::byte_queue::forever);
 
-  /// Starts a flush of everything added before. The destructor does not wait for it, unless more is added afterwards.
+  /// Starts a flush of everything added before. The destructor then does not wait for this flush, unless more is added after this call.
   void detach();
 
-  /// Registers a callback for the first failure. `action` is called once on a thread of the pool, or at once if the failure has
-  /// happened already. It must not use this writer. Several callbacks may be registered.
+  /// Registers a callback for the first failure. `action` is called once, on a thread of the pool. If the failure has happened already,
+  /// `action` is called at once, on the calling thread. `action` must not use this writer. Several callbacks may be registered.
   void on_failure(std::function<void(const status&)> action);
 
   /// Returns true after a write has failed.
@@ -116,7 +120,7 @@ public:
   /// Returns true after `close`, or after a failure was thrown.
   [[nodiscard]] bool is_closed() const noexcept;
 
-  /// Returns the clock of the deadlines.
+  /// Returns the clock on which the deadlines of `flush` and `close` are measured.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;
 
@@ -124,7 +128,7 @@ protected:
   enum class kind { csv, json_lines };
   metric_writer(std::string path, metric_writer_options options, kind what);
   metric_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options);
-  /// Calls `close` and logs its failure. Does not wait after `detach`, or after a `flush` that reached its deadline.
+  /// Calls `close`, and logs its failure. Does not wait after `detach`, or if the last `flush` has reached its deadline.
   ~metric_writer();
 
 private:
@@ -138,10 +142,11 @@ private:
 /// are not finite are written as nan, inf and -inf. Lines end with a line feed only.
 class csv_writer final : public metric_writer {
 public:
-  /// Opens the file and creates it with its directory if necessary. Holds the lock file `path` + ".lock" while the file is written.
-  /// @errors `invalid_argument_error` if the file exists and does not begin like a file of this kind; it is not changed.
-  ///         `data_loss_error` if the last 64 MiB of the file contain no end of a line. `failed_precondition_error` naming the
-  ///         process that already writes the file. Other failures of the file system.
+  /// Opens the file. Creates the file and its directory if they do not exist. Keeps the file `path` + ".lock" locked until all writing has
+  /// ended.
+  /// @errors `invalid_argument_error` if the file exists and does not begin like a file of this kind; the file is then unchanged. Also
+  ///         `invalid_argument_error` for an invalid option. `data_loss_error` if the last 64 MiB of the file contain no end of a line.
+  ///         `failed_precondition_error` naming the process that already writes the file. Other failures of the file system.
   explicit csv_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::csv) {}
 };
@@ -156,8 +161,8 @@ public:
       : metric_writer(std::move(path), std::move(options), kind::json_lines) {}
 };
 
-/// A writer for a `metric_sink`: `std::make_shared<sink_writer>("results.db", std::make_unique<my_database>(...))`. Sessions accept it
-/// like the other writers: see `training_options::metrics` and `summary_saver_options::metrics`.
+/// A writer for a `metric_sink`: `std::make_shared<sink_writer>("results.db", std::make_unique<my_database>(...))`. Like a `csv_writer`, it
+/// can be an element of `training_options::metrics` and `summary_saver_options::metrics`.
 class sink_writer final : public metric_writer {
 public:
   /// `name` is used in messages, and returned by `path`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A writer of event files for TensorBoard, like TensorFlow's FileWriter. The caller encodes into a bounded queue and continues; a
-// task on the I/O pool writes.
+// A writer of event files for TensorBoard, like TensorFlow's FileWriter. The caller encodes an event into a bounded queue and continues. A
+// task on the I/O pool writes the events in the queue to the file.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -36,12 +36,14 @@ struct writer_options {
   std::shared_ptr<io::file_system> files = io::posix_file_system();
   std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Pool that runs the writing task.
   std::shared_ptr<clock> time = system_clock();
-  std::size_t max_queue_bytes = std::size_t{4} << 20;  ///< A full queue blocks the caller.
-  seconds_value flush_secs = 120.0;                    ///< An event later than this after the last flush causes a flush.
-  std::string filename_suffix = {};
+  std::size_t max_queue_bytes = std::size_t{4} << 20;  ///< Size of the queue, above zero. While the queue is full, adding an event blocks.
+  /// Minimum time between two flushes that the writer starts by itself. The first event that is added after this time causes a flush.
+  /// Without a further event, nothing is flushed. 0: each event causes a flush.
+  seconds_value flush_secs = 120.0;
+  std::string filename_suffix = {};  ///< End of the file's name. Must not contain a slash.
   format::summary_style style = format::summary_style::simple;
-  /// Metric writers that also receive every `add_scalar` and each START of a session, but no histograms, texts or images. They are
-  /// flushed with this writer, and their failures count as failures of this writer. Their owners must close them.
+  /// Metric writers that also receive every `add_scalar` and each START event, but no histograms, texts or images. They are flushed with
+  /// this writer, and their failures count as failures of this writer. This writer does not close them.
   std::vector<std::shared_ptr<metric_writer>> metrics = {};
 };
 
@@ -56,40 +58,42 @@ struct image_view {
 /// One event file in one directory, open from construction to `close`.
 ///
 /// Events are written in the order of the calls, each with the time of its call. Plugin metadata is written only with the first
-/// value of a tag. Invalid bytes in a tag that is not UTF-8 are replaced.
+/// value of a tag. Bytes of a tag that are not valid UTF-8 are replaced.
 ///
 /// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`,
 ///          or by a call that is blocked on the full queue. After that, as after `close`, `add_*` drops its value with a warning.
 /// @threads All functions may be called from any thread, except a thread of `writer_options::threads`.
 class writer {
 public:
-  /// Creates the directory and a new file in it. The name of the file is greater than the names of all event files there. Existing
-  /// files are never changed. The first record is on disk when the constructor returns.
-  /// @errors `invalid_argument_error` if the suffix contains a slash. Failures of the file system.
+  /// Creates the directory, and a new event file in it. The name of the new file sorts after the names of all event files in the directory.
+  /// Existing files are never changed. The first record is on disk when the constructor returns.
+  /// @errors `invalid_argument_error` if the suffix contains a slash, `max_queue_bytes` is 0, or `flush_secs` is negative. Failures of the
+  ///         file system.
   explicit writer(std::string directory);
   explicit writer(std::string directory, writer_options options);
   writer(const writer&) = delete;
   writer& operator=(const writer&) = delete;
-  /// Calls `close` and logs its failure. Does not wait after `detach`, or after a `flush` that reached its deadline: the file is
-  /// then finished in the background, as far as the disk allows while the process lives.
+  /// Calls `close`, and logs its failure. Does not wait after `detach`, or if the last `flush` has reached its deadline: the rest of the
+  /// file is then written in the background, as long as the process lives.
   ~writer();
 
-  /// Returns the writer of `directory` in this process, identified by the file system and the canonical path. Creates a writer if
-  /// there is none or the existing one is closed. The writer is closed when its last owner releases it. `options` apply only if a
-  /// writer is created; a warning is logged if metric writers in `options` are ignored.
+  /// Returns the writer of `directory` that all callers in this process share. Two directories are the same if their file systems and their
+  /// canonical paths are the same. If there is no writer, or if it is closed, creates a writer. The writer is closed when its last owner
+  /// releases it. `options` apply only if a writer is created. If metric writers in `options` are ignored, a warning is logged.
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory);
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options);
 
   /// Writes one number.
-  /// @cost Well under a microsecond. No allocation, except for the first value of a tag in tensor style.
+  /// @cost Well under a microsecond, unless the queue is full. No allocation, except for the first value of a tag in tensor style and for a
+  ///       tag that is not UTF-8.
   template<class Number>
     requires std::is_arithmetic_v<Number>
   void add_scalar(std::string_view tag, Number value, std::int64_t step) {
     add_float(tag, static_cast<float>(value), step);
   }
 
-  /// Writes a histogram of the finite values. If there are other values, logs a warning once for each tag.
-  /// Old style: the buckets of TensorFlow 1. Tensor style: 30 buckets of equal width.
+  /// Writes a histogram of the finite values. If some values are not finite, logs a warning once for each tag.
+  /// Simple style: the buckets of TensorFlow 1. Tensor style: 30 buckets of equal width.
   /// @cost Computes the buckets in this call: about 10 ns for each value.
   void add_histogram(std::string_view tag, std::span<const float> values, std::int64_t step);
   void add_histogram(std::string_view tag, std::span<const double> values, std::int64_t step);
@@ -97,7 +101,7 @@ public:
   /// Writes a text in Markdown.
   void add_text(std::string_view tag, std::string_view text, std::int64_t step);
 
-  /// Writes an image. Old style: appends "/image" to the tag, like TensorFlow 1.
+  /// Writes an image. In simple style, appends "/image" to the tag, like TensorFlow 1.
   /// @errors `invalid_argument_error` if the pixels do not match the image's size and channels.
   /// @cost   Encodes the PNG in this call: milliseconds for 256 x 256 RGB.
   void add_image(std::string_view tag, const image_view& image, std::int64_t step);
@@ -107,7 +111,8 @@ public:
   /// Writes the final status of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a warning.
   void add_hparams_end(format::hparams_status how);
 
-  /// Writes a session event. A START contains the first step to come; viewers drop the events of an earlier START from this step on.
+  /// Writes a session event. The step of a START is the first step of which events follow. If the directory contains an earlier START,
+  /// viewers drop the earlier events of this step and of later steps.
   void add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path = {},
                        std::string_view message = {});
 
@@ -123,44 +128,46 @@ public:
   /// Writes a summary with any values as one event.
   void add_summary(format::summary values, std::int64_t step);
   /// Writes any event. A wall_time of 0 is replaced by the current time.
+  /// @errors `invalid_argument_error` if the event has more than 1 GiB.
   void add_event(format::event happened);
-  /// Writes the bytes of an Event message unchanged and unchecked.
+  /// Writes the bytes of an Event message unchanged. Does not check that the bytes are an Event message.
+  /// @errors `invalid_argument_error` if there are more than 1 GiB of bytes.
   void add_event_bytes(std::span<const std::byte> event);
 
-  /// Blocks until everything added before is written and synced. After `close` it flushes only `writer_options::metrics`.
-  /// @errors The failure, if it was not thrown yet. `deadline_exceeded_error` if the flush is not complete at `until`.
-  ///         `not_found_error` if the file was removed in the meantime.
+  /// Blocks until everything added before is written and synced. After `close`, flushes only `writer_options::metrics`.
+  /// @errors The failure of a write, if it was not thrown yet. `deadline_exceeded_error` if the flush is not complete at `until`.
+  ///         `not_found_error` if the file was removed while it was open.
   void flush(clock::time_point until = io::byte_queue::forever);
 
-  /// Starts a flush of everything added before, and does not block. After `close` it flushes only `writer_options::metrics`.
+  /// Starts a flush of everything added before, and does not block. After `close`, flushes only `writer_options::metrics`.
   void request_flush();
-  /// Like `request_flush`, but returns one flush for each file: the event file and each of `writer_options::metrics`. Any thread
-  /// may wait for them, also a thread of `writer_options::threads`, and also after this writer is destroyed.
+  /// Like `request_flush`, but returns objects with which any thread may wait for the flush: one for the event file, and one for each of
+  /// `writer_options::metrics`. A thread of `writer_options::threads` may wait, too. The objects may outlive this writer.
   [[nodiscard]] std::vector<io::byte_queue::pending_flush> start_flush();
 
   /// Flushes, then closes the event file. A second call flushes only `writer_options::metrics`.
   /// @errors Like `flush`.
   void close(clock::time_point until = io::byte_queue::forever);
 
-  /// Starts a flush of everything added before. The destructor does not wait for it, unless more is added afterwards. Used when a
-  /// session is destroyed on a thread that must not block.
+  /// Starts a flush of everything added before. The destructor then does not wait for this flush, unless more is added after this call.
+  /// Used when a session is destroyed on a thread that must not block.
   void detach();
 
   /// Registers a callback for failures. `action` is called once for each file that fails (the event file and each of
-  /// `writer_options::metrics`), on a thread of the pool, or at once if the failure has happened already. It must not use this
-  /// writer. Several callbacks may be registered.
+  /// `writer_options::metrics`), on a thread of the pool. If a file has failed already, `action` is called at once for this file, on the
+  /// calling thread. `action` must not use this writer. Several callbacks may be registered.
   /// @lifetime `action` is kept until the writer is destroyed.
   void on_failure(std::function<void(const status&)> action);
 
-  /// Returns true after a write has failed.
-  /// @cost One relaxed load.
+  /// Returns true after a write of the event file or of one of `writer_options::metrics` has failed.
+  /// @cost One relaxed load, and one for each of `writer_options::metrics`.
   [[nodiscard]] bool has_failed() const noexcept;
-  /// Returns the failure of the event file or else of a metric writer, if any.
+  /// Returns the failure of the event file. If there is none, returns the failure of one of `writer_options::metrics`, or nullopt.
   [[nodiscard]] std::optional<status> failure() const;
   /// Returns true after `close`, or after a failure was thrown.
   [[nodiscard]] bool is_closed() const noexcept;
 
-  /// Returns the clock of the deadlines.
+  /// Returns the clock on which the deadlines of `flush` and `close` are measured.
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept;
   [[nodiscard]] const std::string& directory() const noexcept;
   /// Returns the path of the event file.
@@ -183,7 +190,7 @@ concept metric_range = std::ranges::input_range<const T&> && requires(std::range
   requires std::is_arithmetic_v<std::remove_cvref_t<decltype(one.second)>>;
 };
 
-/// A metric range, or a type whose `metrics()` returns one.
+/// A `metric_range`, or a type whose function `metrics()` returns a `metric_range`.
 template<class T>
 concept names_metrics = metric_range<T> || requires(const T& values) {
   { values.metrics() } -> metric_range;

@@ -25,22 +25,22 @@ struct operation_description;
 class call_status;
 }  // namespace detail
 
-/// An operation that is being added to a graph: `graph.add("MatMul", "logits").input(a).input(b).attr("transpose_b", true)`. It is added
-/// when it is converted to an `output` or an `operation`, or by `build`.
+/// Describes one operation, and then adds it to a graph: `build.add("MatMul", "logits").input(a).input(b).attr("transpose_b", true)`. The
+/// operation is added when `build` is called, or when the operation_builder is converted to an `output` or an `operation`.
 ///
 /// TensorFlow checks the operation when it is added. The types and attributes of operations are in TensorFlow's documentation
 /// (`tf.raw_ops`).
-/// @lifetime The graph must outlive it.
+/// @lifetime This object shares ownership of the graph.
 class operation_builder {
 public:
   operation_builder(std::shared_ptr<detail::graph_state> graph, const std::string& type, std::string name);
   operation_builder(operation_builder&&) noexcept = default;
   operation_builder& operator=(operation_builder&&) = delete;
-  /// Discards an operation that was not built.
+  /// If the operation was not added, discards it. The graph cannot be used afterwards.
   ~operation_builder();
 
   operation_builder& input(const tensorflow::output& from);
-  /// Adds one input that is a list of tensors.
+  /// Adds one input that consists of a list of tensors.
   operation_builder& inputs(const std::vector<tensorflow::output>& from);
   operation_builder& control_input(const tensorflow::operation& before);
   operation_builder& device(const std::string& where);
@@ -69,8 +69,9 @@ public:
     return *this;
   }
 
-  /// Adds the operation to the graph.
-  /// @errors `invalid_argument_error` with TensorFlow's text. `failed_precondition_error` in a second call.
+  /// Adds the operation to the graph, and returns it.
+  /// @errors The error with which TensorFlow rejects the operation, usually `invalid_argument_error`, with TensorFlow's text.
+  ///         `failed_precondition_error` in a second call.
   tensorflow::operation build();
   explicit(false) operator tensorflow::operation() { return build(); }
   explicit(false) operator tensorflow::output() { return build().output(); }
@@ -95,12 +96,13 @@ private:
 
 /// A variable that was added to a graph.
 struct graph_variable {
-  output handle;  ///< The resource, for operations that assign.
-  output value;   ///< The present value.
+  output handle;  ///< The resource handle, an input of the operations that assign a value.
+  output value;   ///< The result of an operation that reads the variable: its value in the current run.
 };
 
-/// A graph that is built in C++. It is trained like an imported graph, with the train operation in the options or in the collection
-/// `train_op`. A variable named `global_step`, of one `std::int64_t`, is the global step.
+/// Builds a graph in C++. The graph is trained like an imported graph. The train operation is the operation that one step executes. Name it
+/// in the options of the session (`operations.train_op`), or in the collection `train_op` of the graph. A variable named `global_step` with
+/// one `std::int64_t` is the global step.
 ///
 ///     tensorflow::graph_builder build;
 ///     const auto x = build.add("Placeholder", "x").attr("dtype", dtype::float32).attr("shape", tensor_shape{-1});
@@ -115,16 +117,16 @@ public:
   [[nodiscard]] operation_builder add(const std::string& type, const std::string& name);
   /// Adds a constant.
   output constant(const std::string& name, const tensor& value);
-  /// Adds a variable with its initial value, on `device` if it is not empty. The session initialises, saves and restores it. Variables of
-  /// the same name on one server are one variable.
+  /// Adds a variable with its initial value. If `device` is not empty, the variable is on this device. The session initialises, saves and
+  /// restores the variable. All graphs that run on the same TensorFlow server share variables of the same name.
   graph_variable variable(const std::string& name, const tensor& initial, const std::string& device = {});
-  /// Adds the gradients of the sum of `of` with respect to each of `by`, and returns them.
-  /// @errors `invalid_argument_error` with TensorFlow's text, for operations without a gradient in C++.
+  /// Adds operations that compute the gradients of the sum of `of` with respect to each of `by`. Returns one gradient for each of `by`.
+  /// @errors The error of TensorFlow with its text, for example if TensorFlow has no C++ gradient for an operation.
   std::vector<output> gradients(const std::vector<output>& of, const std::vector<output>& by);
-  /// Adds a name to a collection that a session reads, such as "train_op".
+  /// Adds the name of an operation to a collection that a session reads, such as "train_op".
   void add_to_collection(const std::string& collection, const std::string& name);
 
-  /// Returns the graph. Nothing can be added to it afterwards. @errors Failures of TensorFlow.
+  /// Returns the graph. Nothing can be added to the graph afterwards. @errors Failures of TensorFlow.
   [[nodiscard]] graph finish() &&;
 
 private:

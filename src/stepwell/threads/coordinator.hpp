@@ -21,7 +21,7 @@
 
 namespace stepwell {
 
-/// A set of exceptions, given by error kinds of this library or by a predicate. Empty by default.
+/// A set of exceptions, given by error kinds of stepwell (`errc`) or by a predicate. Empty by default.
 class exception_set {
 public:
   /// Predicate that returns true for exceptions in the set. If it throws, the result counts as false.
@@ -88,7 +88,8 @@ private:
 ///     threads.register_thread(mark.thread());
 ///     std::thread reader([mark = std::move(mark), &] { ... });
 ///
-/// The thread counts as alive from the construction of the mark until its destruction. The code that started the thread must still join it.
+/// The thread counts as alive from the construction of the mark until the destruction of the mark. The coordinator does not call
+/// `std::thread::join`: the code that started the thread must do so.
 class thread_mark {
 public:
   explicit thread_mark(std::string name);
@@ -105,9 +106,11 @@ private:
 
 /// Options of `coordinator::join`.
 struct join_options {
-  clock::duration stop_grace_period = std::chrono::seconds(120);  ///< Time after the stop, on the coordinator's clock.
-  bool ignore_live_threads = false;                               ///< If true, threads that outlive the grace period are only logged.
-  std::vector<coordinated_thread> threads = {};                   ///< Threads to join in addition to the registered ones.
+  /// Maximum time to wait for threads after the stop, on the coordinator's clock. If the stop was requested before `join`, the time counts
+  /// from the call of `join`.
+  clock::duration stop_grace_period = std::chrono::seconds(120);
+  bool ignore_live_threads = false;              ///< If true, threads that still run after this time are logged, and are not an error.
+  std::vector<coordinated_thread> threads = {};  ///< Threads to join in addition to the registered threads.
 };
 
 /// Stops several threads together, and keeps the failure that caused the stop. A hook gets the coordinator of its session in
@@ -118,10 +121,10 @@ struct join_options {
 ///     threads.request_stop();
 ///     threads.join();  // throws the exception of the reader
 ///
-/// A straggler is a thread that still runs when the grace period of `join` is over. `join` logs its name and detaches it, and the thread
-/// continues to run. The objects that the thread uses must outlive it. A later failure of the straggler is only logged: it affects neither
-/// this stop nor a stop after `clear_stop`.
-/// @lifetime The address of a session's coordinator stays the same over recoveries (`clear_stop`).
+/// A straggler is a thread that still runs when the grace period of `join` is over. `join` detaches the straggler, and throws an error with
+/// its name or logs its name. The straggler continues to run. The objects that it uses must exist until it ends. A later failure of the
+/// straggler is only logged: the failure affects neither this stop nor a stop after `clear_stop`.
+/// @lifetime A session uses the same coordinator object before and after a recovery, so a hook may keep a reference to the coordinator.
 /// @threads  All functions may be called from any thread.
 class coordinator {
 public:
@@ -134,8 +137,8 @@ public:
   /// If threads are still registered, requests a stop and joins them, like `join` with default options, but logs instead of throwing.
   ~coordinator();
 
-  /// Requests a stop of all threads. A null `failure` requests a clean stop. The first failure is returned by `failure()`, later ones by
-  /// `suppressed()`. A failure after a clean stop is kept, too.
+  /// Requests a stop of all threads. A null `failure` requests a clean stop. The coordinator keeps all failures, including those after a
+  /// clean stop: `failure()` returns the first failure, and `suppressed()` returns the later failures.
   /// @errors After `join`, throws the exception `failure`, because no later call would report it.
   /// @see    contract COORD-2, decision D-16
   void request_stop(std::exception_ptr failure = nullptr);
@@ -147,18 +150,19 @@ public:
   /// Returns true if a stop was requested.
   /// @cost One atomic load.
   [[nodiscard]] bool should_stop() const noexcept { return stop_requested_->load(std::memory_order_acquire); }
-  /// Returns a token that reports a stop, whether it was requested before this call or is requested later. After `clear_stop`, the token
-  /// still reports the earlier stop; get a new token for the next one.
+  /// Returns a token that reports a stop, whether the stop was requested before this call or is requested later. After `clear_stop`, the
+  /// token still reports the earlier stop. To observe a later stop, get a new token after `clear_stop`.
   [[nodiscard]] std::stop_token get_token() const;
 
-  /// Blocks until a stop is requested or cleared.
+  /// Blocks until a stop is requested, or until `clear_stop` is called.
   /// @see contract COORD-3
   void wait_for_stop();
-  /// Like `wait_for_stop()`, but blocks no longer than until `deadline`. Returns false if the deadline was reached first.
+  /// Like `wait_for_stop()`, but blocks no longer than until `deadline`. Returns false if the deadline is reached before one of these
+  /// events.
   bool wait_for_stop(clock::time_point deadline);
 
-  /// Resets the coordinator for a recovered session: no stop, no failure, not joined. Threads stay registered. Tokens from before this call
-  /// still report the earlier stop.
+  /// Resets the coordinator for a recovered session: there is no stop and no failure, and `joined()` returns false. Threads stay
+  /// registered. Tokens from before this call still report the earlier stop.
   /// @see contract COORD-4
   void clear_stop();
 
@@ -172,24 +176,25 @@ public:
     } catch (...) { request_stop_on_current_exception(); }
   }
 
-  /// Creates and registers a thread without starting it. The thread calls `fn` with the current token. An exception of `fn` requests a
-  /// stop, as in `stop_on_exception`. After a stop was requested, a `cancelled_error` is not a failure.
-  /// @lifetime Objects that `fn` uses must exist until `join` of this coordinator has returned. If the thread is a straggler, they must
-  ///           exist until the thread ends.
+  /// Creates and registers a thread without starting it. The thread calls `fn` with the token that `get_token` returns now. An exception of
+  /// `fn` requests a stop, as in `stop_on_exception`. If `fn` throws a `cancelled_error` after a stop was requested, it is not a failure.
+  /// @lifetime Objects that `fn` uses must exist until `join` of this coordinator has returned. If the thread is a straggler, these objects
+  ///           must exist until the thread ends.
   [[nodiscard]] coordinated_thread make_thread(std::string name, std::function<void(std::stop_token)> fn);
   /// Creates, registers and starts a thread, like `make_thread`.
   /// @errors `resource_exhausted_error` if the system cannot create a thread.
   coordinated_thread start_thread(std::string name, std::function<void(std::stop_token)> fn);
-  /// Registers a thread that other code started and that has a `thread_mark`. A later `join` waits for the thread. A `join` that has
-  /// already begun does not wait for it.
+  /// Registers a thread of a `thread_mark`, or a `coordinated_thread` that was not made by this coordinator. A later `join` waits for the
+  /// thread. A `join` that has already begun does not wait for it.
   /// @see contract COORD-5
   void register_thread(coordinated_thread thread);
 
   /// Blocks until no thread is alive or a stop is requested. Then waits for the threads that are still alive, but not longer than the grace
   /// period. `join` itself never requests a stop. Time is measured on the coordinator's clock. Threads that were never started are ignored.
-  /// Afterwards the threads are no longer registered. If there is a failure, throws it; later calls throw it again.
-  /// @errors The failure. If there is no failure, but there are stragglers: `deadline_exceeded_error` "Coordinator stopped with threads
-  ///         still running: names", unless `ignore_live_threads` is true.
+  /// When `join` returns or throws, the threads for which it waited are no longer registered.
+  /// @errors The failure that `failure()` returns, if there is one; later calls of `join` throw it again. `deadline_exceeded_error`
+  ///         "Coordinator stopped with threads still running: names", if there is no failure, but there are stragglers, and
+  ///         `ignore_live_threads` is false.
   /// @see    contract COORD-6, COORD-7
   void join(join_options options = {});
   /// Returns true after `join`, until `clear_stop`.
@@ -216,13 +221,13 @@ private:
 /// Options of a `looper_thread`.
 struct looper_options {
   std::string name = "LooperThread";
-  std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call.
-  std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call. Not called after a failure.
+  std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call of the looper's function.
+  std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call. Not called if a call has thrown.
 };
 
-/// Calls a function repeatedly until the coordinator is stopped. The first call is made at once. The coordinator's clock determines the
-/// times of later calls, which are one interval apart. A late call does not shift later calls; overdue calls are made one after the other.
-/// Without an interval the function is called in a loop without pause. An exception of the function requests a stop.
+/// Calls a function repeatedly until the coordinator is stopped. The first call is made when the thread starts. Later calls are due one
+/// interval apart, on the coordinator's clock. If a call is late, later calls are not shifted: overdue calls are made one after the other
+/// without a pause. Without an interval, all calls are made without a pause. If the function throws, a stop is requested.
 ///
 ///     auto looper = stepwell::looper_thread::loop(threads, 10s, [&] { report(); });
 /// @lifetime The coordinator must outlive the thread; its `join` waits for the thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entry point for asynchronous applications: `monitored_training_session` with an asynchronous session.
+// The entry point for asynchronous applications: the `monitored_training_session` that returns an asynchronous session.
 #pragma once
 
 #include "stepwell/session/async_session.hpp"
@@ -12,7 +12,7 @@
 
 namespace stepwell {
 
-/// The result of `defer_start(options)`.
+/// The result of `defer_start(options)`: the options of an asynchronous session.
 class deferred_start {
 public:
   explicit deferred_start(async_options how) : how_(std::move(how)) {}
@@ -22,8 +22,8 @@ private:
   async_options how_;
 };
 
-/// Tag for a session that is started by `async_start`: `monitored_training_session(defer_start, model, options, hooks...)`.
-/// `defer_start(async_options().steps_on(executor))` also sets the executor.
+/// Tag for an asynchronous session, which `async_start` starts: `monitored_training_session(defer_start, model, options, hooks...)`.
+/// `defer_start(async_options().steps_on(executor))` also sets the executor on which steps run.
 struct defer_start_t {
   [[nodiscard]] deferred_start operator()(async_options how) const { return deferred_start(std::move(how)); }
   explicit(false) operator deferred_start() const { return deferred_start(async_options()); }
@@ -34,16 +34,17 @@ inline constexpr defer_start_t defer_start{};
 template<class Model, class... Hooks>
 using async_training_session_of = detail::session_of_hooks<async_monitored_session, Model, Hooks...>;
 
-/// Returns an asynchronous session like that of `monitored_training_session(model, options, hooks...)`. Before `async_start` is awaited,
-/// the session does not look for a checkpoint, restore anything, or call `begin` of the hooks. All its waits are asynchronous. Give the
-/// options a name, as in the example: a bug of g++ 12 destroys an aggregate twice if it is created inside an awaited expression.
+/// Returns an asynchronous session with the same default hooks and settings as the session of `monitored_training_session(model, options,
+/// hooks...)`. Not this function but `async_start` finds and restores a checkpoint, and calls `begin` of the hooks. All waits of the
+/// session are asynchronous: they suspend the awaiting coroutine. Store the options in a named variable, as in the example: g++ 12 has a
+/// bug that destroys an aggregate twice if the aggregate is created inside an awaited expression.
 ///
 ///     training_options<my_model> options{.checkpoint_dir = "run"};
 ///     auto session = monitored_training_session(defer_start, model, options);
 ///     co_await session.async_start();
 ///
-/// This call does not access the file system. `async_start` creates and locks the directory and reads its content, on a thread of
-/// the library. If another process holds the directory, `async_start` fails with a `failed_precondition_error` naming the holder.
+/// This function does not access the file system. `async_start` creates and locks the directory and reads its content, on a thread of
+/// stepwell. If another session or process holds the lock, `async_start` fails with a `failed_precondition_error` that names the process.
 /// @errors   `invalid_argument_error` for invalid options and names.
 /// @lifetime `model` must outlive the session.
 template<class Model, class... Hooks>

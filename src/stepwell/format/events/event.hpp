@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of event files as plain values: TensorFlow's Event and Summary with their encoding, and the settings of a trial.
-// Both styles of summaries are supported. In the old style the type of a value says its kind (`float`, `histogram_value`, `image_value`,
-// `audio_value`). In the new style a value is a tensor with plugin metadata.
-// Strings hold bytes. Encoding replaces invalid UTF-8 bytes by U+FFFD in strings that must be UTF-8 (tags, names, descriptions).
+// The content of event files as plain values: TensorFlow's messages Event and Summary with their encoding, and hyperparameters.
+// Both styles of summaries are supported (see `summary_style`). In the style of TF1, each kind of value has its own type (`float`,
+// `histogram_value`, `image_value`, `audio_value`). In the style of TF2, each value is a tensor with plugin metadata.
+// Strings hold bytes. In strings that must be UTF-8 (tags, names, descriptions), the encoding functions replace invalid bytes by U+FFFD.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -26,17 +26,17 @@ namespace stepwell::format {
 
 /// The style in which values are written. Viewers read both styles.
 enum class summary_style {
-  simple,  ///< TF1: `simple_value`, HistogramProto, Image, without metadata. The smallest.
+  simple,  ///< TF1: `simple_value`, HistogramProto or Image, without metadata. Events of this style are the smallest.
   tensor,  ///< TF2: tensors with plugin metadata.
 };
 
-/// The kind of a tensor, for viewers without its plugin.
+/// The kind of a tensor, for viewers that do not have the plugin of its tag.
 enum class data_class : std::int32_t { unknown = 0, scalar = 1, tensor = 2, blob_sequence = 3 };
 
 /// Metadata of a tag: the plugin (dashboard) that shows it, and its description. Viewers use the metadata of the first value of a tag.
 struct summary_metadata {
   std::string plugin_name;
-  std::string plugin_content;  ///< Data for the plugin, in a format of the plugin. Often empty.
+  std::string plugin_content;  ///< Data for the plugin, in a format that the plugin defines. Often empty.
   std::string display_name;
   std::string description;  ///< Markdown.
   format::data_class data_class = format::data_class::unknown;
@@ -80,7 +80,7 @@ struct obsolete_histogram {
   std::string bytes;
 };
 
-/// One value of one tag. If the value is `std::monostate`, it has metadata only.
+/// One value of one tag. If the member `value` is `std::monostate`, this object has metadata only.
 struct summary_value {
   std::string tag;
   std::string node_name;
@@ -99,14 +99,14 @@ struct summary {
 
 /// Returns the summary in a serialized Summary message. Unknown fields are ignored.
 /// @errors `data_loss` if the bytes are not a Summary, if the shape and the content of a tensor disagree (the error names the tag), or if
-///         the tensors with repeated values expand by more than 8 MiB in total.
-/// @cost   Memory in proportion to `bytes`, except for tensors that store a repeated value once.
+///         the tensors that store one value for all elements need more than 8 MiB in total after the value is repeated.
+/// @cost   Memory in proportion to the size of `bytes`, and at most 8 MiB for the repeated values of tensors.
 [[nodiscard]] result<summary> decode_summary(std::span<const std::byte> bytes);
 
 /// The status of a run. The values are those of TensorFlow's SessionLog and are stored in files.
 enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
 
-/// The file version in the first record of each event file.
+/// The version of the file format that the first record of each event file contains.
 inline constexpr std::string_view event_file_version = "brain.Event:2";
 
 /// The version of the file format, in the first record of a file.
@@ -130,7 +130,8 @@ struct tagged_run_metadata {
   std::string run_metadata;
 };
 
-/// A change of a run's status. A second or later `start` makes viewers discard the events of the run from its step on.
+/// A change of a run's status. If a directory contains an earlier `start`, a further `start` makes viewers discard the earlier events of
+/// its step and of later steps.
 struct session_log {
   session_status status = session_status::unspecified;
   std::string checkpoint_path;
@@ -143,7 +144,7 @@ struct log_message {
   std::string message;
 };
 
-/// One event: a time, a step, and at most one item.
+/// One event: a time, a step, and at most one value in the member `what`.
 struct event {
   double wall_time = 0;  ///< Time of day in seconds since 1970.
   std::int64_t step = 0;
@@ -179,7 +180,7 @@ private:
 /// Hyperparameters by name.
 using hparam_map = std::map<std::string, hparam_value>;
 
-/// The status of a trial. The values are those of TensorBoard and are stored in files.
+/// The status of a run that has hyperparameters. The values are those of TensorBoard and are stored in files.
 enum class hparams_status : std::int32_t { unknown = 0, success = 1, failure = 2, running = 3 };
 
 }  // namespace stepwell::format
