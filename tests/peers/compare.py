@@ -95,6 +95,7 @@ class Comparison:
         both = ("stop", "written")
         peers = [
             Peer("stepwell", "stepwell", self.ours("save"), (*both, "memcpy")),
+            Peer("stepwell, with `update_fence`", "stepwell", self.ours("fenced"), ("stop",)),
             Peer("Orbax, asynchronous", "orbax-checkpoint", self.theirs("orbax_save.py"), both),
             Peer("PyTorch DCP `async_save`", "torch", self.theirs("torch_save.py", "dcp"), both),
             Peer("PyTorch DCP `async_save`, staging buffer kept", "torch", self.theirs("torch_save.py", "dcp_kept"), both),
@@ -115,7 +116,7 @@ class Comparison:
         heading = [f"{size} MiB" for size in SIZES]
         stops = [[peer.name, *row(peer.name, "stop")] for peer in peers]
         show("what a due checkpoint costs training: it stops for", heading, [*stops, ["one memcpy of the same bytes", *row("stepwell", "memcpy")]])
-        show("until the checkpoint is written", heading, [[peer.name, *row(peer.name, "written")] for peer in peers])
+        show("until the checkpoint is written", heading, [[peer.name, *row(peer.name, "written")] for peer in peers if "written" in peer.columns])
 
     def steps(self):
         column = ("step",)

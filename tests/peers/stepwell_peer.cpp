@@ -3,17 +3,20 @@
 // stepwell's part of `bash tests/run peers`. tests/peers/compare.py starts it:
 //   stepwell_peer weights FILE MIB              writes the weights that every peer saves
 //   stepwell_peer save FILE DIRECTORY           one save for each line of standard input, see turns.py
+//   stepwell_peer fenced FILE DIRECTORY         the same with a model that waits at an update_fence; only the stop is printed
 //   stepwell_peer step                          one million steps for each line of standard input
 //   stepwell_peer memory PHASE DIRECTORY MIB    prints the peak memory of a phase (nothing, saves, restore) over the variables
 #include "bench/timing.hpp"
 #include "support/idle_hooks.hpp"
 
 #include <stepwell/base/log.hpp>
+#include <stepwell/checkpoint/update_fence.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <fmt/format.h>
 
 #include <sys/resource.h>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -39,7 +42,9 @@ struct weights_model {
   };
   std::vector<std::vector<float>> layers;
 
-  explicit weights_model(std::size_t bytes) : layers(layer_count, std::vector<float>(bytes / layer_count / sizeof(float))) {}
+  explicit weights_model(std::size_t bytes) : layers(layer_count) {
+    for (auto& layer : layers) { layer.resize(bytes / layer_count / sizeof(float)); }  // a vector to copy would count as peak memory
+  }
 
   result step(float batch) { return {layers.front().front() += batch}; }
   sw::variable_list variables() {
@@ -61,10 +66,25 @@ struct weights_model {
   [[nodiscard]] std::streamsize layer_bytes() const { return static_cast<std::streamsize>(layers.front().size() * sizeof(float)); }
 };
 
-using weights_options = sw::training_options<weights_model>;
+/// The same model, with gradients that take `computing` seconds before the weights change.
+struct fenced_model : weights_model {
+  using weights_model::weights_model;
+  double computing = 0;
+  double computed = 0;  // the seconds that the gradients of the last step really took
+
+  result step(float batch, sw::update_fence& fence) {
+    computed = seconds_of([this] {
+      const auto begin = std::chrono::steady_clock::now();
+      while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < computing) {}
+    });
+    fence.wait();
+    return weights_model::step(batch);
+  }
+};
 
 /// Returns options that save every second step.
-weights_options saving_in(const std::string& directory) {
+template<class Model>
+sw::training_options<Model> saving_in(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none};
 }
 
@@ -85,16 +105,31 @@ void take_turns(const std::function<std::vector<double>()>& measure) {
   }
 }
 
-// Measures the step at which a save is due, the time until its checkpoint is durable, and one memcpy of the same bytes.
-void measure_saves(const std::string& path, const std::string& directory) {
+/// Returns a model with the weights of the file.
+template<class Model>
+Model model_with(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  weights_model model(static_cast<std::size_t>(file.tellg()));
+  Model model(static_cast<std::size_t>(file.tellg()));
   file.seekg(0);
   for (std::size_t i = 0; i < layer_count; ++i) { file.read(model.bytes(i), model.layer_bytes()); }
   if (!file) { throw std::runtime_error("cannot read " + path); }
-  auto copy = model.layers;
+  return model;
+}
 
-  auto options = saving_in(directory);
+/// Copies all weights of `model` to `copy` and returns the time.
+double time_of_memcpy(weights_model& model, std::vector<std::vector<float>>& copy) {
+  return seconds_of([&] {
+    for (std::size_t i = 0; i < layer_count; ++i) {
+      std::memcpy(copy[i].data(), model.bytes(i), static_cast<std::size_t>(model.layer_bytes()));
+    }
+  });
+}
+
+// Measures the step at which a save is due, the time until its checkpoint is durable, and one memcpy of the same bytes.
+void measure_saves(const std::string& path, const std::string& directory) {
+  auto model = model_with<weights_model>(path);
+  auto copy = model.layers;
+  auto options = saving_in<weights_model>(directory);
   options.max_to_keep = sw::none;  // `drain` would wait for the deletion of expired checkpoints
   auto session = sw::monitored_training_session(model, options);
   auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
@@ -106,12 +141,34 @@ void measure_saves(const std::string& path, const std::string& directory) {
       stall = seconds_of([&] { session.run(0.5f); });
       saver.drain();
     });
-    const double memcpy_time = seconds_of([&] {
-      for (std::size_t i = 0; i < layer_count; ++i) {
-        std::memcpy(copy[i].data(), model.bytes(i), static_cast<std::size_t>(model.layer_bytes()));
-      }
-    });
-    return {stall, written, memcpy_time};
+    return {stall, written, time_of_memcpy(model, copy)};
+  });
+  session.close();
+}
+
+// Measures the step at which a save is due, and the step after it, which waits at the fence: both without the time of their gradients,
+// which take four times as long as one memcpy.
+void measure_fenced_saves(const std::string& path, const std::string& directory) {
+  auto model = model_with<fenced_model>(path);
+  {
+    auto copy = model.layers;
+    time_of_memcpy(model, copy);
+    model.computing = 4 * time_of_memcpy(model, copy);
+  }
+  auto options = saving_in<fenced_model>(directory);
+  options.max_to_keep = sw::none;
+  options.check_update_fence = false;
+  auto session = sw::monitored_training_session(model, options);
+  auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
+  saver.drain();
+  session.run(0.5f);  // from here on, the first of two steps saves
+  take_turns([&]() -> std::vector<double> {
+    double stall = 0;
+    for (int step = 0; step < 2; ++step) {
+      stall += seconds_of([&] { session.run(0.5f); }) - model.computed;
+    }
+    saver.drain();
+    return {stall};
   });
   session.close();
 }
@@ -142,7 +199,7 @@ void measure_steps() {
 // Runs one phase and prints the peak of the process's resident memory, divided by the size of the variables.
 void measure_memory(const std::string& phase, const std::string& directory, std::size_t bytes) {
   weights_model model(bytes);
-  auto options = saving_in(directory);
+  auto options = saving_in<weights_model>(directory);
   options.max_to_keep = 1;
   if (phase == "nothing") {
     options.checkpoint_dir.clear();
@@ -171,6 +228,8 @@ int main(int argc, char** argv) {
       write_weights(words[1], mib(words[2]));
     } else if (is("save", 3)) {
       measure_saves(words[1], words[2]);
+    } else if (is("fenced", 3)) {
+      measure_fenced_saves(words[1], words[2]);
     } else if (is("step", 1)) {
       measure_steps();
     } else if (is("memory", 4)) {
