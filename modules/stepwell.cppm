@@ -35,6 +35,7 @@ module;
 #include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
+#include "stepwell/checkpoint/checksum.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
@@ -364,6 +365,7 @@ using stepwell::checkpoint_writer;
 using stepwell::checkpoints_iterator;
 using stepwell::checkpoints_iterator_options;
 using stepwell::checks_update_fence_by_default;
+using stepwell::checksum;
 using stepwell::default_best_name;
 using stepwell::default_checkpoint_basename;
 using stepwell::find_newest_whole;
@@ -506,6 +508,7 @@ using stepwell::hook_phase;
 using stepwell::hook_state_prefix;
 using stepwell::hook_states;
 using stepwell::merge;
+using stepwell::named_metrics;
 using stepwell::on_error_hook;
 using stepwell::only;
 using stepwell::phase_of;

@@ -37,6 +37,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/best_checkpoint.hpp
   stepwell/checkpoint/checkpoint_reader.hpp
   stepwell/checkpoint/checkpoint_writer.hpp
+  stepwell/checkpoint/checksum.hpp
   stepwell/checkpoint/find_checkpoints.hpp
   stepwell/checkpoint/restore.hpp
   stepwell/checkpoint/saver.hpp
@@ -217,6 +218,7 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 3: summary
   stepwell/summary/detail/output.hpp
   # layer 8: hooks
+  stepwell/hooks/detail/rare_log.hpp
   stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp
   stepwell/torch/detail/copied_tensor.hpp

@@ -8,6 +8,7 @@
 #include "stepwell/base/random.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/checksum.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"

@@ -82,8 +82,10 @@ run_values read_run(const std::string& target, const compare_options& options, c
   return run;
 }
 
-/// Returns true if a word of `tag` is the name of a metric whose greatest value is the best: "eval/top5_accuracy".
+/// Returns true if the greatest value of `tag` is the best: a word of `tag` is the name of such a metric ("eval/top5_accuracy"), or `tag` is a
+/// rate ("global_step/sec").
 bool is_named_like_score(std::string_view tag) {
+  if (tag.ends_with("/sec")) { return true; }
   constexpr std::array<std::string_view, 16> names = {"accuracy", "acc",    "auc",  "precision", "recall", "f1",  "r2",   "score",
                                                       "reward",   "return", "bleu", "rouge",     "map",    "iou", "dice", "psnr"};
   std::string word;

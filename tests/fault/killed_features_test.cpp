@@ -45,8 +45,10 @@ std::optional<std::string> run(const std::string& feature, const std::string& di
 
 }  // namespace
 
-TEST_CASE("prefetch, epochs, the best checkpoint and evaluation beside the training survive random kills", "[fault][kill]") {
-  const std::string feature = GENERATE("prefetch", "epochs", "best", "beside");
+TEST_CASE("prefetch, epochs, the best checkpoint, evaluation beside the training and all ways to save survive random kills",
+          "[fault][kill]") {
+  const std::string feature =
+      GENERATE("prefetch", "epochs", "best", "beside", "overhead", "large", "large_staged", "fence", "fence_staged");
   const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
   const auto wanted = number_from("STEPWELL_KILLS", 20);
   CAPTURE(feature, seed);

@@ -4,7 +4,9 @@
 // model, the decisions of the hooks, and the best checkpoint. A run that is killed and started again must print the same line.
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/checksum.hpp>
 #include <stepwell/checkpoint/restore.hpp>
+#include <stepwell/checkpoint/update_fence.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
@@ -17,6 +19,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +29,7 @@
 #include <vector>
 
 namespace sw = stepwell;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -57,26 +61,75 @@ struct polynomial {
     return sum - at.y;
   }
   result step(const std::vector<sample>& batch) {
-    ::usleep(300);  // so that the process can be killed in the middle
+    const auto found = compute(batch);
+    apply(found);
+    return {found.loss};
+  }
+  struct gradients {
     double loss = 0;
-    for (auto& one : momentum) { one *= 0.9; }
+    std::vector<double> of_weights = std::vector<double>(6, 0.0);
+  };
+  [[nodiscard]] gradients compute(const std::vector<sample>& batch) const {
+    ::usleep(300);  // so that the process can be killed in the middle
+    gradients found;
     for (const auto& at : batch) {
       const double error = error_of(at);
-      loss += error * error / static_cast<double>(batch.size());
+      found.loss += error * error / static_cast<double>(batch.size());
       double power = 1;
-      for (auto& one : momentum) {
-        one -= 0.08 * error * power / static_cast<double>(batch.size());
+      for (auto& one : found.of_weights) {
+        one += error * power / static_cast<double>(batch.size());
         power *= at.x;
       }
     }
-    for (std::size_t i = 0; i < weights.size(); ++i) { weights[i] += momentum[i]; }
-    return {loss};
+    return found;
+  }
+  void apply(const gradients& found) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      momentum[i] = 0.9 * momentum[i] - 0.08 * found.of_weights[i];
+      weights[i] += momentum[i];
+    }
   }
   [[nodiscard]] double loss_of(const sample& at) const {
     const double error = error_of(at);
     return error * error;
   }
   sw::variable_list variables() { return sw::variables({{"weights", weights}, {"momentum", momentum}}); }
+};
+
+/// The same model with 36 MiB more, of which each step changes some elements. Snapshots of this size are copied by several threads.
+struct large_polynomial : polynomial {
+  std::vector<float> ballast = std::vector<float>(std::size_t{9} << 20, 0.0F);
+  std::int64_t count = 0;
+
+  void change_ballast() {
+    for (std::size_t i = static_cast<std::size_t>(++count * 4099); i < ballast.size(); i += std::size_t{1} << 18) { ballast[i] += 1; }
+  }
+  result step(const std::vector<sample>& batch) {
+    change_ballast();
+    return polynomial::step(batch);
+  }
+  sw::variable_list variables() {
+    return sw::variables({{"weights", weights}, {"momentum", momentum}, {"ballast", ballast}, {"count", count}});
+  }
+};
+
+/// The large model with a fence: its gradients are computed while a snapshot is copied. The count changes before the fence.
+struct fenced_polynomial : large_polynomial {
+  std::int64_t early_count = 0;
+
+  result step(const std::vector<sample>& batch, sw::update_fence& fence) {
+    ++early_count;
+    const auto found = compute(batch);
+    fence.wait();
+    apply(found);
+    change_ballast();
+    return {found.loss};
+  }
+  sw::variable_list variables() {
+    auto all = large_polynomial::variables();
+    all.push_back(sw::variable_ref("early_count", early_count).early());
+    return all;
+  }
 };
 
 std::string bits_of(const std::vector<double>& values) {
@@ -94,15 +147,33 @@ std::string best_in(const std::string& directory) {
   return fmt::format("{} {} {}", best->step, bits_of({best->value}), bits_of(model.weights));
 }
 
+template<class Model = polynomial>
+sw::training_options<Model> saving_in(const std::string& directory) {
+  return {.checkpoint_dir = directory, .save_checkpoint_steps = 7, .save_summaries_steps = 10, .log_step_count_steps = sw::none};
+}
+
 /// Trains to the end of `batches`, or until a hook requests a stop. Returns the step reached.
-template<class Source, class... Hooks>
-std::int64_t train(polynomial& model, const std::string& directory, Source batches, Hooks... hooks) {
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 7, .save_summaries_steps = 10, .log_step_count_steps = sw::none},
-      std::move(hooks)...);
+template<class Model, class Source, class... Hooks>
+std::int64_t train(Model& model, const sw::training_options<Model>& options, Source batches, Hooks... hooks) {
+  auto session = sw::monitored_training_session(model, options, std::move(hooks)...);
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
   session.close();
   return session.global_step();
+}
+
+/// Trains a model whose saves have the options of `feature`, and returns the result.
+template<class Model, class Source>
+std::string run_saving(sw::training_options<Model> options, const std::string& feature, Source batches) {
+  Model model;
+  options.check_update_fence = true;
+  if (feature.ends_with("staged")) { options.saver = {.max_to_keep = 2, .max_staged = 2, .when_busy = sw::when_busy::coalesce}; }
+  if (feature == "overhead") {
+    options.save_checkpoint_steps = sw::none;
+    options.save_checkpoint_overhead = 0.5;
+    options.save_checkpoint_interval = {.min_interval = 0.001, .max_interval = 0.02};
+  }
+  const auto reached = train(model, options, std::move(batches));
+  return fmt::format("step {} checksum {:08x}", reached, sw::checksum(model.variables()));
 }
 
 void run(const std::string& feature, const std::string& directory) {
@@ -112,25 +183,32 @@ void run(const std::string& feature, const std::string& directory) {
     return sw::data::shuffled_batches(train_set, {.batch_size = 8, .seed = 7, .epochs = epochs});
   };
   const auto loss = sw::measure("loss", sw::metrics::mean(), [](double value) { return value; });
+  if (feature == "overhead") { return static_cast<void>(std::puts(run_saving(saving_in(directory), feature, batches(12)).c_str())); }
+  if (feature.starts_with("large")) {
+    return static_cast<void>(std::puts(run_saving(saving_in<large_polynomial>(directory), feature, batches(4)).c_str()));
+  }
+  if (feature.starts_with("fence")) {
+    return static_cast<void>(std::puts(run_saving(saving_in<fenced_polynomial>(directory), feature, batches(4)).c_str()));
+  }
   polynomial model;
   std::int64_t reached = 0;
   std::string more;
   if (feature == "prefetch") {
-    reached = train(model, directory, sw::data::prefetch(batches(12), {.threads = 2, .depth = 4}));
+    reached = train(model, saving_in(directory), sw::data::prefetch(batches(12), {.threads = 2, .depth = 4}));
   } else if (feature == "epochs") {
     std::vector<std::int64_t> ends(64, 0);  // the number of calls at the end of each epoch
     const auto count = [&](std::uint64_t epoch) { ++ends.at(epoch); };
     const auto state = sw::saved_state{"ends", [&] { return sw::variables({{"ends", ends}}); }};
-    reached = train(model, directory, batches(40), sw::every_epoch(count, state), sw::stop_at_epoch(12));
+    reached = train(model, saving_in(directory), batches(40), sw::every_epoch(count, state), sw::stop_at_epoch(12));
     for (const auto end : ends) { more += std::to_string(end); }
   } else if (feature == "best") {
-    reached = train(model, directory, batches(12), sw::best_checkpoint_hook{{.keep = 2}, &polynomial::result::loss});
+    reached = train(model, saving_in(directory), batches(12), sw::best_checkpoint_hook{{.keep = 2}, &polynomial::result::loss});
     more = best_in(directory);
   } else if (feature == "beside") {
     polynomial other;
     const auto tested = sw::evaluate_every({.every = 9, .log = false}, sw::beside(other), test_set, &polynomial::loss_of, loss);
     sw::early_stopping_hook stopping{tested.value("loss"), {.patience = 12}};
-    reached = train(model, directory, batches(40), tested, sw::best_checkpoint_hook{tested.value("loss")}, std::ref(stopping),
+    reached = train(model, saving_in(directory), batches(40), tested, sw::best_checkpoint_hook{tested.value("loss")}, std::ref(stopping),
                     sw::stop_at_step(500));
     more =
         fmt::format("{} {} {} {}", stopping.best_step().value(), bits_of({stopping.best().value()}), stopping.waited(), best_in(directory));

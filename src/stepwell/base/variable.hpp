@@ -129,6 +129,16 @@ template<variable_like T>
   }
 }
 
+namespace detail {
+
+/// True for types that a `variable_ref` cannot refer to.
+template<class T, class Variable>
+concept not_a_variable =
+    !variable_like<T> && !std::convertible_to<T&, std::string&> && !std::convertible_to<T&, std::vector<std::string>&> &&
+    !std::convertible_to<T&&, std::shared_ptr<device_elements>> && !std::convertible_to<T&&, std::vector<Variable>>;
+
+}  // namespace detail
+
 /// A variable: a name and a reference to elements (numbers or strings), or a name and a list of variables that it prefixes.
 /// @lifetime The elements must outlive the reference. A session requests new references for each snapshot and each restore.
 class variable_ref {
@@ -151,6 +161,14 @@ public:
   variable_ref(std::string name, std::shared_ptr<device_elements> elements);
   /// Refers to a list of variables. The prefix `name/` is added to the name of each variable.
   variable_ref(std::string name, std::vector<variable_ref> below);
+  /// Explains why other types are not accepted.
+  template<class T>
+    requires detail::not_a_variable<T, variable_ref>
+  variable_ref(std::string /*name*/, T&& /*value*/) {
+    static_assert(sizeof(T) == 0,
+                  "stepwell: this type cannot be a variable. A variable is a number, a contiguous range of numbers, a tensor, a string, a "
+                  "vector of strings, or a list of variables: for a vector of vectors, list each inner vector with a name of its own");
+  }
 
   variable_ref(const variable_ref&);
   variable_ref(variable_ref&&) noexcept;

@@ -129,7 +129,7 @@ enum class save_outcome { queued, skipped, coalesced };
 /// @threads All functions except the move constructor and the destructor may be called from any thread.
 class saver {
 public:
-  /// Creates the directory, locks it, removes the files of killed saves with a warning, and reads the state file.
+  /// Creates the directory, locks it, removes and logs the files of killed saves, and reads the state file.
   /// @errors `failed_precondition_error` naming the holder of the directory. `invalid_argument_error` for invalid options. Failures
   ///         of the file system.
   explicit saver(std::string directory, saver_options options = {});

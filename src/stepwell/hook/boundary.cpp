@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 
 namespace stepwell {
 namespace {
@@ -90,70 +91,85 @@ std::string preemption_plan::to_string() const {
 
 namespace {
 
-/// Writes metrics in the text format of Prometheus.
+/// One number of `session_metrics` for Prometheus.
+struct exposed_metric {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  double (*value)(const session_metrics&);
+};
+
+template<auto Member>
+double number(const session_metrics& of) {
+  if constexpr (requires { (of.*Member).count(); }) {
+    return (of.*Member).count();
+  } else {
+    return static_cast<double>(of.*Member);
+  }
+}
+
+constexpr std::array exposed_metrics = {
+    exposed_metric{"global_step", "gauge", "The step that the session has reached.", &number<&session_metrics::global_step>},
+    exposed_metric{"recoveries_total", "counter", "Attempts to recover, successful or not.", &number<&session_metrics::recoveries>},
+    exposed_metric{"creations_total", "counter", "Creations of the session.", &number<&session_metrics::creations>},
+    exposed_metric{"rollbacks_total", "counter", "Rollbacks requested by hooks.", &number<&session_metrics::rollbacks>},
+    exposed_metric{"saves_total", "counter", "Durable checkpoints.", &number<&session_metrics::saves>},
+    exposed_metric{"saves_failed_total", "counter", "Saves that failed permanently.", &number<&session_metrics::saves_failed>},
+    exposed_metric{"saves_skipped_total", "counter", "Saves that were due but skipped.", &number<&session_metrics::saves_skipped>},
+    exposed_metric{"saves_postponed_total", "counter", "Saves that were made later than due.", &number<&session_metrics::saves_postponed>},
+    exposed_metric{"saved_bytes_total", "counter", "Total size of all durable checkpoints.", &number<&session_metrics::bytes_saved>},
+    exposed_metric{"save_seconds_total", "counter", "Total duration of all saves.", &number<&session_metrics::total_save_time>},
+    exposed_metric{"last_save_seconds", "gauge", "Duration of the last save.", &number<&session_metrics::last_save_time>},
+    exposed_metric{"snapshot_bytes", "gauge", "Bytes held for snapshots.", &number<&session_metrics::snapshot_bytes>},
+};
+
+std::string escaped_label(std::string_view text) {
+  std::string made;
+  for (const char letter : text) {
+    if (letter == '\\' || letter == '"') { made += '\\'; }
+    made += letter == '\n' ? std::string("\\n") : std::string(1, letter);
+  }
+  return made;
+}
+
+/// Text in the format of Prometheus: the heading of a metric, then its values.
 class exposition {
 public:
-  explicit exposition(std::string_view session) {
-    if (session.empty()) { return; }
-    session_ = "session=\"" + escaped(session) + "\"";
-  }
-
-  void add(std::string_view name, std::string_view type, std::string_view help, double value) {
-    add_heading(name, type, help);
-    add_value(name, session_, value);
-  }
   void add_heading(std::string_view name, std::string_view type, std::string_view help) {
     text_ += fmt::format("# HELP stepwell_{0} {1}\n# TYPE stepwell_{0} {2}\n", name, help, type);
   }
-  void add_queue(const std::string& queue, std::size_t depth) {
-    const auto label = "queue=\"" + escaped(queue) + "\"";
-    add_value("queue_items", session_.empty() ? label : session_ + "," + label, static_cast<double>(depth));
+  void add_value(std::string_view name, const std::string& session, double value, const std::string& queue = {}) {
+    std::string labels;
+    if (!session.empty()) { labels = "session=\"" + escaped_label(session) + "\""; }
+    if (!queue.empty()) { labels.append(labels.empty() ? "" : ",").append("queue=\"").append(escaped_label(queue)).append("\""); }
+    text_ += labels.empty() ? fmt::format("stepwell_{} {}\n", name, value) : fmt::format("stepwell_{}{{{}}} {}\n", name, labels, value);
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
 private:
-  static std::string escaped(std::string_view text) {
-    std::string made;
-    for (const char letter : text) {
-      if (letter == '\\' || letter == '"') { made += '\\'; }
-      made += letter == '\n' ? std::string("\\n") : std::string(1, letter);
-    }
-    return made;
-  }
-  void add_value(std::string_view name, const std::string& labels, double value) {
-    text_ += labels.empty() ? fmt::format("stepwell_{} {}\n", name, value) : fmt::format("stepwell_{}{{{}}} {}\n", name, labels, value);
-  }
-
-  std::string session_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string prometheus_text(const session_metrics& metrics, std::string_view session_name) {
-  exposition out(session_name);
-  const auto count = [&](std::string_view name, std::string_view help, auto value) {
-    out.add(name, "counter", help, static_cast<double>(value));
-  };
-  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
-    out.add(name, "gauge", help, static_cast<double>(value));
-  };
-  count("recoveries_total", "Attempts to recover, successful or not.", metrics.recoveries);
-  count("creations_total", "Creations of the session.", metrics.creations);
-  count("rollbacks_total", "Rollbacks requested by hooks.", metrics.rollbacks);
-  count("saves_total", "Durable checkpoints.", metrics.saves);
-  count("saves_failed_total", "Saves that failed permanently.", metrics.saves_failed);
-  count("saves_skipped_total", "Saves that were due but skipped.", metrics.saves_skipped);
-  count("saves_postponed_total", "Saves that were made later than due.", metrics.saves_postponed);
-  count("saved_bytes_total", "Total size of all durable checkpoints.", metrics.bytes_saved);
-  count("save_seconds_total", "Total duration of all saves.", metrics.total_save_time.count());
-  gauge("last_save_seconds", "Duration of the last save.", metrics.last_save_time.count());
-  gauge("snapshot_bytes", "Bytes held for snapshots.", metrics.snapshot_bytes);
-  if (!metrics.queue_depths.empty()) {
-    out.add_heading("queue_items", "gauge", "Waiting items of a queue.");
-    for (const auto& [queue, depth] : metrics.queue_depths) { out.add_queue(queue, depth); }
+std::string prometheus_text(std::span<const named_metrics> sessions) {
+  exposition out;
+  for (const auto& one : exposed_metrics) {
+    out.add_heading(one.name, one.type, one.help);
+    for (const auto& of : sessions) { out.add_value(one.name, of.session, one.value(of.metrics)); }
+  }
+  const auto has_queues = [](const named_metrics& of) { return !of.metrics.queue_depths.empty(); };
+  if (std::ranges::any_of(sessions, has_queues)) { out.add_heading("queue_items", "gauge", "Waiting items of a queue."); }
+  for (const auto& of : sessions) {
+    for (const auto& [queue, depth] : of.metrics.queue_depths) {
+      out.add_value("queue_items", of.session, static_cast<double>(depth), queue);
+    }
   }
   return out.take();
+}
+
+std::string prometheus_text(const session_metrics& metrics, std::string_view session_name) {
+  return prometheus_text(std::array{named_metrics{std::string(session_name), metrics}});
 }
 
 boundary_work::~boundary_work() = default;  // defined here, so that the virtual functions are compiled once

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -149,9 +150,10 @@ struct preemption_plan {
 /// The metrics of a session at one moment.
 /// @threads A copy; `metrics()` of a session may be called on any thread.
 struct session_metrics {
-  std::int64_t recoveries = 0;  ///< Attempts to recover, successful or not.
-  std::int64_t creations = 0;   ///< Creations of the session: the first one, and one for each recovery that created the session again.
-  std::int64_t rollbacks = 0;   ///< Rollbacks requested by hooks.
+  std::int64_t global_step = 0;  ///< The step that the session has reached.
+  std::int64_t recoveries = 0;   ///< Attempts to recover, successful or not.
+  std::int64_t creations = 0;    ///< Creations of the session: the first one, and one for each recovery that created the session again.
+  std::int64_t rollbacks = 0;    ///< Rollbacks requested by hooks.
 
   std::int64_t saves = 0;                          ///< Durable checkpoints.
   std::int64_t saves_failed = 0;                   ///< Saves that failed permanently.
@@ -168,8 +170,18 @@ struct session_metrics {
   std::map<std::string, std::size_t> queue_depths = {};  ///< Number of elements in the queue of each queue runner, by the queue's name.
 };
 
-/// Returns the metrics in the text format of Prometheus, for an HTTP server of the program: one line for each number, with the label
-/// `session="NAME"` unless the name is empty.
+/// The metrics of one of several sessions.
+struct named_metrics {
+  std::string session;  ///< The name of the session. Each session needs another name.
+  session_metrics metrics;
+};
+
+/// Returns the metrics of all `sessions` in the text format of Prometheus, for an HTTP server of the program: one line for each number,
+/// with the label `session="NAME"` unless the name is empty. Prometheus can derive rates: `rate(stepwell_global_step[1m])` are steps per
+/// second.
+/// @threads Any.
+[[nodiscard]] std::string prometheus_text(std::span<const named_metrics> sessions);
+/// Like the other overload, for one session.
 /// @threads Any.
 [[nodiscard]] std::string prometheus_text(const session_metrics& metrics, std::string_view session_name = {});
 

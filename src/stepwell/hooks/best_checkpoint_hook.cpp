@@ -8,6 +8,7 @@
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/session_signals.hpp"
+#include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -113,8 +114,9 @@ public:
     }
   }
 
-  void attach(std::shared_ptr<session_signals> signals) {
-    signals_ = std::move(signals);
+  void attach(const session_requests& session) {
+    session_ = session;
+    signals_ = session.signals();
     saver_->on_failure([this](const std::exception_ptr&) { signals_->notify(); });
   }
 
@@ -161,6 +163,7 @@ public:
     saver_->drain(until.on(*saver_->options().clock));
     process_events();
   }
+  void write_ending(session_ending /*how*/) override { log_.finish(*session_); }
   void flush(const deadline& /*until*/) override { close(); }
   void detach() override {
     if (saver_) { saver_->detach(); }
@@ -193,14 +196,11 @@ private:
     best_ = std::move(wanted);
   }
 
-  /// Displays the new best value, and logs it unless another one was logged shortly before.
+  /// Displays and logs the new best value.
   void announce(const scored_checkpoint& made) {
     const auto value = fmt::format("{} {}", what_, number_text(made.value));
     signals_->show(options_.name, value);
-    const auto now = saver_->options().clock->now();
-    if (logged_at_ && now - *logged_at_ < as_duration(options_.log_every_secs)) { return; }
-    logged_at_ = now;
-    log_info(fmt::format("{}: {} at step {}", options_.name, value, made.step));
+    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value, made.step));
   }
 
   /// Releases the directory for the next session, even if this object lives on.
@@ -221,7 +221,8 @@ private:
   bool has_value_ = false;
   // True if the save of `best_` has failed. Shared with the saver, which may outlive this object.
   std::shared_ptr<std::atomic<bool>> has_failed_ = std::make_shared<std::atomic<bool>>(false);
-  std::optional<clock::time_point> logged_at_;
+  std::optional<session_requests> session_;
+  rare_log log_{options_.log_every_secs};
   mutable std::mutex reported_mutex_;     // held while `saver_` and `buffers_` are replaced, because `report` runs on any thread
   std::optional<stepwell::saver> saver_;  // last member, because its thread uses the members above
 };
@@ -236,7 +237,7 @@ std::optional<scored_checkpoint> best_checkpoints::best() const { return work_->
 void best_checkpoints::start(const session_requests& session, std::int64_t step) {
   looked_at_ = step / options_.every_n_steps;
   work_->open(session);
-  work_->attach(session.signals());
+  work_->attach(session);
   session.add_work(work_);
 }
 

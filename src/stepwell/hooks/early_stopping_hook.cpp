@@ -7,10 +7,12 @@
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 namespace stepwell::detail {
 namespace {
@@ -79,7 +81,23 @@ void early_stopping::start(const session_requests& session, std::int64_t step) {
   stop_if_over(session);
 }
 
+std::string early_stopping::best_directory(const session_requests& session) const {
+  return io::join_path(options_.best_directory.empty() ? session.directory() : options_.best_directory, options_.best_name);
+}
+
+/// Checks that a `best_checkpoint_hook` has created the directory of the best checkpoints.
+void early_stopping::check_best_directory(const session_requests& session) {
+  if (!options_.restore_best || std::exchange(is_checked_, true)) { return; }
+  const auto directory = best_directory(session);
+  if (io::posix_file_system()->stat(directory)) { return; }
+  throw failed_precondition_error(
+      "early_stopping_hook: restore_best is set, but nothing saves best checkpoints in this directory; add a best_checkpoint_hook to the "
+      "session, and give both hooks the same name and directory",
+      directory);
+}
+
 void early_stopping::take(const session_requests& session, double value, std::int64_t step) {
+  check_best_directory(session);
   looked_at_ = step / options_.every_n_steps;
   if (options_.generalization_loss && value < 0) {
     throw invalid_argument_error(
@@ -113,14 +131,13 @@ void early_stopping::stop_if_over(const session_requests& session) const {
                                    : fmt::format("the best value of {} was {} at step {}", what_, number_text(best_), best_step_);
   const auto why = is_patience_over
                        ? fmt::format("none of the {} values since then is better{}", waited_,
-                                     options_.min_delta > 0 ? " by more than " + number_text(options_.min_delta) : "")
+                                     options_.min_delta > 0 ? fmt::format(" by more than {:g}", options_.min_delta) : "")
                        : fmt::format("now it is {}, a generalization loss of {} %", number_text(last_), number_text(loss_now()));
   session.request_stop({stop_cause::requested, fmt::format("early stopping: {}; {}", best, why)});
 }
 
 void early_stopping::restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const {
-  const auto& directory = options_.best_directory.empty() ? session.directory() : options_.best_directory;
-  session.add_work(std::make_shared<restore_work>(io::join_path(directory, options_.best_name), std::move(with_variables)));
+  session.add_work(std::make_shared<restore_work>(best_directory(session), std::move(with_variables)));
 }
 
 variable_list early_stopping::variables() {

@@ -40,7 +40,8 @@ struct early_stopping_options {
   /// a value is checked. Not used for the metric of an evaluation: each new result is checked.
   std::int64_t every_n_steps = 1;
   /// If true, the close of the session restores the variables of the model from the best checkpoint, even if this hook did not stop the
-  /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint. The session makes its last checkpoint
+  /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint; without it, the run with the first value
+  /// fails with `failed_precondition_error`. The session makes its last checkpoint
   /// before this restore, so the last checkpoint has the state in which the training ended. The global step is not restored. Nothing is
   /// restored if the session ends because of a failure, a NaN, a signal or a time limit.
   bool restore_best = false;
@@ -77,7 +78,8 @@ protected:
   /// Returns true if the value of a run that ends at `step` should be checked.
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
   /// Adds the value of the state after `step`. Requests a stop if a criterion is met.
-  /// @errors `invalid_argument_error` if generalization loss is used and the value is negative.
+  /// @errors `invalid_argument_error` if generalization loss is used and the value is negative. `failed_precondition_error` if `restore_best`
+  /// is set and nothing saves best checkpoints.
   void take(const session_requests& session, double value, std::int64_t step);
 
   using variables_user = function_ref<void(const variable_list&)>;
@@ -98,6 +100,8 @@ protected:
   }
 
 private:
+  [[nodiscard]] std::string best_directory(const session_requests& session) const;
+  void check_best_directory(const session_requests& session);
   void stop_if_over(const session_requests& session) const;
   [[nodiscard]] bool is_improvement(double value) const noexcept;
   [[nodiscard]] double loss_now() const noexcept;
@@ -105,6 +109,7 @@ private:
   std::string what_;
   early_stopping_options options_;
   std::int64_t looked_at_ = 0;
+  bool is_checked_ = false;  // true if there is a directory of best checkpoints
 
   // The saved state.
   double best_ = 0;

@@ -5,6 +5,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/boundary.hpp"
+#include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
 
@@ -27,6 +28,7 @@ void check(const evaluate_every_options& options, const std::vector<std::string>
   check_above_zero(options.every.steps(), "steps");
   check_above_zero(options.every.epochs(), "epochs");
   if (options.every.time()) { check_above_zero(std::optional(options.every.time()->count()), "seconds"); }
+  refuse_negative("log_every_secs", options.log_every_secs);
   if (options.name.empty()) { refuse("the name is empty; the state of the hook is saved under this name"); }
   std::set<std::string> seen;
   for (const auto& name : names) {
@@ -104,9 +106,9 @@ public:
     const auto values = fmt::format("{}", fmt::join(parts, ", "));
     session_->show(options.name, fmt::format("{} at {}", values, step));
     if (options.log) {
-      session_->log(log_level::info,
-                    fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, found.batches,
-                                found.batches == 1 ? "batch" : "batches", std::chrono::duration<double>(took).count()));
+      log_.add(*session_, now(),
+               fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, found.batches,
+                           found.batches == 1 ? "batch" : "batches", std::chrono::duration<double>(took).count()));
     }
     if (!summaries_) { return; }
     summaries_->note_start(step);
@@ -163,6 +165,7 @@ public:
   }
 
   void drain(const deadline& /*until*/) override { collect(); }
+  void write_ending(session_ending /*how*/) override { log_.finish(*session_); }
 
   [[nodiscard]] variable_list variables() {
     collect();
@@ -196,6 +199,7 @@ private:
   std::int64_t last_ = 0;  // number of the last period of steps
   second_or_step_timer timer_;
   std::unique_ptr<summary_work> summaries_;  // null: no summaries
+  rare_log log_{options.log_every_secs};
 
   // The evaluation whose values are not in effect yet. `pending_step_` is -1 if there is none. These members change only while no
   // snapshot of the session is being taken.

@@ -71,8 +71,11 @@ struct evaluate_every_options {
   /// so a resumed run may evaluate other steps than an uninterrupted one.
   evaluation_period every;
   std::string name = "evaluation";  ///< Name of the hook's state in checkpoints, and the beginning of the hook's tags in event files.
-  bool log = true;                  ///< Whether to log the values of each evaluation.
-  bool summaries = true;            ///< Whether to write the values, as `name/METRIC`, to the event file of the session, if there is one.
+  bool log = true;                  ///< Whether to log the values.
+  /// The minimum time between two log lines. The values of the last evaluation are logged at the close in any case. 0: each evaluation is
+  /// logged.
+  seconds_value log_every_secs = 10;
+  bool summaries = true;  ///< Whether to write the values, as `name/METRIC`, to the event file of the session, if there is one.
 };
 
 /// One metric of an evaluation. `Metric` is a streaming metric: it is updated with each batch, see metrics.hpp. The evaluation hook resets

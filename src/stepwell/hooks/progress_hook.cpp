@@ -187,7 +187,7 @@ std::vector<field> steady_fields(const progress_state& state) {
   all.push_back({7, {{fmt::format("{:>7}", duration_text(state.elapsed.count())), style::faint}}});
   if (state.last_step > 0) {
     const auto left = seconds_left(state);
-    const bool is_done = state.step >= state.last_step;
+    const bool is_done = state.has_ended || state.step >= state.last_step;
     all.push_back({2, {{padded(is_done ? "" : "ETA " + (left ? duration_text(*left) : std::string("-")), 11)}}});
   }
   return all;
@@ -272,7 +272,7 @@ std::string plain_line(const progress_state& state) {
     if (state.batch_size > 0) { add(rate_text(state.steps_per_second * static_cast<double>(state.batch_size)) + " samples/s"); }
   }
   add(duration_text(state.elapsed.count()));
-  if (const auto left = seconds_left(state)) { add("ETA " + duration_text(*left)); }
+  if (const auto left = seconds_left(state); left && !state.has_ended) { add("ETA " + duration_text(*left)); }
   for (const auto& [name, text] : state.notes) { add(detail::printable(name) + " " + detail::printable(text)); }
   return line;
 }
@@ -316,6 +316,7 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
   state_.batch_size = options_.batch_size;
   state_.steps_per_second = 0;
   state_.epoch.reset();
+  state_.has_ended = false;
   timer_ = second_or_step_timer({.every_secs = (style_.is_terminal ? options_.bar_every : options_.line_every).duration()}, clock_);
   timer_.update_last_triggered_step(step);
 }
@@ -337,12 +338,31 @@ void progress_printer::show(const session_requests& session, std::int64_t step, 
     if (values[i]) { state_.values[i].value = values[i]; }
   }
   measure(session, step);
-  write();
+  is_written_ = false;
+  if (style_.is_terminal || step != options_.last_step) { write(); }  // the plain line of the last step is the final one
 }
 
+/// Writes the final line after the last checkpoint has become durable.
+class progress_printer::ending final : public boundary_work {
+public:
+  ending(progress_printer& printer, const session_requests& session, std::int64_t step)
+      : printer_(printer), session_(session), step_(step) {}
+  void write_ending(session_ending /*how*/) override { printer_.write_final(session_, step_); }
+
+private:
+  progress_printer& printer_;
+  session_requests session_;
+  std::int64_t step_;
+};
+
 void progress_printer::finish(const session_requests& session, std::int64_t step) {
-  if (!clock_ || (step == state_.first_step && !shown_)) { return; }
-  if (style_.is_terminal || !shown_ || step != state_.step) {  // otherwise displayed already
+  if (!clock_ || (step == state_.first_step && !line_)) { return; }
+  session.add_work(std::make_shared<ending>(*this, session, step));
+}
+
+void progress_printer::write_final(const session_requests& session, std::int64_t step) {
+  state_.has_ended = true;
+  if (style_.is_terminal || !is_written_ || step != state_.step) {  // otherwise displayed already
     measure(session, step);
     if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }
     write();
@@ -358,7 +378,7 @@ void progress_printer::print(std::string_view text) {
 }
 
 void progress_printer::write() {
-  shown_ = true;
+  is_written_ = true;
   style_.columns = options_.columns > 0 ? options_.columns : terminal_columns();
   auto text = progress_line(state_, style_);
   if (!style_.is_terminal) { return region_->print(text + "\n"); }

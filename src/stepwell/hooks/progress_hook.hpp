@@ -68,6 +68,7 @@ struct progress_state {
   std::int64_t batch_size = 0;                                  ///< Samples in each step; 0: unknown.
   std::chrono::duration<double> elapsed = {};                   ///< Time since the session was created (also by a recovery).
   std::vector<std::pair<std::string, std::string>> notes = {};  ///< Names and texts of `session_requests::show`.
+  bool has_ended = false;                                       ///< True: the final line, which has no remaining time.
 };
 
 /// The form of a progress line.
@@ -94,17 +95,22 @@ public:
   ~progress_printer();
 
   void start(const session_requests& session, std::int64_t step);
-  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step); }
+  /// Returns true if the values of `step` should be displayed. The values of the last step, if it is known, are in the final line.
+  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step) || step == options_.last_step; }
   /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);
-  /// Writes the final line and a line feed. Writes nothing if the session did no step and displayed no line.
+  /// Makes the session write the final line and a line feed at its close, when all checkpoints are durable. Nothing is written if the
+  /// session did no step and displayed no line.
+  /// @lifetime This object must not be moved between this call and the close.
   void finish(const session_requests& session, std::int64_t step);
   /// Ends the line on the terminal, so that an error message begins on a line of its own.
   void interrupt();
   void print(std::string_view text);
 
 private:
+  class ending;
   void measure(const session_requests& session, std::int64_t step);
+  void write_final(const session_requests& session, std::int64_t step);
   void write();
 
   progress_options options_;
@@ -113,7 +119,7 @@ private:
   std::shared_ptr<clock> clock_;
   clock::time_point started_;
   second_or_step_timer timer_;
-  bool shown_ = false;
+  bool is_written_ = false;  // true if the newest state was displayed
   std::shared_ptr<detail::status_region> region_;
   std::unique_ptr<detail::status_line> line_;  // empty unless a line is on the terminal
 };

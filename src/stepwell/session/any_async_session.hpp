@@ -37,12 +37,13 @@ public:
   using awaitable = boost::asio::awaitable<T>;
 
   template<class Session>
-    requires(!std::same_as<Session, any_async_session> && std::same_as<typename Session::result_type, Result>)
+    requires(!std::same_as<Session, any_async_session> && requires { typename Session::result_type; })
   explicit any_async_session(Session session) : any_async_session(std::make_unique<Session>(std::move(session))) {}
   /// @errors `invalid_argument_error` if `session` is null.
   template<class Session>
-    requires std::same_as<typename Session::result_type, Result>
   explicit any_async_session(std::unique_ptr<Session> session) {
+    static_assert(std::same_as<typename Session::result_type, Result>,
+                  "stepwell: any_async_session<Result, Source>: Result is not the type of the result of the session's steps");
     if (!session) { throw invalid_argument_error("any_async_session: the pointer to the session is null"); }
     session_ = std::make_unique<held<Session>>(std::move(session));
   }

@@ -328,6 +328,7 @@ public:
 
   /// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory in `begin`, otherwise in this call.
   [[nodiscard]] checkpoint_saver_hook saver(bool is_deferred) const {
+    const log_scope named(options_.name);
     return detail::default_saver_hook({.checkpoint_dir = checkpoint_dir_,
                                        .save_secs = options_.save_checkpoint_secs,
                                        .save_steps = options_.save_checkpoint_steps,

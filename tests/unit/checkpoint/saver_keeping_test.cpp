@@ -146,7 +146,7 @@ TEST_CASE("CKPT-6 STATE-7, D-13 one every so many hours is kept for good, over r
   CHECK(shop.steps() == "2 4 6 7");  // saved at hours 1 to 7; the first saver was made at hour 0
 }
 
-TEST_CASE("what killed saves left is swept at the start, with a warning; what others left is not", "[checkpoint][saver]") {
+TEST_CASE("what killed saves left is swept at the start, and logged; what others left is not", "[checkpoint][saver]") {
   workshop shop;
   {
     auto saver = shop.make();
@@ -167,8 +167,8 @@ TEST_CASE("what killed saves left is swept at the start, with a warning; what ot
         ".tmp-1-2-events .tmp-1-2-my-checkpoint .tmp-1-2-my-model.ckpt-3.index "
         "checkpoint model.ckpt-1.data-00000-of-00001 model.ckpt-1.index "
         "model.ckpt-9.meta model.ckpt-x.data-00000-of-00001 other-9.data-00000-of-00001");
-  CHECK(log.contains(sw::log_level::warning, "model.ckpt-9.data-00000-of-00001"));
-  CHECK(log.contains(sw::log_level::warning, "model.ckpt-1.data-00000-of-00002"));
+  CHECK(log.contains(sw::log_level::info, "model.ckpt-9.data-00000-of-00001"));
+  CHECK(log.contains(sw::log_level::info, "model.ckpt-1.data-00000-of-00002"));
   CHECK(toy_in(*saver.restore_newest()) == toy_at(1));
 }
 

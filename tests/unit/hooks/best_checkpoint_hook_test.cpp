@@ -126,13 +126,14 @@ TEST_CASE("a best checkpoint saved after the newest other one is kept when its s
   CHECK_FALSE(log.contains(sw::log_level::info, "best: "));
 }
 
-TEST_CASE("a new best value is logged at most once in ten seconds", "[hooks][best]") {
+TEST_CASE("a new best value is logged at most once in ten seconds, and the last one at the close", "[hooks][best]") {
   const sw::test::temporary_directory directory;
   scripted_model model{.script = {5, 4, 3}};
   sw::test::log_capture log;
   train(directory.path(), model, sw::best_checkpoint_hook{{.saver = {.clock = std::make_shared<sw::manual_clock>()}}, score});
   CHECK(log.contains(sw::log_level::info, "best: the watched value 5 at step 1"));
   CHECK_FALSE(log.contains(sw::log_level::info, "at step 2"));
+  CHECK(log.contains(sw::log_level::info, "best: the watched value 3 at step 3"));
   CHECK(steps_in(directory / "best") == "3");
 }
 
@@ -218,9 +219,19 @@ TEST_CASE("early stopping ends with the best state restored, and the last checkp
   CHECK(run() == 2);  // a resumed run stops at once, and restores the same state
 }
 
-TEST_CASE("restore_best without a best checkpoint is an error at the close", "[hooks][best][early_stopping]") {
+TEST_CASE("restore_best without a hook for best checkpoints is an error at the first value", "[hooks][best][early_stopping]") {
   const sw::test::temporary_directory directory;
   scripted_model model{.script = {5, 3}};
   CHECK_THROWS_WITH(train(directory.path(), model, sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
                     ContainsSubstring("add a best_checkpoint_hook"));
+  CHECK(model.next == 1);
+}
+
+TEST_CASE("restore_best without a best value is an error at the close", "[hooks][best][early_stopping]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {nan_value, nan_value}};
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{score},
+                          sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
+                    ContainsSubstring("there is no best checkpoint"));
+  CHECK(model.next == 2);
 }

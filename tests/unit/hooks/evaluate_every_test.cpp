@@ -179,6 +179,28 @@ TEST_CASE("the values are logged, written as summaries, and fetched by other hoo
   CHECK(fetched == 0);
 }
 
+TEST_CASE("evaluations are logged at most once in ten seconds, with the session's name, and the last one at the close",
+          "[hooks][evaluate_every]") {
+  valley_model model;
+  const auto time = std::make_shared<sw::manual_clock>();
+  const auto tested = sw::evaluate_every(1, &loss_of, sw::measure("loss", &own_value));
+  sw::test::log_capture log;
+  sw::monitored_session session(sw::session_settings{.name = "valley", .clock = time}, model, tested);
+  for (int i = 0; i < 4; ++i) {
+    session.run();
+    time->advance(6s);
+  }
+  const auto is_logged = [&](int step) {
+    return log.contains(sw::log_level::info, "[valley] evaluation at step " + std::to_string(step) + ": loss = ");
+  };
+  CHECK(is_logged(1));
+  CHECK_FALSE(is_logged(2));
+  CHECK(is_logged(3));
+  CHECK_FALSE(is_logged(4));
+  session.close();
+  CHECK(is_logged(4));
+}
+
 TEST_CASE("early stopping and the best checkpoint watch a metric of an evaluation", "[hooks][evaluate_every][best][early_stopping]") {
   const sw::test::temporary_directory directory;
   valley_model model;

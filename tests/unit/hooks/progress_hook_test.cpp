@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/screen.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/detail/status_region.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <chrono>
 #include <memory>
@@ -120,6 +122,31 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
         "step 20/40   50%  loss 210  1 steps/s  0:20  ETA 0:20\n"
         "step 30/40   75%  loss 465  1 steps/s  0:30  ETA 0:10\n"
         "step 40/40  100%  loss 820  1 steps/s  0:40\n");
+}
+
+TEST_CASE("the final line has the values of the last step, the last checkpoint, and no remaining time", "[hooks][progress]") {
+  const sw::test::temporary_directory directory;
+  std::string out;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock},
+      sw::progress_hook{{.last_step = 3, .line_every = 100, .is_terminal = false, .output = [&](auto text) { out += text; }},
+                        &adding_model::result::loss});
+  for (std::int64_t batch = 1; batch <= 3; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+  }
+  session.close();
+  CHECK(out == "step 3/3  100%  loss 6  1 steps/s  0:03  saved 3\n");
+  out.clear();
+  auto second = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock},
+      sw::progress_hook{{.last_step = 9, .line_every = 100, .is_terminal = false, .output = [&](auto text) { out += text; }}});
+  clock->advance(1s);
+  second.run(std::int64_t{1});
+  second.close();
+  CHECK(out == "step 4/9   44%  1 steps/s  0:01  saved 4\n");
 }
 
 TEST_CASE("on a terminal the line is drawn over itself, and text is printed above it", "[hooks][progress]") {

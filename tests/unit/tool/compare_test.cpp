@@ -20,6 +20,7 @@ void write_run(const std::string& directory, double rate, const std::vector<doub
   writer.add_hparams({{"rate", rate}, {"units", 32}});
   for (std::size_t i = 0; i < losses.size(); ++i) {
     writer.add_scalar("loss", losses[i], static_cast<std::int64_t>(i) + 1);
+    writer.add_scalar("global_step/sec", losses[i], static_cast<std::int64_t>(i) + 1);
     writer.add_scalar("eval/accuracy", 1 - losses[i], static_cast<std::int64_t>(i) + 1);
   }
   writer.close();
@@ -40,10 +41,12 @@ TEST_CASE("compare shows last and best values, and the hyper-parameters that dif
   CHECK(seen["tags"][0]["tag"] == "eval/accuracy");
   CHECK(seen["tags"][0]["best"] == "max");
   CHECK(seen["tags"][0]["runs"][0]["best"]["value"] == 0.75);
-  CHECK(seen["tags"][1]["best"] == "min");
-  CHECK(seen["tags"][1]["runs"][0]["last"]["value"] == 0.5);
-  CHECK(seen["tags"][1]["runs"][0]["best"]["step"] == 2);
-  CHECK(seen["tags"][1]["runs"][1]["best"]["value"] == 0.125);
+  CHECK(seen["tags"][1]["tag"] == "global_step/sec");
+  CHECK(seen["tags"][1]["best"] == "max");
+  CHECK(seen["tags"][2]["best"] == "min");
+  CHECK(seen["tags"][2]["runs"][0]["last"]["value"] == 0.5);
+  CHECK(seen["tags"][2]["runs"][0]["best"]["step"] == 2);
+  CHECK(seen["tags"][2]["runs"][1]["best"]["value"] == 0.125);
   CHECK(seen["hparams"].size() == 1);
   CHECK(seen["hparams"][0]["runs"] == json{"0.5", "0.125"});
 }
@@ -71,7 +74,7 @@ TEST_CASE("compare takes the direction of a metric from its name, or from the co
   write_run(directory / "a", 0.5, {1, 0.25});
   write_run(directory / "b", 0.5, {1, 0.5});
   const auto seen = json::parse(run_tool({"compare", directory / "a", directory / "b", "--higher-is-better", "lo*", "--json"}).out);
-  CHECK(seen["tags"][1]["best"] == "max");
-  CHECK(seen["tags"][1]["runs"][0]["best"]["value"] == 1);
+  CHECK(seen["tags"][2]["best"] == "max");
+  CHECK(seen["tags"][2]["runs"][0]["best"]["value"] == 1);
   CHECK(run_tool({"compare", directory / "a", directory / "b", "--tag", "nothing"}).how == exit_code::unreadable);
 }

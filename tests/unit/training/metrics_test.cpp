@@ -136,3 +136,16 @@ TEST_CASE("metrics in the text format of Prometheus", "[training][metrics]") {
   CHECK(text.ends_with('\n'));
   CHECK(sw::prometheus_text(metrics).find("\nstepwell_saves_total 3\n") != std::string::npos);
 }
+
+TEST_CASE("metrics of several sessions have one heading for each number", "[training][metrics]") {
+  std::vector<sw::named_metrics> sessions = {{"a", {}}, {"b", {}}};
+  sessions[0].metrics.global_step = 12;
+  sessions[1].metrics.global_step = 7;
+  sessions[1].metrics.queue_depths["input"] = 2;
+  const auto text = sw::prometheus_text(sessions);
+  CHECK(text.find("# TYPE stepwell_global_step gauge\nstepwell_global_step{session=\"a\"} 12\nstepwell_global_step{session=\"b\"} 7\n") !=
+        std::string::npos);
+  const std::string heading = "# HELP stepwell_saves_total ";
+  CHECK(text.find(heading) == text.rfind(heading));
+  CHECK(text.ends_with("# TYPE stepwell_queue_items gauge\nstepwell_queue_items{session=\"b\",queue=\"input\"} 2\n"));
+}

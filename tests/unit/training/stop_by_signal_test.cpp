@@ -65,6 +65,7 @@ TEST_CASE("a signal of stop_on ends the loop after the step under way, and is th
   CHECK(session.stop_reason().cause == sw::stop_cause::signal);
   CHECK(session.stop_reason().text == "the process was sent SIGURG");
   session.close();
+  CHECK(log.contains(sw::log_level::info, "the process was sent SIGURG; the session stops after the step that is running"));
   CHECK(rig.steps() == "0 3");
   CHECK_FALSE(session.metrics().preemption);
 }

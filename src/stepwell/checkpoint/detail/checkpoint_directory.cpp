@@ -158,13 +158,13 @@ std::vector<std::string> find_leftovers(io::file_system& files, const std::strin
   return leftovers;
 }
 
-/// Removes the leftovers and logs their names in one warning. Logs files that cannot be removed and leaves them in place.
+/// Removes the leftovers and logs their names in one line. Logs files that cannot be removed and leaves them in place.
 void sweep_leftovers(io::file_system& files, const std::string& directory, const std::vector<std::string>& leftovers) {
   std::string swept;
   for (const auto& name : leftovers) {
     if (remove_or_log(files, io::join_path(directory, name))) { swept.append(swept.empty() ? "" : ", ").append(name); }
   }
-  if (!swept.empty()) { log_warning(fmt::format("{}: removed incomplete files of a killed save: {}", directory, swept)); }
+  if (!swept.empty()) { log_info(fmt::format("{}: removed incomplete files of a killed save: {}", directory, swept)); }
 }
 
 double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }

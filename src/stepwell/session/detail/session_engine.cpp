@@ -36,9 +36,12 @@ void session_engine::watch_for_end() {
   }
   control_.set_grace_of_process(settings_.preemption_grace);
   if (settings_.stop_on.empty()) { return; }
-  end_signals_ =
-      value_or_throw(io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time()](int signal) {
-        signals->end_process("the process was sent " + io::signal_name(signal), time->now());
+  end_signals_ = value_or_throw(
+      io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time(), name = settings_.name](int signal) {
+        const auto what = "the process was sent " + io::signal_name(signal);
+        signals->end_process(what, time->now());
+        const log_scope named(name);
+        log_info(what + "; the session stops after the step that is running");
       }));
 }
 
