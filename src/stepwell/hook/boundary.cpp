@@ -138,6 +138,7 @@ std::string prometheus_text(const session_metrics& metrics, std::string_view ses
   const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
     out.add(name, "gauge", help, static_cast<double>(value));
   };
+  gauge("global_step", "The last step done.", metrics.global_step);
   count("recoveries_total", "Attempts to recover, successful or not.", metrics.recoveries);
   count("creations_total", "Creations of the session.", metrics.creations);
   count("rollbacks_total", "Rollbacks requested by hooks.", metrics.rollbacks);
