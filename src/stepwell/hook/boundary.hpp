@@ -150,10 +150,13 @@ struct preemption_plan {
 /// The metrics of a session at one moment.
 /// @threads A copy; `metrics()` of a session may be called on any thread.
 struct session_metrics {
-  std::int64_t global_step = 0;  ///< The step that the session has reached.
-  std::int64_t recoveries = 0;   ///< Attempts to recover, successful or not.
-  std::int64_t creations = 0;    ///< Creations of the session: the first one, and one for each recovery that created the session again.
-  std::int64_t rollbacks = 0;    ///< Rollbacks requested by hooks.
+  /// The step that the session has reached: the last step that it has done. Before its first step, the step at which it began. A recovery
+  /// changes the number only when the next step is done.
+  std::int64_t global_step = 0;
+
+  std::int64_t recoveries = 0;  ///< Attempts to recover, successful or not.
+  std::int64_t creations = 0;   ///< Creations of the session: the first one, and one for each recovery that created the session again.
+  std::int64_t rollbacks = 0;   ///< Rollbacks requested by hooks.
 
   std::int64_t saves = 0;                          ///< Durable checkpoints.
   std::int64_t saves_failed = 0;                   ///< Saves that failed permanently.

@@ -33,6 +33,7 @@ TEST_CASE("metrics count creations, recoveries, and what was saved", "[training]
   sw::test::run_until(session, 4);
   sw::test::wait_for_saves(session);
   const auto seen = session.metrics();
+  CHECK(seen.global_step == 4);
   CHECK(seen.creations == 2);
   CHECK(seen.recoveries == 1);
   CHECK(seen.rollbacks == 0);
@@ -41,6 +42,21 @@ TEST_CASE("metrics count creations, recoveries, and what was saved", "[training]
   CHECK(seen.bytes_saved > 0);
   CHECK(seen.bytes_saved % seen.saves == 0);
   session.close();
+}
+
+TEST_CASE("metrics tell the step at which a session began, until its first step", "[training][metrics]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  const auto train_until = [&](std::int64_t first, std::int64_t last) {
+    auto session = sw::monitored_training_session(rig.model, rig.options());
+    CHECK(session.metrics().global_step == first);
+    sw::test::run_until(session, last);
+    CHECK(session.metrics().global_step == last);
+    session.close();
+    CHECK(session.metrics().global_step == last);
+  };
+  train_until(0, 3);
+  train_until(3, 5);
 }
 
 TEST_CASE("metrics tell of failed and of skipped saves", "[training][metrics]") {

@@ -147,6 +147,8 @@ bool session_engine::ends_with_data() {
 
 session_metrics session_engine::metrics() const {
   session_metrics all;
+  const auto last_done = last_step_done_.load(std::memory_order_relaxed);
+  all.global_step = last_done >= 0 ? last_done : starts_at();
   all.recoveries = recovery_.total();
   all.creations = creations_;
   all.rollbacks = rollbacks_;
@@ -230,7 +232,7 @@ void session_engine::leave_failed() {
   control_.reject_state("recovery has not succeeded");
   skip_batch_ = false;
   join_and_drain();
-  next_attempt_ = recovery_.next(failure_, last_step_done_);
+  next_attempt_ = recovery_.next(failure_, last_step_done_.load(std::memory_order_relaxed));
 }
 
 /// Joins the threads and drains the saves of the failed session. Failures that a recovery may overcome are logged. @see contract REC-2
@@ -267,12 +269,12 @@ void session_engine::answer_rollback() {
 
 std::int64_t session_engine::step_reached() const noexcept {
   if (!has_raw()) { return 0; }  // the first creation has failed
-  return joins_others_ ? std::max(raw_step(), last_step_done_) : raw_step();
+  return joins_others_ ? std::max(raw_step(), last_step_done_.load(std::memory_order_relaxed)) : raw_step();
 }
 
 detail::loop_place session_engine::place_after_recovery(std::int64_t reached) const {
   const int attempt = recovery_.tries() + 1;
-  if (starts_at_ >= reached) { return {attempt}; }
+  if (starts_at() >= reached) { return {attempt}; }
   return {attempt, reached};
 }
 
@@ -293,8 +295,8 @@ void session_engine::make_raw() {
   search_.forget_ahead();
   check_names();
   joins_others_ = creation.is_joining();
-  starts_at_ = creation.starts_at().value_or(raw_step());
-  if (!joins_others_) { positions_.go_back(starts_at_); }
+  starts_at_.store(creation.starts_at().value_or(raw_step()), std::memory_order_relaxed);
+  if (!joins_others_) { positions_.go_back(starts_at()); }
   control_.accept_state();
   note_created(is_first);
   start_runners();

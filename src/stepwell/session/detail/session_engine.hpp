@@ -88,7 +88,7 @@ public:
   /// Returns true if the last failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
   [[nodiscard]] bool is_of_data() const noexcept { return failed_stage_ == step_stage::run || failed_stage_ == step_stage::source; }
   /// Returns the step at which the current raw session began.
-  [[nodiscard]] std::int64_t starts_at() const noexcept { return starts_at_; }
+  [[nodiscard]] std::int64_t starts_at() const noexcept { return starts_at_.load(std::memory_order_relaxed); }
   [[nodiscard]] session_metrics metrics() const;
 
   // ---- events
@@ -130,7 +130,7 @@ protected:
   coordinator threads_;
   detail::session_state state_;
   std::exception_ptr failure_;
-  std::int64_t last_step_done_ = -1;  // the last step done by this session
+  std::atomic<std::int64_t> last_step_done_ = -1;  // the last step done by this session, read by any thread
   struct close_progress {
     deadline until;
     detail::error_collector failures;
@@ -221,7 +221,7 @@ private:
   step_stage failed_stage_ = step_stage::run;
   bool skip_batch_ = false;
   bool joins_others_ = false;  // another session makes the state ready; a recovery does not rewind the sources of this session
-  std::int64_t starts_at_ = 0;
+  std::atomic<std::int64_t> starts_at_ = 0;
   std::atomic<std::int64_t> creations_ = 0;
   std::atomic<std::int64_t> rollbacks_ = 0;
   std::int64_t state_version_;

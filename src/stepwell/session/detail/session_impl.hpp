@@ -78,7 +78,7 @@ public:
   }
   /// Ends a run after all hooks have been called. @errors `aborted_error` if a hook requested a rollback.
   [[gnu::always_inline]] void end_run(std::int64_t step_after) {
-    last_step_done_ = step_after;
+    last_step_done_.store(step_after, std::memory_order_relaxed);
     if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
     state_.to_within_step(detail::session_phase::ready);
   }
