@@ -216,6 +216,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/detail/tensor_reads.hpp
   stepwell/checkpoint/detail/unsynced_file_system.hpp
   # layer 3: summary
+  stepwell/summary/detail/event_time.hpp
   stepwell/summary/detail/output.hpp
   # layer 8: hooks
   stepwell/hooks/detail/rare_log.hpp

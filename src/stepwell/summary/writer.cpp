@@ -11,6 +11,7 @@
 #include "stepwell/format/events/detail/summary_values.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/summary/detail/event_time.hpp"
 #include "stepwell/summary/detail/output.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 
@@ -144,13 +145,6 @@ struct writer::core {
     out.flush(io::byte_queue::forever);
   }
 
-  [[nodiscard]] double now_seconds() const {
-    // Microseconds are exact in a double until the year 2255. A direct conversion of nanoseconds would be off by hundreds of nanoseconds.
-    using std::chrono::microseconds;
-    const auto now = std::chrono::duration_cast<microseconds>(options.time->wall_now().time_since_epoch());
-    return static_cast<double>(now.count()) / 1e6;
-  }
-
   /// Returns true at the first call with this kind and name.
   [[nodiscard]] bool is_first(std::string_view kind, std::string_view name) {
     const std::lock_guard lock(order);
@@ -183,7 +177,7 @@ struct writer::core {
     for (const auto& metric : options.metrics) { metric->add_scalar(tag, value, step); }
     if (!out.accepts()) { return; }
     if (!format::is_utf8(tag)) [[unlikely]] { return add_float(format::to_utf8(tag), value, step); }
-    const format::scalar_event happened{now_seconds(), step, tag, value};
+    const format::scalar_event happened{times.now(), step, tag, value};
     std::unique_lock lock(order, std::defer_lock);
     bool is_new = false;
     if (options.style == summary_style::tensor) {
@@ -201,7 +195,7 @@ struct writer::core {
       for (const auto& metric : options.metrics) { metric->add_start(happened.step); }
     }
     if (!out.accepts()) { return; }
-    if (happened.wall_time == 0) { happened.wall_time = now_seconds(); }
+    if (happened.wall_time == 0) { happened.wall_time = times.now(); }
     std::unique_lock lock(order, std::defer_lock);
     if (auto* const summary = std::get_if<format::summary>(&happened.what)) {
       lock.lock();
@@ -260,6 +254,7 @@ struct writer::core {
   }
 
   const writer_options options;
+  event_time times{options.time};
   const std::string directory;
   event_file file;
   output out;
@@ -335,7 +330,7 @@ void writer::add_hparams(const format::hparam_map& settings, std::string_view gr
   if (!core_->is_first("hparams", "start")) {
     return log_warning(fmt::format("the hyperparameters of {} are already in its event file: the new ones are dropped", directory()));
   }
-  core_->add_value(make_hparams_value(format::hparams_start{settings, std::string(group_name), core_->now_seconds()}), 0);
+  core_->add_value(make_hparams_value(format::hparams_start{settings, std::string(group_name), core_->times.now()}), 0);
 }
 
 void writer::add_hparams_end(format::hparams_status how) {
@@ -343,7 +338,7 @@ void writer::add_hparams_end(format::hparams_status how) {
   if (!core_->is_first("hparams", "end")) {
     return log_warning(fmt::format("the final status of the run in {} is already in its event file: the new one is dropped", directory()));
   }
-  core_->add_value(make_hparams_value(format::hparams_end{how, core_->now_seconds()}), 0);
+  core_->add_value(make_hparams_value(format::hparams_end{how, core_->times.now()}), 0);
 }
 
 void writer::add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path, std::string_view message) {

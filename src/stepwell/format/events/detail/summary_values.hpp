@@ -73,7 +73,7 @@ struct scalar_event {
 };
 
 /// An encoder for one scalar event. The constructor computes the size of the message, so the caller can provide a buffer of that size.
-/// @lifetime The tag is not copied, and must outlive the encoder.
+/// @lifetime The event is not copied, and must outlive the encoder.
 class scalar_encoder {
 public:
   /// Computes the layout. `with_metadata` adds the name of the plugin, in the tensor style only. The first value of a tag must have it.
@@ -86,7 +86,7 @@ public:
   void write(std::span<std::byte> out) const noexcept;
 
 private:
-  scalar_event event_;
+  const scalar_event& event_;  // a copy would have to wait for the stores of the members
   summary_style style_;
   bool with_metadata_;
   std::size_t value_size_;    // size of the Summary.Value message
