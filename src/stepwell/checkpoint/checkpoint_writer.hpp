@@ -30,7 +30,7 @@ class index_builder;
 class checkpoint_writer {
 public:
   /// Creates the temporary data files.
-  /// @pre    No checkpoint to be kept has data files with this prefix and this number of shards: `commit` overwrites such files.
+  /// @pre    If a checkpoint with this prefix and this number of shards exists, it is no longer needed: `commit` overwrites its data files.
   /// @errors `invalid_argument_error` unless `shards` is between 1 and 99,999.
   explicit checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files = nullptr, std::int32_t shards = 1);
   checkpoint_writer(checkpoint_writer&&) noexcept;

@@ -42,11 +42,11 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                         std::shared_ptr<io::file_system> files = nullptr);
 
 /// Returns the newest complete checkpoint, after a check of all its checksums. Returns nothing if the directory does not exist or contains
-/// no checkpoint. Candidates are tried from newest to oldest. The first candidates are checkpoints that the state file does not list and
-/// that are newer than the newest listed one: their process was killed before it wrote the state file. The listed checkpoints follow, and
-/// then the other unlisted ones. Unlisted checkpoints are ordered by their tensor `stepwell/save_number`. Checkpoints without this tensor
-/// (written by TensorFlow) are ordered by step. Each damaged checkpoint is skipped. A warning describes the damage, for the first 20 of
-/// them.
+/// no checkpoint. Candidates are tried in three groups, each from newest to oldest. The first group are checkpoints that the state file
+/// does not list and that are newer than the newest listed one: their process was killed before it wrote the state file. The second group
+/// are the listed checkpoints, the third the other unlisted ones. Unlisted checkpoints are ordered by their tensor `stepwell/save_number`.
+/// Checkpoints without this tensor (written by TensorFlow) are ordered by step. Each damaged checkpoint is skipped. A warning describes the
+/// damage, for the first 20 of them.
 /// @errors `data_loss_error` naming the candidates (at most 20) if there are candidates and all of them are damaged or missing, so that
 ///   training never restarts silently from step zero. `resource_exhausted_error` instead if memory was short for at least one of them.
 ///   `permission_denied_error` and other failures of the file system if the state file or an index cannot be read.
@@ -55,10 +55,10 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                                  std::string_view basename = default_checkpoint_basename,
                                                                  std::shared_ptr<io::file_system> files = nullptr);
 
-/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files. A restore without `verify_first` then
-/// verifies the checkpoint while it reads it, so each byte is read only once. If this restore fails, `search()->next_after` of the reader
-/// returns the next older checkpoint. If the restore succeeds, the caller calls `search()->accept`, which calls `on_accept` unless it is
-/// null. A session restores in this way.
+/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files. The restore then verifies the
+/// checksums while it reads (unless `verify_first` is set), so each byte is read only once. If this restore fails, `search()->next_after`
+/// of the reader returns the next older checkpoint. If the restore succeeds, the caller calls `search()->accept`, which calls `on_accept`
+/// unless it is null. A session restores in this way.
 /// @errors Like `find_newest_whole`.
 /// @cost   Reads the index of each candidate tried.
 [[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,

@@ -26,7 +26,8 @@ concept batch_pointer = std::is_pointer_v<Pointer>;
 /// the same batch, so a retried step gets the same batch. `advance()` moves to the next batch, and does nothing at the end of the data. A
 /// session calls `advance()` only after a complete step, or to skip a batch that `rollback_on_nan_hook` has excluded.
 /// `peek` and `advance` may throw; no batch is then consumed. `out_of_range_error` from `peek` also means the end of the data.
-/// `out_of_range_error` from `advance` after a step is a failure, because this step is complete.
+/// `out_of_range_error` from `advance` after a step does not mean the end of the data. It is a failure, because the step that used the
+/// batch is already complete.
 template<class Source>
 concept batch_source = requires(std::remove_reference_t<Source>& source) {
   { source.peek() } -> detail::batch_pointer;
@@ -106,7 +107,7 @@ public:
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
-  /// True if the elements of the range are values. The current value must be stored here. Elements that are references are not stored.
+  /// True if the elements of the range are values. The source then stores the current value. Elements that are references are not stored.
   static constexpr bool is_kept = !std::is_reference_v<reference>;
 
   struct state {

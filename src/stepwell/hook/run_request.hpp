@@ -34,7 +34,8 @@ struct only {
 
 namespace detail {
 
-/// Throws the error for a key that is fed twice. `by_user`: one feed is that of a hook, the other that of the run's caller.
+/// Throws the error for a key that is fed twice. `by_user` is true if one of the feeds is that of the run's caller and the other that of a
+/// hook.
 /// @errors `failed_precondition_error`, always.
 /// @see contract RUN-5
 [[noreturn]] void throw_fed_twice(bool by_user, const std::string& key);

@@ -21,8 +21,8 @@ struct global_step_waiter_options {
 };
 
 /// Blocks the first run until the global step has reached `wait_until_step`. The hook checks the global step every half second of the
-/// session's clock. The hook waits once in the lifetime of a session, even if the session recovers. If the session's coordinator (of its
-/// threads) is stopped, the wait ends at once. A stop request to the session itself, for example by a signal, ends the wait at the next
+/// session's clock. The hook waits once in the lifetime of a session, even if the session recovers. If the coordinator of the session's
+/// threads is stopped, the wait ends at once. A stop request to the session itself, for example by a signal, ends the wait at the next
 /// check. After a wait that was ended by a stop, the delayed run is executed, because a stop does not cancel a run that has begun.
 /// @errors `deadline_exceeded_error`, thrown by the run, if the step is not reached within `max_wait_secs`. The next run then waits again.
 class global_step_waiter_hook {

@@ -116,17 +116,17 @@ struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// Maximum number of rollbacks in a row. The count returns to 0 when a step later than all bad steps so far has a good value. When the
+  /// Maximum number of rollbacks in a row. The count returns to 0 at the first good value of a step after all bad steps so far. When the
   /// maximum is reached, the hook throws `nan_loss_error` at the next bad value.
   int max_rollbacks = 10;
   bool nan_only = false;  ///< True: accept infinite values.
 };
 
 /// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. After a bad value, the hook requests a
-/// rollback: the session recovers, and restores the newest checkpoint. The rollback counts as a recovery in the session's retry policy,
-/// with its delay. The same state and the same batch would give the same bad value again. Therefore the hook needs an answer to a bad
-/// value: `skip_batch{}`, or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&] { model.rate *=
-/// 0.5f; })`. The options may be the first or the last argument of the constructor.
+/// rollback: the session recovers, and restores the newest checkpoint. The session's retry policy counts the rollback as a recovery, and
+/// delays it like any other recovery. The same state and the same batch would give the same bad value again. Therefore the hook needs an
+/// answer to a bad value: `skip_batch{}`, or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&]
+/// { model.rate *= 0.5f; })`. The options may be the first or the last argument of the constructor.
 /// @errors Thrown by the run: `nan_loss_error` for a bad value after `max_rollbacks` rollbacks; `aborted_error` if recovery is turned off
 ///         in the session; `failed_precondition_error` in a worker, because only the chief can restore the model.
 template<class Projection>
@@ -162,7 +162,7 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Returns the number of rollbacks in a row. The count returns to 0 when a step later than all bad steps so far has a good value.
+  /// Returns the number of rollbacks in a row. The count returns to 0 at the first good value of a step after all bad steps so far.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

@@ -202,7 +202,7 @@ public:
   /// Adds one example for each label. The label is true if `labels[i] != 0`; the prediction is true if `scores[i]` is above `threshold`.
   /// @errors `invalid_argument_error` if the sizes differ.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels, double threshold = 0.5);
-  /// Returns the fraction of the examples with a true prediction that have a true label.
+  /// Of the examples that are predicted as true, returns the fraction whose label is true.
   [[nodiscard]] double precision() const noexcept;
   /// Returns the fraction of the examples with a true label that have a true prediction.
   [[nodiscard]] double recall() const noexcept;

@@ -111,8 +111,8 @@ public:
   /// Writes the final status of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a warning.
   void add_hparams_end(format::hparams_status how);
 
-  /// Writes a session event. The step of a START is the first step of which events follow. If the directory contains an earlier START,
-  /// viewers drop the earlier events of this step and of later steps.
+  /// Writes a session event. The step of a START is the lowest step of the events that are written after it. If the directory contains an
+  /// earlier START, viewers drop the earlier events of this step and of later steps.
   void add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path = {},
                        std::string_view message = {});
 

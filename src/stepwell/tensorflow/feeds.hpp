@@ -108,9 +108,9 @@ public:
     detail::with_name(fetch,
                       [&](std::string_view name) { add(static_cast<char>(fetch_mark + static_cast<int>(dtype_wanted_by(fetch))), name); });
   }
-  /// Adds a feed. If the graph may hold the elements of the tensor already, or if at most `owners` tensors share the elements, the graph
-  /// shares them. Otherwise the elements are copied. The request of a run holds a tensor for each feed. If the caller moved its tensor into
-  /// the request, the elements have one owner. If the caller still has its tensor, they have two.
+  /// Adds a feed. The graph shares the elements if an earlier run may already have given them to the graph, or if they belong to at most
+  /// `owners` tensors. Otherwise the elements are copied. The request of a run holds a tensor for each feed. If the caller moved its tensor
+  /// into the request, the elements have one owner. If the caller still has its tensor, they have two.
   template<names_tensor Key, class Value>
   void add_feed(const Key& key, const Value& value, long owners = 1) {
     static_assert(tensor_source<Value>,

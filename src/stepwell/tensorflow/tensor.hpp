@@ -143,9 +143,9 @@ public:
   /// Takes the ownership of `fetched`, a tensor of TensorFlow's library. If `may_alias` is true, the graph may write to the memory of
   /// `fetched`, so the elements are copied.
   [[nodiscard]] static tensor take(detail::c::tensor* fetched, bool may_alias);
-  /// Returns a tensor for a feed, whose elements the graph may keep. The returned tensor shares the elements of this tensor if the graph
-  /// may hold them already, or if at most `owners` tensors share them. Otherwise an owner could still write to them with a span that it got
-  /// earlier, so the elements are copied.
+  /// Returns a tensor for a feed, whose elements the graph may keep. The elements are not copied if an earlier run may already have given
+  /// them to the graph, or if they belong to at most `owners` tensors. Otherwise they are copied, because code that uses one of the other
+  /// tensors could still write to them through a span obtained earlier.
   [[nodiscard]] tensor for_graph(long owners) const;
   /// Returns the tensor of TensorFlow's library. Null for a tensor without a type.
   [[nodiscard]] detail::c::tensor* raw() const noexcept;

@@ -110,8 +110,8 @@ template<class Queue, class Source>
   }
 }
 
-/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread. If the queue also
-/// has the following members, a recovered session can continue with it: a `close` that returns true if the call closed the queue, and
+/// A queue for a queue runner. It has a name, and `close(cancel_pending_enqueues)`, which may be called from any thread. A recovered
+/// session can continue with the queue if, in addition, `close` returns a bool (true if this call closed the queue) and the queue has
 /// `reopen()`. If the runner closed such a queue, the runner reopens it when threads are created again.
 template<class Queue>
 concept closable_queue = requires(Queue& queue, bool cancel_pending_enqueues) {

@@ -117,7 +117,7 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 /// destroys it twice (a bug of this compiler). `fn` may take a `std::stop_token` as second parameter. If `how.writes_to` sets a writer,
 /// `fn` must return metrics: pairs of tag and number, such as a `summary::metric_list` or a map, or an object whose `metrics()` returns
 /// such pairs (see `summary::names_metrics`). The thread that has called `fn` passes the numbers to the writer, as scalars with the step of
-/// the snapshot. This is true even if training has continued to a later step.
+/// the snapshot. The numbers have the step of the snapshot, even if training has continued to a later step.
 ///
 /// This is an Asio initiating function. The completion token may be of any kind; the signature is `void(std::exception_ptr, T)`, where `T`
 /// is the return type of `fn`.

@@ -99,7 +99,8 @@ struct summary {
 
 /// Returns the summary in a serialized Summary message. Unknown fields are ignored.
 /// @errors `data_loss` if the bytes are not a Summary, if the shape and the content of a tensor disagree (the error names the tag), or if
-///         the tensors that store one value for all elements need more than 8 MiB in total after the value is repeated.
+///         all tensors in compact form (one stored value that stands for all elements) together need more than 8 MiB after they are
+///         expanded.
 /// @cost   Memory in proportion to the size of `bytes`, and at most 8 MiB for the repeated values of tensors.
 [[nodiscard]] result<summary> decode_summary(std::span<const std::byte> bytes);
 
@@ -130,8 +131,8 @@ struct tagged_run_metadata {
   std::string run_metadata;
 };
 
-/// A change of a run's status. If a directory contains an earlier `start`, a further `start` makes viewers discard the earlier events of
-/// its step and of later steps.
+/// A change of a run's status. A second or later `start` in a directory makes viewers discard all events that were written before it and
+/// whose step is equal to or above the step of this `start`.
 struct session_log {
   session_status status = session_status::unspecified;
   std::string checkpoint_path;
