@@ -186,8 +186,8 @@ public:
   /// Copies the current values of `model` and of the state of hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// Restores the snapshot of a save that has failed, like a checkpoint. Such a snapshot stays in memory if the failure left the session
-  /// without a checkpoint. Restores this snapshot in the same way as a checkpoint. Returns false if there is no such snapshot.
+  /// Restores the snapshot of a save that has failed, in the same way as a checkpoint. Such a snapshot stays in memory if the failure left
+  /// the session without a checkpoint. Returns false if there is no such snapshot.
   bool restore_unsaved(const variable_list& model);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& model);

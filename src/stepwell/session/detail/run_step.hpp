@@ -13,6 +13,7 @@
 #include "stepwell/session/training_session.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <tuple>
@@ -46,12 +47,20 @@ auto feed_into(Raw& raw, const Order& order) {
     return 0;
   }
 }
-/// Returns the outcome of a run, or copies of the values that its caller fetched.
+/// What remains of the outcome of a run: the result, and the global step after the run. (With the step before the run, the compiler would
+/// copy both steps with one wide load, which has to wait for the two narrow stores before it.)
+template<class Result>
+struct finished_run {
+  Result result;
+  std::int64_t step_after;
+};
+
+/// Returns the result of a run, or copies of the values that its caller fetched.
 template<class Raw, class Outcome, class Caller>
 [[gnu::always_inline]] inline auto extract_result(const Caller& caller, const Raw& raw, Outcome& outcome) {
   using pack_type = typename Caller::pack_type;
   if constexpr (std::is_void_v<pack_type>) {
-    return Outcome(std::move(outcome));
+    return finished_run<decltype(outcome.result)>{std::move(outcome.result), outcome.step_after};
   } else {
     const run_values<Raw, Outcome, pack_type> values(raw, outcome, caller.pack());
     if constexpr (is_fetch_list<pack_type>::value) {
