@@ -96,8 +96,16 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   co_return std::move(attempt.step);
 }
 
+/// Converts to a step by moving each member of `from` on its own.
+template<class Step>
+struct step_members {
+  Step& from;
+  explicit(false) operator Step() const { return {std::move(from.value), from.global_step, from.attempt, from.rolled_back_from}; }
+};
+
 /// Does the next step over the source of `holder`. Usually the step has no boundary work and completes here, without a second coroutine.
-/// The frame is small, so that Asio recycles it.
+/// The frame is small, so that Asio recycles it. The step is returned member by member: a copy of the whole step would load several members
+/// at once, and would have to wait until their stores, which have just been made, are complete.
 /// @lifetime `self` and `holder` must outlive it.
 template<class Step, class Async, class Holder>
 asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
@@ -107,7 +115,7 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
     outcome = detail::try_next(*self, *holder, step);
     if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] {
       if (self->place.attempt != 1) { self->place = {}; }
-      co_return std::move(step);
+      co_return step_members<Step>{*step};
     }
   }
   auto go_on = [&] { return detail::next_awaited<Step>(self->shared_from_this(), *holder, std::move(step), outcome); };
