@@ -142,7 +142,7 @@ private:
 /// outlive the awaitables of its functions and the objects that `async_steps` returns. A session can be moved; a moved-from session can
 /// only be destroyed.
 /// @threads The functions may be called on one thread or strand. One operation may be in flight: a second operation fails with
-/// `failed_precondition_error`. `request_stop`, `should_stop` and `stop_reason` may be called on any thread.
+/// `failed_precondition_error`. `request_stop`, `should_stop`, `stop_reason`, `is_closed` and `metrics` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
 class async_monitored_session {
@@ -379,7 +379,7 @@ public:
   {
     return raw_session().model();
   }
-  /// Returns the metrics of the session, such as the number of recoveries.
+  /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
   /// Returns the hook of type `Hook`. May also be called before the start and after the close.
   template<class Hook>
