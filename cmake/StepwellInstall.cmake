@@ -35,6 +35,10 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
+# The examples, to read and to compile.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp" PATTERN "*.py")
+
 # The file for pkg-config. Its paths are relative to its own location, so that the installed tree can be moved. A static library
 # lists its dependencies for `pkg-config --static`. A shared library is already linked to them.
 set(STEPWELL_PC_CFLAGS -pthread)

@@ -73,9 +73,11 @@ tables() {
   ' "$@"
 }
 
+first=src/stepwell/training/monitored_training_session.hpp  # the options that every program uses
 declare -a headers=()
+[ ! -f "$first" ] || headers+=("$first")
 for folder in training hooks data checkpoint summary session creation threads hook base kernel tensorflow; do
-  while IFS= read -r header; do headers+=("$header"); done < <(files "src/stepwell/$folder" -- .hpp)
+  while IFS= read -r header; do [ "$header" = "$first" ] || headers+=("$header"); done < <(files "src/stepwell/$folder" -- .hpp)
 done
 [ ${#headers[@]} = 0 ] || made=$(tables "${headers[@]}")
 if [ "${2:-}" = --write ]; then

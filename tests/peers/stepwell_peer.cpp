@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
     } else if (is("save", 3)) {
       measure_saves(words[1], words[2]);
     } else if (is("fenced", 3)) {
-      measure_fenced_saves(words[1], words[2]);
+      measure_fenced_saves(words[1], words[2] + "/fenced");  // the other process saves into the directory itself
     } else if (is("step", 1)) {
       measure_steps();
     } else if (is("memory", 4)) {
