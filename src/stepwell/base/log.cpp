@@ -5,6 +5,7 @@
 #include "stepwell/base/detail/status_region.hpp"
 
 #include <time.h>
+#include <unistd.h>
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -34,17 +35,19 @@ std::string shown(std::string_view message) {
   return text;
 }
 
-/// Returns the local time, such as "2026-11-22 05:34:04".
-std::string time_text() {
+/// Returns the beginning of a line, with the local time: "2026-11-22 05:34:04 stepwell ". On a terminal, where the line should not wrap and
+/// the day is known, only "05:34:04 ".
+std::string beginning_of_line() {
   const auto now = ::time(nullptr);
   tm parts{};
   ::localtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%F %T", &parts)};
+  const auto* const format = ::isatty(STDERR_FILENO) == 1 ? "%T " : "%F %T stepwell ";
+  std::array<char, 48> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
 void write_to_stderr(log_level level, std::string_view message) {
-  auto line = time_text() + " stepwell ";
+  auto line = beginning_of_line();
   line.append(to_string(level)).append(": ").append(shown(message)).push_back('\n');
   detail::status_region::of_stderr()->print(line);
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
+#include "support/session_rig.hpp"
 #include "unit/training/training_rig.hpp"
 
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -201,4 +203,30 @@ TEST_CASE("a model gone bad is not in the last checkpoint", "[training]") {
   CHECK_THROWS_AS(session.run(std::int64_t{1}), sw::nan_loss_error);
   session.close();
   CHECK(steps_on_disk(directory) == std::vector<std::int64_t>{0});
+}
+
+TEST_CASE("a session that is abandoned, or left by an exception, logs neither a warning nor an error", "[training][abandon]") {
+  const bool is_abandoned = GENERATE(false, true);
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto options = rig.options();
+  options.save_checkpoint_steps = 2;
+  options.save_summaries_steps = 1;
+  const auto leave = [&] {
+    auto session = sw::monitored_training_session(rig.model, options);
+    sw::test::run_until(session, 3);
+    const auto failure = std::make_exception_ptr(std::runtime_error("boom"));
+    if (is_abandoned) {
+      session.abandon(failure);
+    } else {
+      std::rethrow_exception(failure);
+    }
+  };
+  if (is_abandoned) {
+    leave();
+  } else {
+    CHECK_THROWS_AS(leave(), std::runtime_error);
+  }
+  CHECK_FALSE(log.contains(sw::log_level::warning, ""));
+  CHECK_FALSE(log.contains(sw::log_level::error, ""));
 }
