@@ -291,9 +291,10 @@ TEST_CASE("one damaged byte in any variable of many is found and named", "[check
     if (at->bytes().empty()) { continue; }
     auto damaged = whole;
     const auto value = at->bytes();
-    const auto place = damaged.rfind(std::string(reinterpret_cast<const char*>(value.data()), value.size()));
-    REQUIRE(place != std::string::npos);
-    damaged[place + value.size() - 1] = static_cast<char>(damaged[place + value.size() - 1] ^ 1);
+    // not with std::string::rfind: the thread sanitizer looks at all bytes of each comparison of memcmp
+    const auto place = std::ranges::find_end(damaged, value, {}, [](char one) { return static_cast<std::byte>(one); });
+    REQUIRE_FALSE(place.empty());
+    place.back() = static_cast<char>(place.back() ^ 1);
     sw::test::write_file_text(file, damaged);
     mixed_model restored(0);
     const sw::checkpoint_reader reader(prefix);
