@@ -130,7 +130,8 @@ public:
   /// @cost One relaxed load and one comparison.
   /// @see contract HOOK-TIMER-3
   [[nodiscard]] bool should_trigger_for_step(std::int64_t step) const noexcept {
-    return step >= next_step_->load(std::memory_order_relaxed) && step != last_step_;
+    if (step < next_step_->load(std::memory_order_relaxed)) [[likely]] { return false; }
+    return step != last_step_;
   }
 
   /// Records `step` as the last trigger. Returns the time and the steps since the previous trigger, or nullopt if there was none.

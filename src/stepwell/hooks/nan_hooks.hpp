@@ -40,7 +40,8 @@ namespace detail {
 template<class Value>
 [[nodiscard]] bool is_bad(const Value& value, bool nan_only) {
   if constexpr (std::floating_point<Value>) {
-    return nan_only ? std::isnan(value) : !std::isfinite(value);
+    if (std::isfinite(value)) [[likely]] { return false; }
+    return !nan_only || std::isnan(value);
   } else if constexpr (std::integral<Value>) {
     return false;
   } else {

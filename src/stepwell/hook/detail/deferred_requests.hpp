@@ -159,7 +159,10 @@ public:
   void end_creation() noexcept;
 
   /// Returns true if the boundary has work to do.
-  [[nodiscard]] bool due() const noexcept { return !saves_.empty() || signals_->is_notified(); }
+  [[nodiscard]] bool due() const noexcept {
+    if (!saves_.empty()) [[unlikely]] { return true; }
+    return signals_->is_notified();
+  }
 
   /// Processes events of background work, then the requested and the postponed saves. `with_state(is_last, save)` must call `save` with
   /// the state. It is called only if a save is due.
