@@ -30,10 +30,10 @@ void run(const digits::options& wanted) {
     return;
   }
   if (const auto best = stepwell::best_checkpoint(wanted.run_dir)) {
-    std::printf("best step=%lld accuracy=%.4f checkpoint=%s\n", static_cast<long long>(best->step), best->value, best->prefix.c_str());
+    std::printf("best step=%lld accuracy=%.4f\ncheckpoint=%s\n", static_cast<long long>(best->step), best->value, best->prefix.c_str());
   }
   const auto score = digits::evaluate(model, data.test);
-  std::printf("final step=%lld loss=%.6f accuracy=%.4f fingerprint=%s\n", static_cast<long long>(step), static_cast<double>(score.loss),
+  std::printf("final step=%lld loss=%.6f accuracy=%.4f\nfingerprint=%s\n", static_cast<long long>(step), static_cast<double>(score.loss),
               static_cast<double>(score.accuracy), digits::fingerprint(model.variables()).c_str());
 }
 

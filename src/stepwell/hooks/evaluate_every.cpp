@@ -108,7 +108,7 @@ public:
     if (options.log) {
       log_.add(*session_, now(),
                fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, found.batches,
-                           found.batches == 1 ? "batch" : "batches", std::chrono::duration<double>(took).count()));
+                           found.batches == 1 ? "call" : "calls", std::chrono::duration<double>(took).count()));
     }
     if (!summaries_) { return; }
     summaries_->note_start(step);

@@ -173,7 +173,7 @@ TEST_CASE("the values are logged, written as summaries, and fetched by other hoo
                                                 sw::log_every(1, sw::tag("test loss", tested.value("loss"))));
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
-  CHECK(log.contains(sw::log_level::info, "test at step 2: loss = 4 (1 batch"));
+  CHECK(log.contains(sw::log_level::info, "test at step 2: loss = 4 (1 call"));
   CHECK(sw::test::scalars_in(directory.path(), "test/loss") == std::map<std::int64_t, float>{{2, 4}, {4, 0}});
   CHECK(log.contains(sw::log_level::info, "test loss = 0"));
   CHECK(fetched == 0);
