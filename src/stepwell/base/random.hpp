@@ -95,8 +95,8 @@ public:
 private:
   [[nodiscard]] constexpr std::uint64_t shuffle_once(std::uint64_t index) const noexcept {
     const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-    // With fewer rounds, the permutations of many streams map an index to some elements measurably more often than to others. The effect
-    // is largest in small networks.
+    // With fewer rounds, the element at an index would not be uniformly distributed: over many streams, some elements occur measurably more
+    // often. The effect is largest in small networks.
     const std::uint64_t rounds = half_bits_ < 4 ? 12 : 6;
     std::uint64_t left = index >> half_bits_;
     std::uint64_t right = index & mask;

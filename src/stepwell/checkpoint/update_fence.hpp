@@ -26,10 +26,10 @@ class pending_copy;
 /// before the step begins. In any case, it copies these before the step: variables up to 4 KiB, variables on a device, variables of
 /// strings, the global step, and the state of hooks and sources.
 ///
-/// The promise also applies to other code that changes the model between two steps, such as the body of the loop and `before_run` of a
-/// hook: the variables that this code changes must also be marked as `early()`. The session itself waits for the copy before it feeds a
-/// member of the model, after a failed step, before a restore, and at `close`. If a step does not call `wait`, the session waits at the end
-/// of the step. If several sessions share the model through a master, all variables are copied between two steps, and `wait` does nothing.
+/// Other code may change the model between two steps, such as the body of the loop and `before_run` of a hook. Such code has no fence: mark
+/// the variables that it changes as `early()`, too. The session itself waits for the copy before it feeds a member of the model, after a
+/// failed step, before a restore, and at `close`. If a step does not call `wait`, the session waits at the end of the step. If several
+/// sessions share the model through a master, all variables are copied between two steps, and `wait` does nothing.
 /// @threads The thread of the step.
 /// @see     CheckFreq (Mohan, Phanishayee, Chidambaram; FAST 2021), section 4.2
 class update_fence {
@@ -42,9 +42,9 @@ public:
 
   /// Blocks until all variables are copied. The calling thread and the thread that writes the checkpoint copy the remaining variables
   /// together.
-  /// @errors `failed_precondition_error` if checks are on and a variable that was not copied before the step has changed since the end of
-  ///         the previous step. The message names the variable. The checkpoint then fails, too, unless the variable was already copied
-  ///         during the step, before its change.
+  /// @errors `failed_precondition_error` if checks are on and a variable has changed since the end of the previous step, unless it was
+  ///         copied before this step. The message names the variable. The checkpoint then fails, too, unless the variable had been copied
+  ///         before it changed.
   /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables and, if checks are on, one checksum
   ///         of the variables.
   void wait() {

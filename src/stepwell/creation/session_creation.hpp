@@ -78,9 +78,9 @@ public:
 
   /// Stores a position found in a checkpoint, to be applied to its source, and the fingerprint of the data to which it belongs.
   void restore(const std::string& name, std::int64_t position, std::string fingerprint = {});
-  /// Rewinds the sources to `step`. Called after the state of `step` and the positions in the checkpoint were restored. Affects only the
-  /// sources whose position is not in the checkpoint. If such a source was first attached at `step` or later, it is rewound to its position
-  /// at that first `attach`. Otherwise it is not moved.
+  /// Rewinds the sources to `step`. Called after a restore of the state as it was at `step`, and of the positions that the checkpoint
+  /// contains. Affects only the sources whose position is not in the checkpoint. If such a source was first attached at `step` or later,
+  /// the restored state contains nothing of it: it is rewound to its position at that first `attach`. Otherwise it is not moved.
   void go_back(std::int64_t step) noexcept;
   /// Returns the number of calls of `go_back`. If this number has changed, a loop must seek its source to `restored(name)`.
   [[nodiscard]] std::uint64_t rewind_count() const noexcept { return rewinds_; }
@@ -186,8 +186,8 @@ public:
   /// Copies the current values of `model` and of the state of hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
   void keep_initial_state(const variable_list& model, std::int64_t step);
-  /// Restores the snapshot of a save that has failed, in the same way as a checkpoint. Such a snapshot stays in memory if the failure left
-  /// the session without a checkpoint. Returns false if there is no such snapshot.
+  /// Restores the snapshot of a failed save, as if it were a checkpoint. Such a snapshot stays in memory if the failure left the session
+  /// without a checkpoint. Returns false if there is no such snapshot.
   bool restore_unsaved(const variable_list& model);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& model);

@@ -46,8 +46,8 @@ void check_saved_state(const saved_state& state);
 struct no_state {};
 inline void check_saved_state(const no_state& /*state*/) {}
 
-/// Calls `function` with the first of these argument lists that `function` accepts: the context and `values`; `values` alone (or, if there
-/// are no values, the global step); the context alone; no argument.
+/// Calls `function` with the first of these argument lists that `function` accepts. With values: the context and `values`; `values`; the
+/// context; no argument. Without values: the context; the global step; no argument.
 template<class Function, class Context, class... Values>
 decltype(auto) call_hook_function(Function& function, Context& context, Values&&... values) {
   if constexpr (std::invocable<Function&, Context&, Values...>) {
@@ -76,7 +76,7 @@ Awaitable await_if(bool is_due, Call call) {
   if (is_due) { co_await call(); }
 }
 
-/// The base class of the hooks in this header. It does not depend on when the function is called.
+/// The base class of the hooks in this header. Other classes decide when the function is called.
 template<class Function, class State>
 class function_hook {
 public:
@@ -94,8 +94,8 @@ public:
 protected:
   function_hook(Function function, State state) : function_(std::move(function)), state_(std::move(state)) { check_saved_state(state_); }
 
-  /// Calls the function if `is_due` is true. If the function returns an awaitable, this function returns an awaitable, which calls and
-  /// awaits the function.
+  /// Calls the function if `is_due` is true. If the hook's function returns an awaitable, this member function returns an awaitable, too,
+  /// which calls that function and awaits its result.
   template<class Context, class... Values>
   auto call_if(bool is_due, Context& context, Values&&... values) {
     using result = hook_function_result<Function, Context, Values...>;
@@ -173,7 +173,7 @@ private:
     using context_type = std::remove_reference_t<decltype(context)>;
     using result = detail::hook_function_result<Function, context_type, decltype(values.template get<I>())...>;
     if constexpr (coro::awaited<result>) {
-      // `values` has references to values only if they were fetched.
+      // If the call is not due, nothing was fetched, and `values` has no references to values.
       auto call = [this, &context, &values] { return detail::call_hook_function(this->function_, context, values.template get<I>()...); };
       return detail::await_if<result>(due, std::move(call));
     } else {
@@ -250,7 +250,7 @@ template<class Function, class... Projections, class State = detail::no_state>
 /// the context alone, or nothing. Epochs are counted from 0. A resumed run calls `function` after the same batches as an uninterrupted run.
 /// In an asynchronous session, `function` may return an awaitable.
 /// @errors If `function` throws, the run fails.
-/// @cost For each run of a loop over such a source, one call of its `is_last_of_epoch`.
+/// @cost In a loop over such a source, one call of its `is_last_of_epoch` for each step.
 template<class Function, class State = detail::no_state>
 [[nodiscard]] every_epoch_hook<Function, State> every_epoch(Function function, State state = {}) {
   return every_epoch_hook<Function, State>(std::move(function), std::move(state));

@@ -111,13 +111,13 @@ private:
 };
 
 /// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. Only a loop over a seekable
-/// source can skip a batch. In a call of `run`, and in a loop over another source, the state is restored, and then `aborted_error` is
-/// thrown.
+/// source can skip a batch. In a call of `run`, and in a loop over a source of any other kind, the state is restored, and then
+/// `aborted_error` is thrown.
 struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// Maximum number of rollbacks in a row. The count returns to 0 at the first good value of a step after all bad steps so far. When the
+  /// Maximum number of rollbacks in a row. A good value of a step later than all bad steps so far sets the count back to 0. When the
   /// maximum is reached, the hook throws `nan_loss_error` at the next bad value.
   int max_rollbacks = 10;
   bool nan_only = false;  ///< True: accept infinite values.
@@ -163,7 +163,7 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Returns the number of rollbacks in a row. The count returns to 0 at the first good value of a step after all bad steps so far.
+  /// Returns the number of rollbacks in a row. A good value of a step later than all bad steps so far sets the count back to 0.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

@@ -218,7 +218,7 @@ public:
     return take_turn();
   }
 
-  /// Does one step. Applies feeds to a batch to a copy of the batch. Does not apply feeds to the model; `feed` does this before.
+  /// Does one step. Feeds of a batch change a copy of the batch. Does not apply feeds to the model; `feed` does this before.
   /// @pre The object returned by `enter` is held.
   /// @errors Exceptions of the model's `step`.
   template<detail::order_like Order, class... Args>
@@ -403,7 +403,7 @@ private:
   void look_at_step() noexcept { live_step_ = is_shared() ? &connection_->shared_step() : &steps_; }
 
   Model* model_;
-  std::int64_t steps_ = 0;  // with a master: only the value to which `variables` refers
+  std::int64_t steps_ = 0;  // with a master, which counts the steps: a copy, to which `variables` refers
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;

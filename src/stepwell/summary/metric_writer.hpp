@@ -46,8 +46,8 @@ struct metric {
   std::string_view tag;
   double value = 0;
   std::string_view text;  ///< The number as text. Unlike `value`, it is exact for large integers, too.
-  /// True: this object is not a number, but marks the start of a session. Numbers of `step` and of later steps that were written before are
-  /// obsolete. `value` is 0, and `text` is empty.
+  /// True: this object is not a number, but marks the start of a session. All earlier numbers whose step is `step` or later are obsolete.
+  /// `value` is 0, and `text` is empty.
   bool is_start = false;
 };
 
@@ -59,7 +59,7 @@ public:
 
   /// Writes numbers, in the order in which they were added. If `write` throws, the writer has failed, and `write` is not called again.
   virtual void write(std::span<const metric> numbers) = 0;
-  /// Makes everything written before durable. Called at each flush.
+  /// Makes all numbers durable that were written so far. Called at each flush.
   virtual void sync() {}
   /// Called once, after the last `write`.
   virtual void close() {}

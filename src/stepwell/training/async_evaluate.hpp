@@ -35,7 +35,7 @@ public:
   async_evaluate_options() = default;
 
   /// Sets the executor on which the evaluation runs. By default, each evaluation runs on a separate thread.
-  /// @lifetime The execution context of `executor` must outlive the evaluation, or it must destroy posted functions that it does not run.
+  /// @lifetime If the execution context of `executor` ends before the evaluation, it must destroy the posted functions that it has not run.
   async_evaluate_options& evaluates_on(executor_type executor) {
     evaluates_on_ = std::move(executor);
     return *this;
@@ -45,7 +45,7 @@ public:
     completions_.runs_on(std::move(executor));
     return *this;
   }
-  /// Sets the writer of event files to which the metrics that the evaluation returns are written, with the step of the snapshot. The return
+  /// Sets a writer of event files. The metrics that the evaluation returns are written to it, with the step of the snapshot. The return
   /// type of the evaluation must satisfy `summary::names_metrics`.
   async_evaluate_options& writes_to(std::shared_ptr<summary::writer> events) {
     events_ = std::move(events);
@@ -117,7 +117,7 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 /// destroys it twice (a bug of this compiler). `fn` may take a `std::stop_token` as second parameter. If `how.writes_to` sets a writer,
 /// `fn` must return metrics: pairs of tag and number, such as a `summary::metric_list` or a map, or an object whose `metrics()` returns
 /// such pairs (see `summary::names_metrics`). The thread that has called `fn` passes the numbers to the writer, as scalars with the step of
-/// the snapshot. The numbers have the step of the snapshot, even if training has continued to a later step.
+/// the snapshot. This holds even if training has continued to a later step.
 ///
 /// This is an Asio initiating function. The completion token may be of any kind; the signature is `void(std::exception_ptr, T)`, where `T`
 /// is the return type of `fn`.
