@@ -139,7 +139,7 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
 /// @errors Failures of the file system.
 class zip_archive {
 public:
-  explicit zip_archive(io::atomic_file target) : target_(std::move(target)), archive_(archive_write_new()) {
+  explicit zip_archive(io::atomic_file target) : target_(std::move(target)), archive_(archive_write_new(), &archive_write_free) {
     if (!archive_) { throw std::bad_alloc(); }
     check(archive_write_set_format_zip(archive_.get()));
     check(archive_write_zip_set_compression_store(archive_.get()));
@@ -149,6 +149,7 @@ public:
   }
   zip_archive(const zip_archive&) = delete;
   zip_archive& operator=(const zip_archive&) = delete;
+  ~zip_archive() { is_discarded_ = true; }  // without finish(), libarchive writes the directory when it is freed
 
   /// Begins a file. Exactly `size` bytes must be appended afterwards.
   void begin(const std::string& name, std::uint64_t size) {
@@ -193,31 +194,27 @@ private:
     locale_t made_;
     locale_t before_{};
   };
-  struct discard {
-    void operator()(archive* made) const {
-      archive_write_fail(made);  // otherwise `archive_write_free` would write the directory
-      archive_write_free(made);
-    }
-  };
-
+  /// Appends a block unless a block before it failed. Reports failures to check() and not to libarchive, which never frees its buffers after
+  /// one.
   static la_ssize_t write_block(archive*, void* self, const void* bytes, std::size_t size) {
-    auto& target = static_cast<zip_archive*>(self)->target_;
-    auto& failure = static_cast<zip_archive*>(self)->failure_;
-    auto written = target.append({static_cast<const std::byte*>(bytes), size});
-    if (written) { return static_cast<la_ssize_t>(size); }
-    failure = std::move(written).error();
-    return -1;
+    auto& made = *static_cast<zip_archive*>(self);
+    if (!made.is_discarded_ && !made.failure_) {
+      auto written = made.target_.append({static_cast<const std::byte*>(bytes), size});
+      if (!written) { made.failure_ = std::move(written).error(); }
+    }
+    return static_cast<la_ssize_t>(size);
   }
   void check(la_ssize_t code) const {
-    if (code >= ARCHIVE_OK) { return; }
     if (failure_) { throw_status(*failure_); }
+    if (code >= ARCHIVE_OK) { return; }
     const char* reason = archive_error_string(archive_.get());
     throw internal_error(fmt::format("libarchive: {}", reason != nullptr ? reason : "failure without a reason"), target_.final_path());
   }
 
   io::atomic_file target_;
   std::optional<status> failure_;  // of the file system
-  std::unique_ptr<archive, discard> archive_;
+  bool is_discarded_ = false;
+  std::unique_ptr<archive, decltype(&archive_write_free)> archive_;
 };
 
 /// The reason why the name of a tensor cannot be the name of a member of an archive, or of a file below a directory.
