@@ -267,6 +267,11 @@ public:
   virtual void copy_to(std::span<std::byte> to) const = 0;
   /// Assigns `from` to all elements, in row-major order. @pre `from` has the size of all elements in bytes. @errors Errors of the device.
   virtual void copy_from(std::span<const std::byte> from) = 0;
+  /// Returns the elements if they lie in the memory of this process, in row-major order. A snapshot then copies them from there, and several
+  /// threads share the copy of large elements. Otherwise returns an empty span, as the default implementation does.
+  /// @errors   Errors of the device.
+  /// @lifetime The span must be valid until the elements change.
+  [[nodiscard]] virtual std::span<const std::byte> host_bytes() const;
   /// Like `copy_to` and `copy_from`, but for elements of `dtype::string`. The default implementations throw `unimplemented_error`. Override
   /// them if the elements are strings.
   virtual void copy_strings_to(std::span<std::string> to) const;

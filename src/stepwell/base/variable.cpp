@@ -67,6 +67,14 @@ void variable_ref::on_device(Copy copy) const {
   } catch (const error& failure) { detail::throw_named(name_, failure); }
 }
 
+std::span<const std::byte> variable_ref::host_bytes() const {
+  auto bytes = view_.bytes;
+  if (device_) {
+    on_device([&](device_elements& elements) { bytes = elements.host_bytes(); });
+  }
+  return bytes;
+}
+
 void variable_ref::copy_to(std::span<std::byte> to) const {
   assert(to.size() == size_bytes());
   if (device_) {

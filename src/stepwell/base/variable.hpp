@@ -203,6 +203,10 @@ public:
   void copy_from(std::span<const std::string> from) const;
   /// Returns true if the elements are not on a device. `bytes()` or `strings()` then refers to them.
   [[nodiscard]] bool is_addressable() const noexcept { return device_ == nullptr; }
+  /// Returns the elements of a variable of numbers, if they lie in the memory of this process. The span is empty otherwise.
+  /// @errors   Errors of the device; the message names the variable.
+  /// @lifetime Valid until the elements change.
+  [[nodiscard]] std::span<const std::byte> host_bytes() const;
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
   /// Returns a reference with another name to the same elements.

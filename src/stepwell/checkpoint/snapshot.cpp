@@ -43,10 +43,13 @@ void check_names(const variable_list& variables) {
   }
 }
 
-/// Returns true if any thread may copy this variable by its address. Small variables are cheaper to copy at once.
-bool has_pieces(const variable_ref& variable) {
+/// Returns the elements of a variable that any thread may copy by their address. Returns an empty span for a small variable, which is cheaper
+/// to copy at once. `may_wait`: the copy may be made later, so elements of a device and early variables have to be copied now.
+std::span<const std::byte> shared_bytes(const variable_ref& variable, bool may_wait) {
   constexpr std::size_t small = 4096;
-  return variable.is_addressable() && !variable.holds_strings() && variable.size_bytes() > small;
+  if (variable.holds_strings() || variable.size_bytes() <= small) { return {}; }
+  if (may_wait) { return variable.is_addressable() && !variable.is_early() ? variable.bytes() : std::span<const std::byte>(); }
+  return variable.host_bytes();
 }
 
 /// Returns the least offset, not below `offset`, for a tensor of `size` bytes in a snapshot.
@@ -326,10 +329,11 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const auto& variable = variables[i];
     auto& entry = memory.entries[i];
+    const auto shared = fence != nullptr || is_large ? shared_bytes(variable, fence != nullptr) : std::span<const std::byte>();
     if (variable.holds_strings()) {
       variable.copy_to(entry.strings);
-    } else if (has_pieces(variable) && (fence ? !variable.is_early() : is_large)) {
-      memory.copy->add(entry.name, variable.bytes(), writable(entry.bytes));
+    } else if (!shared.empty()) {
+      memory.copy->add(entry.name, shared, writable(entry.bytes));
     } else {
       variable.copy_to(writable(entry.bytes));
     }

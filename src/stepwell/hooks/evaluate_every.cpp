@@ -67,8 +67,11 @@ public:
     }
     open_summaries(session);
     session.add_work(shared_from_this());
+    reached_ = step;
+    keep_found();
     if (pending_step_ < 0 || is_pending_done_ != 0) { return; }
     if (pending_step_ == step && evaluate_snapshot) {  // the checkpoint was saved when the evaluation of this state was due
+      found_step_ = -1;
       session.request_save(*this);
     } else {
       pending_step_ = -1;
@@ -76,6 +79,7 @@ public:
   }
 
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step) {
+    reached_ = step;
     if (options.every.steps()) {
       const auto period = step / *options.every.steps();
       if (period <= last_) [[likely]] { return false; }
@@ -123,9 +127,11 @@ public:
   /// Puts the values of the previous evaluation into effect, and requests the next one.
   void turn(const session_requests& session, std::int64_t step) {
     collect();
+    keep_found();
     if (pending_step_ >= 0 && is_pending_done_ != 0) { publish(pending_values_, pending_step_, true); }
     pending_step_ = step;
     is_pending_done_ = 0;
+    found_step_ = -1;
     session.request_save(*this);
   }
 
@@ -158,10 +164,16 @@ public:
       pending_step_ = -1;
       std::rethrow_exception(failure);
     }
+    found_step_ = pending_step_;
+    show(found_, pending_step_, took_);
+    for (const auto& [owner, react] : board->on_evaluated_snapshot) { react(found_.values, *evaluated); }
+  }
+  /// Makes the collected values part of the saved state, if the step after them has been done. A checkpoint of the evaluated step itself never
+  /// has them, whether the evaluation ended before it was written or later: a resumed session evaluates that state again.
+  void keep_found() {
+    if (is_pending_done_ != 0 || found_step_ < 0 || found_step_ != pending_step_ || reached_ <= found_step_) { return; }
     pending_values_ = found_.values;
     is_pending_done_ = 1;
-    show(found_, pending_step_, took_);
-    for (const auto& [owner, react] : board->on_evaluated_snapshot) { react(pending_values_, *evaluated); }
   }
 
   void drain(const deadline& /*until*/) override { collect(); }
@@ -169,6 +181,7 @@ public:
 
   [[nodiscard]] variable_list variables() {
     collect();
+    keep_found();
     variable_list all{{"step", board->step}, {"count", board->count}};
     for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("value/" + board->names[i], board->values[i]); }
     if (!evaluate_snapshot) { return all; }
@@ -201,6 +214,8 @@ private:
   std::unique_ptr<summary_work> summaries_;  // null: no summaries
   rare_log log_{options.log_every_secs};
 
+  std::int64_t reached_ = -1;     // the global step after the last run
+  std::int64_t found_step_ = -1;  // the step of `found_` after the thread was joined; -1: there is none
   // The evaluation whose values are not in effect yet. `pending_step_` is -1 if there is none. These members change only while no
   // snapshot of the session is being taken.
   std::int64_t pending_step_ = -1;

@@ -298,6 +298,11 @@ void saved_variable::copy_to(std::span<std::byte> to) const {
   }
 }
 
+std::span<const std::byte> saved_variable::host_bytes() const {
+  if (type_ == dtype::string || !parts.front().sizes.empty()) { return {}; }
+  return held_in(parts.front()).bytes();
+}
+
 void saved_variable::copy_from(std::span<const std::byte> from) {
   if (parts.front().sizes.empty()) {
     parts.front().held = tensor(stepwell::tensor_view{type_, shape_, from});

@@ -8,6 +8,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/io/pool.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -15,9 +16,11 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -85,6 +88,49 @@ TEST_CASE("a large snapshot that several threads copy equals the variables", "[c
     CHECK(are_equal);
     CHECK(taken.find("words")->strings == words);
   }
+}
+
+TEST_CASE("elements of a device that lie in host memory are copied from there, others by copy_to", "[checkpoint][snapshot]") {
+  struct fetched final : sw::device_elements {
+    fetched(std::size_t count, bool shows_it) : elements(count), shows(shows_it) {
+      for (std::size_t i = 0; i < count; ++i) { elements[i] = static_cast<float>(i % 1021); }
+    }
+    [[nodiscard]] sw::tensor_view description() const override {
+      return {sw::dtype::float32, {static_cast<std::int64_t>(elements.size())}, {}};
+    }
+    void copy_to(std::span<std::byte> to) const override {
+      ++copies;
+      std::memcpy(to.data(), elements.data(), to.size());
+    }
+    void copy_from(std::span<const std::byte>) override {}
+    [[nodiscard]] std::span<const std::byte> host_bytes() const override {
+      return shows ? std::as_bytes(std::span(elements)) : std::span<const std::byte>();
+    }
+    std::vector<float> elements;
+    bool shows;
+    mutable int copies = 0;
+  };
+  constexpr std::size_t large = std::size_t{9} << 20;  // elements: other threads take part in the copy
+  const auto in_host = std::make_shared<fetched>(large, true);
+  const auto small = std::make_shared<fetched>(10, true);
+  const auto far = std::make_shared<fetched>(5000, false);
+  sw::variable_list variables;
+  variables.emplace_back("in_host", std::static_pointer_cast<sw::device_elements>(in_host));
+  variables.emplace_back("small", std::static_pointer_cast<sw::device_elements>(small));
+  variables.emplace_back("far", std::static_pointer_cast<sw::device_elements>(far));
+
+  sw::io::pool helpers(2);
+  sw::snapshot_pool pool(0, 1);
+  const auto taken = sw::snapshot::capture(pool.acquire(), variables, 1, &helpers);
+  for (const auto& [name, from] : {std::pair("in_host", in_host), std::pair("small", small), std::pair("far", far)}) {
+    const auto bytes = std::as_bytes(std::span(from->elements));
+    const auto* const entry = taken.find(name);
+    REQUIRE(entry != nullptr);
+    CHECK(std::ranges::equal(entry->bytes, bytes));
+  }
+  CHECK(in_host->copies == 0);
+  CHECK(small->copies == 1);
+  CHECK(far->copies == 1);
 }
 
 TEST_CASE("a buffer goes back to its pool with its snapshot", "[checkpoint][snapshot]") {

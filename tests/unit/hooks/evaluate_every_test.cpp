@@ -7,6 +7,8 @@
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/data/source.hpp>
@@ -26,6 +28,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -310,6 +313,30 @@ TEST_CASE("a run that is resumed after any step sees the values of an evaluation
     const sw::test::temporary_directory parts;
     CHECK(train(parts.path(), {end, 13}) == wanted);
   }
+}
+
+TEST_CASE("a checkpoint of the step of an evaluation beside the training has the same values, written at once or at the close",
+          "[hooks][evaluate_every]") {
+  const auto pending_after = [](std::int64_t save_steps) {
+    const sw::test::temporary_directory directory;
+    auto options = in_directory(directory.path());
+    options.save_checkpoint_steps = save_steps;
+    options.saver.when_busy = sw::when_busy::wait;
+    valley_model model;
+    valley_model other;
+    auto session = sw::monitored_training_session(
+        model, options, sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value)), sw::stop_at_step(6));
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+    const sw::checkpoint_reader saved(sw::latest_checkpoint(directory.path()).value());
+    std::vector<std::vector<std::byte>> values;
+    for (const auto* const name : {"step", "done", "value/loss"}) {
+      const auto value = saved.read(std::string("stepwell/hook/evaluation/pending/") + name);
+      values.emplace_back(value.bytes().begin(), value.bytes().end());
+    }
+    return values;
+  };
+  CHECK(pending_after(1) == pending_after(100));  // with 100, the only save is that at the close, after the evaluation has ended
 }
 
 TEST_CASE("a failed evaluation is a failure of the run, in the loop and beside it", "[hooks][evaluate_every]") {

@@ -165,15 +165,17 @@ void master_connection::go_out() noexcept {
   if (--depth_ == 0) { master_->gate.leave(entered_); }
 }
 
-master_scope master_connection::enter() {
+/// Enters the gate for a step. @errors Those of `enter`. The gate is then left.
+void master_connection::admit() {
   go_in(subject_.steps_are_concurrent ? fair_shared_mutex::entry::shared : fair_shared_mutex::entry::alone);
-  master_scope inside(*this);
-  if (!master_->is_ready) { throw aborted_error(fmt::format("the chief of \"{}\" has not made the model ready", target_.master)); }
-  if (generation_ != master_->generation) {
-    throw aborted_error(fmt::format("the chief of \"{}\" has made the model ready again, at step {}, since this session joined",
-                                    target_.master, global_step()));
+  const bool is_current = generation_ == master_->generation;
+  if (master_->is_ready && is_current) { return; }
+  const master_scope inside(*this);
+  if (is_current || !master_->is_ready) {
+    throw aborted_error(fmt::format("the chief of \"{}\" has not made the model ready", target_.master));
   }
-  return inside;
+  throw aborted_error(fmt::format("the chief of \"{}\" has made the model ready again, at step {}, since this session joined",
+                                  target_.master, global_step()));
 }
 
 master_scope master_connection::enter_alone() {

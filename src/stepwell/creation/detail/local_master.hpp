@@ -95,7 +95,7 @@ public:
   /// Blocks until this session may step. The returned object holds the gate.
   /// @errors `aborted_error` if the subject is not ready, or was made ready again since this session joined; `failed_precondition_error`
   ///   after `close`.
-  [[nodiscard]] master_scope enter();
+  [[nodiscard]] inline master_scope enter();
   /// Blocks until no session steps, restores or copies. The returned object holds the gate exclusively.
   /// @errors `failed_precondition_error` after `close`, and inside a concurrent step.
   [[nodiscard]] master_scope enter_alone();
@@ -136,6 +136,7 @@ private:
   friend class master_scope;
 
   void take();
+  void admit();
   void go_in(fair_shared_mutex::entry as);
   void go_out() noexcept;
   [[nodiscard]] local_master& master() const;
@@ -155,7 +156,7 @@ public:
   master_scope() noexcept = default;
   master_scope(master_scope&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
   master_scope& operator=(master_scope&&) = delete;
-  ~master_scope() {
+  [[gnu::always_inline]] ~master_scope() {
     if (connection_ != nullptr) [[unlikely]] { connection_->go_out(); }
   }
 
@@ -165,6 +166,12 @@ private:
 
   master_connection* connection_ = nullptr;
 };
+
+// Inlined, so that the scope of a step stays in a register.
+inline master_scope master_connection::enter() {
+  admit();
+  return master_scope(*this);
+}
 
 /// Returns the number of sessions connected to "local:NAME", 0 if that master does not exist. For tests and diagnostics.
 [[nodiscard]] int sessions_at(const std::string& master);

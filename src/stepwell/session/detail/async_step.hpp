@@ -90,7 +90,7 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     co_await self.call_hooks(after_run_calls, self.place_of_steps(), cancellation_mode::deferred);
     core.end_run(outcome->step_after);
     trace.after_hooks(order);
-    taken.emplace(extract_result(caller, std::as_const(raw), *outcome));
+    taken.emplace(detail::extract_result(caller, std::as_const(raw), *outcome, outcome->step_after));
   } catch (...) { failure = std::current_exception(); }
   if (!failure) { co_return std::move(taken); }
   self.throw_if_abandoned();

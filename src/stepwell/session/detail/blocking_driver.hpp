@@ -23,14 +23,15 @@ void drive(session_engine& engine, script steps);
 /// Closes the session. Failures are logged.
 void close_or_log(session_engine& engine) noexcept;
 
-/// Completes a run that left the fast path. `taken` holds the result of the run if only the boundary is left: the requests of hooks.
+/// Completes a run that left the fast path. `outcome` is `done` if only the boundary is left: the requests of hooks. `taken` is then the
+/// result of the run, otherwise null.
 template<class Run, class Core>
 [[gnu::noinline, gnu::cold]] typename Run::value_type finish_run(Core& core, typename Run::given_type given, step_outcome outcome,
-                                                                 std::optional<typename Run::value_type>& taken) {
+                                                                 typename Run::value_type* taken) {
   Run run(std::move(given));
   run_attempt<Core, Run> attempt(core, run);
   attempt.outcome = outcome;
-  if (taken) { run.value.emplace(std::move(*taken)); }
+  if (taken != nullptr) { run.value.emplace(std::move(*taken)); }
   detail::drive(core, core.protocol().step(attempt));
   return std::move(*run.value);
 }
@@ -39,16 +40,19 @@ template<class Run, class Core>
 template<class Run, class Core>
 [[gnu::always_inline]] inline auto run_call(Core& core, typename Run::given_type given) -> typename Run::value_type {
   auto outcome = step_outcome::not_taken;
-  std::optional<typename Run::value_type> taken;
   if (!core.is_recovery_due()) [[likely]] {
     try {
       auto value = Run::take(core, 1, given);
       if (!core.boundary_due()) [[likely]] { return value; }
-      taken.emplace(std::move(value));
       outcome = step_outcome::done;
-    } catch (...) { outcome = detail::classify_failed_run<Run::repeats>(core); }
+      auto taken = std::move(value);  // a copy of its own, so that `value` needs no address
+      return detail::finish_run<Run>(core, std::move(given), outcome, &taken);
+    } catch (...) {
+      if (outcome == step_outcome::done) { throw; }  // a failure of the boundary
+      outcome = detail::classify_failed_run<Run::repeats>(core);
+    }
   }
-  return detail::finish_run<Run>(core, std::move(given), outcome, taken);
+  return detail::finish_run<Run>(core, std::move(given), outcome, nullptr);
 }
 
 /// Executes a run inside a step function. Its failures are failures of the step function: a recovery repeats the whole function.

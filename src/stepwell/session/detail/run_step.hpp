@@ -57,10 +57,10 @@ struct finished_run {
 
 /// Returns the result of a run, or copies of the values that its caller fetched.
 template<class Raw, class Outcome, class Caller>
-[[gnu::always_inline]] inline auto extract_result(const Caller& caller, const Raw& raw, Outcome& outcome) {
+[[gnu::always_inline]] inline auto extract_result(const Caller& caller, const Raw& raw, Outcome& outcome, std::int64_t step_after) {
   using pack_type = typename Caller::pack_type;
   if constexpr (std::is_void_v<pack_type>) {
-    return finished_run<decltype(outcome.result)>{std::move(outcome.result), outcome.step_after};
+    return finished_run<decltype(outcome.result)>{std::move(outcome.result), step_after};
   } else {
     const run_values<Raw, Outcome, pack_type> values(raw, outcome, caller.pack());
     if constexpr (is_fetch_list<pack_type>::value) {
@@ -75,8 +75,8 @@ template<class Raw, class Outcome, class Caller>
   }
 }
 template<class Raw, class Caller>
-using extracted =
-    decltype(extract_result(std::declval<const Caller&>(), std::declval<const Raw&>(), std::declval<typename Raw::outcome_type&>()));
+using extracted = decltype(detail::extract_result(std::declval<const Caller&>(), std::declval<const Raw&>(),
+                                                  std::declval<typename Raw::outcome_type&>(), 0));
 
 /// Converts the result of `run_step` to the result for the caller: the fetched values as a tuple if there are any, otherwise the result of
 /// the step.
@@ -111,11 +111,12 @@ template<class Core, class Caller, class... Args>
       return raw.run(order, std::forward<Args>(args)...);
     }();
     stage = step_stage::after_run;
-    context.come_to(outcome.step_after);
+    const auto step_after = outcome.step_after;  // read once: hooks that read the result through a pointer to a member keep it in memory
+    context.come_to(step_after);
     trace.after_run(order);
-    core.template finish<traced>(context, order, outcome);
+    core.template finish<traced>(context, order, outcome, step_after);
     trace.after_hooks(order);
-    return detail::extract_result(caller, raw, outcome);  // while `scope` and `fed` are alive
+    return detail::extract_result(caller, raw, outcome, step_after);  // while `scope` and `fed` are alive
   } catch (...) {
     core.on_failure(stage, std::current_exception(), attempt);
     throw;

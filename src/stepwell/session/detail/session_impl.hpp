@@ -71,10 +71,10 @@ public:
   /// Calls `after_run` of the hooks. @see contract RUN-10
   /// @errors `aborted_error` if a hook requested a rollback.
   template<bool Traced, class Order, class Outcome>
-  [[gnu::always_inline]] void finish(run_context<Raw>& context, const Order& order, const Outcome& outcome) {
+  [[gnu::always_inline]] void finish(run_context<Raw>& context, const Order& order, const Outcome& outcome, std::int64_t step_after) {
     hooks_.template after_run<typename Order::hook_choice, Traced>(context, order.hooks(), *raw_, outcome,
                                                                    {&order.options(), &order.metadata()});
-    end_run(outcome.step_after);
+    end_run(step_after);
   }
   /// Ends a run after all hooks have been called. @errors `aborted_error` if a hook requested a rollback.
   [[gnu::always_inline]] void end_run(std::int64_t step_after) {

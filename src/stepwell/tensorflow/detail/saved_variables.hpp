@@ -41,6 +41,7 @@ public:
   [[nodiscard]] tensor_view description() const override { return {type_, shape_, {}}; }
   void copy_to(std::span<std::byte> to) const override;
   void copy_from(std::span<const std::byte> from) override;
+  [[nodiscard]] std::span<const std::byte> host_bytes() const override;
   void copy_strings_to(std::span<std::string> to) const override;
   void copy_strings_from(std::span<const std::string> from) override;
 
