@@ -61,6 +61,7 @@ module;
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_args.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/run_ending.hpp"
 #include "stepwell/hook/run_options.hpp"
 #include "stepwell/hook/run_request.hpp"
 #include "stepwell/hook/session_signals.hpp"
@@ -524,6 +525,8 @@ using stepwell::reserved_prefix;
 using stepwell::rollback_request;
 using stepwell::run_args;
 using stepwell::run_context;
+using stepwell::run_ended;
+using stepwell::run_ending;
 using stepwell::run_info;
 using stepwell::run_options;
 using stepwell::run_outcome;

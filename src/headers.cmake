@@ -67,6 +67,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hook/raw_session.hpp
   stepwell/hook/run_args.hpp
   stepwell/hook/run_context.hpp
+  stepwell/hook/run_ending.hpp
   stepwell/hook/run_options.hpp
   stepwell/hook/run_request.hpp
   stepwell/hook/session_signals.hpp
@@ -196,10 +197,12 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/kernel/detail/crc32c.hpp
   stepwell/kernel/detail/stream_copy.hpp
   # layer 2: format
+  stepwell/format/checkpoint/detail/ending_file.hpp
   stepwell/format/checkpoint/detail/string_tensor.hpp
   stepwell/format/detail/coding.hpp
   stepwell/format/detail/parse_message.hpp
   stepwell/format/detail/run_metadata.hpp
+  stepwell/format/detail/text_message.hpp
   stepwell/format/events/detail/png.hpp
   stepwell/format/events/detail/summary_values.hpp
   # layer 2: io

@@ -83,13 +83,16 @@ double test_error(const polynomial& model) {
   return error.value();
 }
 
-/// Returns the error after the last step, infinity if the run has diverged. A run that has ended is only restored.
+/// Returns the error after the last step, infinity if the run has diverged. A run that has finished is only restored, and one that has
+/// diverged is not repeated.
 double error_of_run(const std::string& directory, const hyper_parameters& with) {
   polynomial model{.with = with};
-  const auto newest = sw::latest_checkpoint(directory);
-  if (newest && sw::step_of_checkpoint(*newest) == last_step) {
-    sw::restore(model.variables(), sw::checkpoint_reader(*newest));
-    return test_error(model);
+  if (const auto ended = sw::run_ended(directory)) {
+    if (ended->how == sw::session_ending::failed) { return std::numeric_limits<double>::infinity(); }
+    if (ended->how == sw::session_ending::finished) {
+      sw::restore(model.variables(), sw::checkpoint_reader(*sw::latest_checkpoint(directory)));
+      return test_error(model);
+    }
   }
   auto batches = sw::data::shuffled_batches(samples(-1, 200), {.batch_size = with.batch_size, .seed = with.seed});
   auto session = sw::monitored_training_session(

@@ -6,6 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/hook/run_ending.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/chart.hpp"
 #include "tool/event_stream.hpp"
@@ -163,6 +164,7 @@ struct run_facts {
   std::optional<std::string> newest_checkpoint = {};  ///< The checkpoint from which training continues.
   std::vector<event_line> event_files = {};
   run_progress progress = {};
+  std::optional<run_ending> ending = {};  ///< Empty while a session runs, and after a kill.
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
   exit_code how = exit_code::good;
@@ -218,6 +220,16 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   facts.event_files.push_back(std::move(line));
 }
 
+/// Adds the end of the last session. A damaged file of it is reported, and does not hide the other facts.
+void add_ending(console& to, const std::string& directory, run_facts& facts) {
+  try {
+    facts.ending = run_ended(*to.files, directory);
+  } catch (const error& damage) {
+    print_error(to, damage.what());
+    facts.how = worse(facts.how, exit_code::damaged);
+  }
+}
+
 std::uint64_t bytes_of(const auto& lines) {
   std::uint64_t sum = 0;
   for (const auto& line : lines) { sum += line.bytes; }
@@ -242,6 +254,13 @@ void print_checkpoints(const run_facts& facts, console& to) {
     table.print(to);
   }
   if (facts.newest_checkpoint) { to.out << "newest: " << printable(io::base_name(*facts.newest_checkpoint)) << '\n'; }
+}
+
+void print_ending(const run_facts& facts, console& to) {
+  if (!facts.ending) { return; }
+  const auto& [how, why, step] = *facts.ending;
+  to.out << "ended:  " << paint(to, how == session_ending::failed ? ink::red : ink::green, std::string(to_string(how))) << " at step "
+         << step << ", " << printable(why.text) << '\n';
 }
 
 void print_event_files(const run_facts& facts, console& to) {
@@ -275,6 +294,7 @@ void print_as_text(const run_facts& facts, const std::string& directory, console
          << count_text(facts.files, "file") << " (checkpoints " << size_text(bytes_of(facts.checkpoints)) << ", event files "
          << size_text(bytes_of(facts.event_files)) << ")\n";
   print_checkpoints(facts, to);
+  print_ending(facts, to);
   print_event_files(facts, to);
   print_rates(facts, to);
 }
@@ -286,6 +306,12 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
   document.add("bytes", facts.bytes);
   document.add("files", facts.files);
   if (facts.newest_checkpoint) { document.add("newest_checkpoint", *facts.newest_checkpoint); }
+  if (facts.ending) {
+    const auto& [how, why, step] = *facts.ending;
+    document.add(
+        "ending",
+        json{{"how", std::string(to_string(how))}, {"cause", std::string(to_string(why.cause))}, {"text", why.text}, {"step", step}});
+  }
   document.add_list("checkpoints", facts.checkpoints, [](const checkpoint_line& one) {
     json made{{"prefix", one.prefix}};
     if (one.step) { made["step"] = *one.step; }
@@ -322,6 +348,7 @@ exit_code run_stats(const run_stats_options& options, console& to) {
   run_facts facts;
   add_usage(to, options.directory, 16, facts);
   add_checkpoints(to, options.directory, facts);
+  add_ending(to, options.directory, facts);
   for (const auto& path : event_files_in(to, options.directory)) { add_event_file(to, path, facts); }
   if (facts.checkpoints.empty() && facts.event_files.empty()) {
     throw not_found_error(

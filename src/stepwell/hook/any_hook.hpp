@@ -173,9 +173,12 @@ public:
   any_hooks() = default;
   explicit any_hooks(std::vector<hook_type> hooks) : hooks_(std::move(hooks)) {}
 
-  /// Appends `hook` to the list.
+  /// Appends `hook`, a hook of any type or an `any_hook`: `hooks.add(stop_at_step(1000))`.
   /// @pre This object is not owned by a session yet.
-  void add(hook_type hook) { hooks_.push_back(std::move(hook)); }
+  template<class Hook>
+  void add(Hook hook) {
+    hooks_.emplace_back(std::move(hook));
+  }
   [[nodiscard]] std::vector<hook_type>& hooks() noexcept { return hooks_; }
 
   void begin() {

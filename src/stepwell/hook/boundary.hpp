@@ -11,6 +11,7 @@
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/checkpoint/update_fence.hpp"
+#include "stepwell/hook/run_ending.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -201,13 +202,6 @@ struct rollback_request {
   std::function<void()> answer = nullptr;
 };
 
-/// How a session ended. If an asynchronous session is destroyed before it is closed, no ending is reported.
-enum class session_ending {
-  finished,     ///< The session was closed, and no failure occurred.
-  interrupted,  ///< The session was closed because of a signal or a time limit; another process will continue.
-  failed,       ///< A failure or a NaN ended the session, or the close failed.
-};
-
 /// Work that a session does for a hook, at boundaries and at the close. A hook registers it with `session_requests::add_work`.
 /// @threads All functions are called on the session's thread, except `report`.
 class boundary_work {
@@ -248,7 +242,7 @@ public:
   /// @errors Failures of the pending work. `deadline_exceeded_error` if `until` passes before the work is done.
   virtual void drain(const deadline& /*until*/) {}
   /// Records how the session ended. Called at the close, after `drain` of all works and before `flush` of any work.
-  virtual void write_ending(session_ending /*how*/) {}
+  virtual void write_ending(const run_ending& /*ending*/) {}
   /// Flushes all output. Called last at the close; nothing is written afterwards.
   /// @errors `deadline_exceeded_error` if the output is not written when `until` passes.
   virtual void flush(const deadline& /*until*/) {}

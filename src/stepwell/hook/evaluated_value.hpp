@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct evaluation_board {
   /// True if `values` are those of a snapshot, which an evaluation beside the training has evaluated. False if they are those of the state
   /// after this run.
   bool is_of_snapshot = false;
+  /// True while a session has the hook that makes the evaluations.
+  bool has_session = false;
   /// Functions called with the values of an evaluated snapshot when the session receives them, before the values take effect. The key is
   /// the owner of the function.
   std::map<const void*, std::function<void(const std::vector<double>& values, const snapshot& evaluated)>> on_evaluated_snapshot = {};
@@ -63,6 +66,10 @@ public:
   [[nodiscard]] std::optional<double> operator()(const Result& /*result*/) const noexcept {
     return value();
   }
+
+  /// Checks that a session has the `evaluate_every` hook that measures this metric. `hook` is the name of the hook that watches the metric.
+  /// @errors `failed_precondition_error` if no session has that hook. The metric would then never get a result.
+  void check_is_measured(std::string_view hook) const;
 
   /// Returns true if `value()` is the result of a snapshot, made by an evaluation beside the training.
   [[nodiscard]] bool is_of_snapshot() const noexcept { return board_->is_of_snapshot; }

@@ -7,6 +7,7 @@
 #include "stepwell/base/clock.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -27,6 +28,7 @@ enum class stop_cause {
   last_step,    ///< The last requested step is done.
   end_of_data,  ///< The source has no more batches.
   nan,          ///< A watched value is not finite.
+  no_progress,  ///< A watched value no longer improves (early stopping).
   signal,       ///< A signal requested the process to end.
   deadline,     ///< The time limit has expired.
   error,        ///< A failure. The session has thrown it, or will throw it.
@@ -40,6 +42,7 @@ enum class stop_cause {
     case stop_cause::last_step: return "last_step";
     case stop_cause::end_of_data: return "end_of_data";
     case stop_cause::nan: return "nan";
+    case stop_cause::no_progress: return "no_progress";
     case stop_cause::signal: return "signal";
     case stop_cause::deadline: return "deadline";
     case stop_cause::error: return "error";
@@ -47,6 +50,15 @@ enum class stop_cause {
   }
   return "none";
 }
+
+namespace detail {
+
+/// All values of `stop_cause`.
+inline constexpr std::array all_stop_causes{stop_cause::none,  stop_cause::requested,   stop_cause::last_step, stop_cause::end_of_data,
+                                            stop_cause::nan,   stop_cause::no_progress, stop_cause::signal,    stop_cause::deadline,
+                                            stop_cause::error, stop_cause::closed};
+
+}  // namespace detail
 
 /// The cause of a stop, and one sentence that describes it.
 struct stop_reason {

@@ -163,7 +163,7 @@ public:
     saver_->drain(until.on(*saver_->options().clock));
     process_events();
   }
-  void write_ending(session_ending /*how*/) override { log_.finish(*session_); }
+  void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
   void flush(const deadline& /*until*/) override { close(); }
   void detach() override {
     if (saver_) { saver_->detach(); }

@@ -123,6 +123,8 @@ private:
 };
 
 /// Watches a metric of an evaluation. Saves the state that was evaluated, even if later steps have changed the model since then.
+/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have the `evaluate_every` hook that
+///         measures the metric.
 template<>
 class best_checkpoint_hook<evaluated_value> : public detail::best_checkpoints {
 public:
@@ -132,6 +134,7 @@ public:
       : best_checkpoint_hook(std::move(options), std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
+    watched_.check_is_measured("best_checkpoint_hook");
     start(session, session.global_step());
     seen_ = watched_.count();
     watched_.on_evaluated_snapshot(identity(), taker_of_snapshots());

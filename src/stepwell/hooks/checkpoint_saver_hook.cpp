@@ -47,6 +47,7 @@ public:
       saver_.reset();
     }
     open();
+    remove_ending_file(files(), options_.checkpoint_dir);
     events_ = summary::writer::shared(options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir, options_.events);
     for (const auto& listener : options_.listeners) { listener->begin(); }
   }
@@ -137,6 +138,7 @@ public:
     failures.rethrow();
   }
 
+  void write_ending(const run_ending& ending) override { write_ending_file(files(), options_.checkpoint_dir, ending); }
   /// Releases the directory for the next session, even if this object lives on.
   void flush(const deadline& /*until*/) override {
     is_closed_ = true;
@@ -171,6 +173,8 @@ public:
   }
 
 private:
+  [[nodiscard]] io::file_system& files() const noexcept { return *saver_->options().file_system; }
+
   /// Passes a snapshot to the saver. Returns false if the last state must be saved and is not saved yet. The checkpoint is committed
   /// after the records up to its step, because a run that continues from it does not write them again.
   [[nodiscard]] bool hand_over(snapshot taken, const boundary_state& state) {

@@ -23,8 +23,8 @@ public:
   restore_work(std::string directory, std::function<void(function_ref<void(const variable_list&)>)> with_variables)
       : directory_(std::move(directory)), with_variables_(std::move(with_variables)) {}
 
-  void write_ending(session_ending how) override {
-    if (how != session_ending::finished) { return; }
+  void write_ending(const run_ending& ending) override {
+    if (ending.how != session_ending::finished) { return; }
     const auto best = find_newest_whole(directory_);
     if (!best) {
       throw not_found_error(
@@ -133,7 +133,7 @@ void early_stopping::stop_if_over(const session_requests& session) const {
                        ? fmt::format("none of the {} values since then is better{}", waited_,
                                      options_.min_delta > 0 ? fmt::format(" by more than {:g}", options_.min_delta) : "")
                        : fmt::format("now it is {}, a generalization loss of {} %", number_text(last_), number_text(loss_now()));
-  session.request_stop({stop_cause::requested, fmt::format("early stopping: {}; {}", best, why)});
+  session.request_stop({stop_cause::no_progress, fmt::format("early stopping: {}; {}", best, why)});
 }
 
 void early_stopping::restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const {

@@ -163,6 +163,7 @@ private:
 };
 
 /// Watches a metric that an `evaluate_every` hook measures: `early_stopping_hook{tested.value("loss"), {.patience = 5}}`.
+/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have that `evaluate_every` hook.
 template<>
 class early_stopping_hook<evaluated_value> : public detail::early_stopping {
 public:
@@ -175,6 +176,7 @@ public:
       : early_stopping_hook(std::move(watched), std::move(options)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
+    watched_.check_is_measured("early_stopping_hook");
     start(session, session.global_step());
     seen_ = watched_.count();
   }

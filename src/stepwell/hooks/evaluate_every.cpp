@@ -177,7 +177,7 @@ public:
   }
 
   void drain(const deadline& /*until*/) override { collect(); }
-  void write_ending(session_ending /*how*/) override { log_.finish(*session_); }
+  void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
   [[nodiscard]] variable_list variables() {
     collect();
@@ -245,6 +245,13 @@ evaluated_value evaluations::value(std::string_view name) const {
 
 variable_list evaluations::variables() { return state_->variables(); }
 const std::string& evaluations::state_name() const noexcept { return state_->options.name; }
+void evaluations::begin_session() noexcept { state_->board->has_session = true; }
+void evaluations::check_is_other(const void* other, const void* trained) {
+  if (other != trained) { return; }
+  throw invalid_argument_error(
+      "evaluate_every: beside(...) was given the model that the session trains; the evaluation would overwrite its variables; give it a "
+      "second object of the same type");
+}
 void evaluations::start(const session_requests& session, std::int64_t step) { state_->start(session, step); }
 bool evaluations::take_due(const session_requests& session, std::int64_t step) { return state_->take_due(session, step); }
 
@@ -257,6 +264,9 @@ void evaluations::evaluate_here(std::int64_t step, const evaluate_function& eval
 
 void evaluations::evaluate_beside(const session_requests& session, std::int64_t step) { state_->turn(session, step); }
 void evaluations::set_evaluation_of_snapshots(evaluate_snapshot_function evaluate) { state_->evaluate_snapshot = std::move(evaluate); }
-void evaluations::finish() { state_->collect(); }
+void evaluations::finish() {
+  state_->board->has_session = false;
+  state_->collect();
+}
 
 }  // namespace stepwell::detail

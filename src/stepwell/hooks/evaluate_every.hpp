@@ -109,6 +109,15 @@ inline constexpr bool is_measured = false;
 template<class Metric, class Projection>
 inline constexpr bool is_measured<measured<Metric, Projection>> = true;
 
+/// True if at least one type is given, and the last one is a `measured`.
+template<class... Given>
+inline constexpr bool ends_with_measure = false;
+template<class Last>
+inline constexpr bool ends_with_measure<Last> = is_measured<std::remove_cvref_t<Last>>;
+template<class First, class... Others>
+  requires(sizeof...(Others) > 0)
+inline constexpr bool ends_with_measure<First, Others...> = ends_with_measure<Others...>;
+
 template<class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 
@@ -219,7 +228,11 @@ protected:
 
   evaluations(evaluate_every_options options, std::vector<std::string> names);
 
+  void begin_session() noexcept;
   void start(const session_requests& session, std::int64_t step);
+  /// Checks that `other`, the argument of `beside`, is not the model that the session trains.
+  /// @errors `invalid_argument_error` if it is.
+  static void check_is_other(const void* other, const void* trained);
   /// Returns true if an evaluation is due after the run that reached `step`. Begins the next period in this case.
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step);
   /// Calls `evaluate` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned.
@@ -248,6 +261,7 @@ struct beside_model {
 /// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
 /// decisions. If the evaluation has not ended at that time, the training waits for it. The training also waits for a running evaluation
 /// before it saves a checkpoint. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
+/// @errors   `invalid_argument_error`, thrown by the creation of the session, if `other` is the model that the session trains.
 /// @lifetime `other` must outlive the session. No other code may use `other` until the session is closed or destroyed.
 template<class Model>
 [[nodiscard]] beside_model<Model> beside(Model& other) {
@@ -270,7 +284,11 @@ public:
     }
   }
 
-  void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
+  void begin() { begin_session(); }
+  void after_create_session(auto& session, auto& /*threads*/) {
+    if constexpr (is_beside) { check_is_other(parts_->place.model, std::addressof(detail::model_in(session.raw_session()))); }
+    start(session, session.global_step());
+  }
   void after_run(auto& context, const auto&) {
     const std::int64_t step = context.global_step();
     if (!take_due(context, step)) [[likely]] { return; }
@@ -349,10 +367,18 @@ template<class Model, class Evaluate, class... Measures>
   return evaluation_hook<beside_model<Model>, detail::no_batches, Evaluate, Measures...>(std::move(options), place, {}, std::move(evaluate),
                                                                                          std::move(measures)...);
 }
+/// Reports at compile time that there are no metrics.
+template<class... Given>
+  requires(!detail::ends_with_measure<Given...>)
+void evaluate_every(const evaluate_every_options&, Given&&...) {
+  static_assert(sizeof...(Given) > 1000,
+                "stepwell: the last arguments of evaluate_every are the metrics: evaluate_every(500, test_batches, &network::score, "
+                "measure(\"loss\", &score::loss))");
+}
 /// Like the overloads above, with a period instead of `evaluate_every_options`: `evaluate_every(500, ...)`. All options except the period
 /// have their defaults.
 template<std::convertible_to<evaluation_period> Period, class... Given>
-[[nodiscard]] auto evaluate_every(Period every, Given&&... given) {
+auto evaluate_every(Period every, Given&&... given) {
   return stepwell::evaluate_every(evaluate_every_options{.every = every}, std::forward<Given>(given)...);
 }
 

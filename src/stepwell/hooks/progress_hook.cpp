@@ -63,7 +63,7 @@ std::string padded(std::string text, int columns) {
 }
 
 std::string duration_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::ceil(std::clamp(seconds, 0.0, 3.5e9)));
+  const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 3.5e9));
   if (whole >= 360'000) { return fmt::format("{}d {:02}h", whole / 86'400, whole / 3600 % 24); }  // at most seven characters up to 999 days
   if (whole >= 3600) { return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60); }
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
@@ -188,7 +188,7 @@ std::vector<field> steady_fields(const progress_state& state) {
   if (state.last_step > 0) {
     const auto left = seconds_left(state);
     const bool is_done = state.has_ended || state.step >= state.last_step;
-    all.push_back({2, {{padded(is_done ? "" : "ETA " + (left ? duration_text(*left) : std::string("-")), 11)}}});
+    all.push_back({2, {{padded(is_done ? "" : "ETA " + (left ? duration_text(std::ceil(*left)) : std::string("-")), 11)}}});
   }
   return all;
 }
@@ -272,7 +272,7 @@ std::string plain_line(const progress_state& state) {
     if (state.batch_size > 0) { add(rate_text(state.steps_per_second * static_cast<double>(state.batch_size)) + " samples/s"); }
   }
   add(duration_text(state.elapsed.count()));
-  if (const auto left = seconds_left(state); left && !state.has_ended) { add("ETA " + duration_text(*left)); }
+  if (const auto left = seconds_left(state); left && !state.has_ended) { add("ETA " + duration_text(std::ceil(*left))); }
   for (const auto& [name, text] : state.notes) { add(detail::printable(name) + " " + detail::printable(text)); }
   return line;
 }
@@ -347,7 +347,7 @@ class progress_printer::ending final : public boundary_work {
 public:
   ending(progress_printer& printer, const session_requests& session, std::int64_t step)
       : printer_(printer), session_(session), step_(step) {}
-  void write_ending(session_ending /*how*/) override { printer_.write_final(session_, step_); }
+  void write_ending(const run_ending& /*ending*/) override { printer_.write_final(session_, step_); }
 
 private:
   progress_printer& printer_;

@@ -23,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -153,6 +154,10 @@ public:
 
   explicit progress_hook(progress_options options = {}, Watched... watched)
       : printer_(std::move(options), {detail::progress_name(watched)...}), watched_(stepwell::fetch(std::move(watched)...)) {}
+  /// Uses the default options.
+  template<class First, class... Others>
+    requires(!std::is_same_v<First, progress_options> && std::is_same_v<fetch_pack<First, Others...>, fetch_pack<Watched...>>)
+  explicit progress_hook(First first, Others... others) : progress_hook(progress_options{}, std::move(first), std::move(others)...) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session, session.global_step()); }
   auto before_run(auto& context) { return printer_.is_due(context.global_step() + 1) ? std::optional(watched_) : std::nullopt; }
@@ -174,5 +179,9 @@ private:
   progress_printer printer_;
   fetch_pack<Watched...> watched_;
 };
+
+template<class First, class... Others>
+  requires(!std::is_same_v<First, progress_options>)
+progress_hook(First, Others...) -> progress_hook<First, Others...>;
 
 }  // namespace stepwell

@@ -89,9 +89,9 @@ class hparams_ending final : public boundary_work {
 public:
   explicit hparams_ending(std::shared_ptr<summary::writer> writer) : writer_(std::move(writer)) {}
 
-  void write_ending(session_ending how) override {
-    if (how == session_ending::finished) { writer_->add_hparams_end(format::hparams_status::success); }
-    if (how == session_ending::failed) { writer_->add_hparams_end(format::hparams_status::failure); }
+  void write_ending(const run_ending& ending) override {
+    if (ending.how == session_ending::finished) { writer_->add_hparams_end(format::hparams_status::success); }
+    if (ending.how == session_ending::failed) { writer_->add_hparams_end(format::hparams_status::failure); }
   }
 
 private:
@@ -126,21 +126,21 @@ void summary_work::begin_session(const session_requests& session) {
     }
     if (std::exchange(options_.writer, writer) != writer) { write_hparams(); }
   }
-  starts_writer_ = options_.writer && session.claim(options_.writer.get());
+  session_ = session;
+  needs_start_ = true;
   if (options_.writer) { watch_writer(session, options_.writer); }
   if (options_.writer && options_.hparams) {
     session.add_work_for(this, [this] { return std::make_shared<hparams_ending>(options_.writer); });
   }
-  starts_.clear();
-  for (const auto& metric : options_.metrics) {
-    if (session.claim(metric.get())) { starts_.push_back(metric.get()); }
-    watch_writer(session, metric);
-  }
+  for (const auto& metric : options_.metrics) { watch_writer(session, metric); }
 }
 
 void summary_work::note_start(std::int64_t step) {
-  if (std::exchange(starts_writer_, false)) { options_.writer->add_session_log(format::session_status::start, step); }
-  for (auto* metric : std::exchange(starts_, {})) { metric->add_start(step); }
+  if (!std::exchange(needs_start_, false)) { return; }
+  if (options_.writer && session_->claim(options_.writer.get())) { options_.writer->add_session_log(format::session_status::start, step); }
+  for (const auto& metric : options_.metrics) {
+    if (session_->claim(metric.get())) { metric->add_start(step); }
+  }
 }
 
 }  // namespace stepwell::detail

@@ -164,13 +164,13 @@ public:
 
   /// Opens the event file, if one is used, and writes the hyper-parameters.
   void begin();
-  /// Registers the writers with a session, after each creation of the session. For each writer, the first hook of the session that calls
-  /// this function writes a START record before its next value. If two hooks wrote START records, viewers would drop the values between the
-  /// two records. If the options name no destination, this function uses the event file of the session.
+  /// Registers the writers with a session, after each creation of the session. If the options name no destination, this function uses the
+  /// event file of the session.
   /// @errors `invalid_argument_error` if neither the options nor the session have a destination.
   void begin_session(const session_requests& session);
-  /// Writes the START records that this hook must write, with the step `step`. Viewers then drop the values that an earlier run wrote for
-  /// `step` and later steps.
+  /// Call this function before a value of `step` is written. In each writer, the first hook of the session that calls it writes a START
+  /// record with `step`. Viewers then drop the values that an earlier run wrote for `step` and later steps. If several hooks wrote START
+  /// records, viewers would also drop the values between these records.
   void note_start(std::int64_t step);
 
 private:
@@ -179,8 +179,8 @@ private:
   summary_saver_options options_;  // `writer` is set by `begin` if there is an output directory
   cadence period_;
   bool has_own_destination_;
-  bool starts_writer_ = false;                   // the writer needs a START record before its next value
-  std::vector<summary::metric_writer*> starts_;  // metric writers that need a START record
+  std::optional<session_requests> session_;
+  bool needs_start_ = false;  // no value was written in this creation of the session
 };
 
 }  // namespace detail

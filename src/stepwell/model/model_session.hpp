@@ -360,7 +360,9 @@ public:
 private:
   template<class Order, class... Args>
   static consteval void check_step() {
-    static_assert(takes<Args...>, "stepwell: the model has no step that takes these arguments");
+    static_assert(
+        takes<Args...>,
+        "stepwell: the model has no step that takes these arguments; the compiler names both, as Model and Args, near this message");
     static_assert(decltype(detail::keys_of<Order>())::template all_fit<Model, std::remove_cvref_t<Args>...>,
                   "stepwell: a feed must name an assignable member of the model, or of an argument of its step");
   }

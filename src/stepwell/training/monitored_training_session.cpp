@@ -50,16 +50,11 @@ std::shared_ptr<summary_work> default_summary_work(summary_saver_options made) {
   return std::make_shared<summary_work>(std::move(made));
 }
 
-const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics,
-                                   bool has_summaries) {
-  if (has_summaries && summary_dir.empty() && checkpoint_dir.empty()) {
-    throw invalid_argument_error(
-        "monitored_training_session: summaries are given, but neither summary_dir nor checkpoint_dir; give one of them for the event files");
-  }
-  if (has_metrics && summary_dir.empty() && checkpoint_dir.empty()) {
-    throw invalid_argument_error(
-        "monitored_training_session: metrics are given, but neither summary_dir nor checkpoint_dir; give one of them, the metrics "
-        "receive the values of its event files");
+const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, std::string_view user) {
+  if (!user.empty() && summary_dir.empty() && checkpoint_dir.empty()) {
+    throw invalid_argument_error(fmt::format(
+        "monitored_training_session: {} are given, but neither summary_dir nor checkpoint_dir; give one of them, for the event files",
+        user));
   }
   return summary_dir.empty() ? checkpoint_dir : summary_dir;
 }

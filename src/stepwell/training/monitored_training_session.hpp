@@ -143,7 +143,7 @@ struct training_options {
   /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file at the start, unless summaries
-  /// are off.
+  /// are off. They need a directory for event files.
   std::optional<format::hparam_map> hparams = std::nullopt;
   /// Listeners that are notified before and after each save of a checkpoint.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
@@ -245,9 +245,8 @@ void check_roles(const session_target& target, seconds_value max_wait, seconds_v
 void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
 /// Returns the directory of the event files: `summary_dir` or, if that is empty, `checkpoint_dir`. Empty if there are no event files.
-/// @errors `invalid_argument_error` if there is no directory although the option `metrics` or `summaries` is used.
-[[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, bool has_metrics,
-                                                 bool has_summaries);
+/// @errors `invalid_argument_error` if there is no directory although an option needs one. `user` is the name of that option, or empty.
+[[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, std::string_view user);
 
 // The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
@@ -293,9 +292,12 @@ public:
     detail::check_not_negative(options.log_step_count_steps, options.max_to_keep, options.stop_grace_period_secs, options.preemption_grace);
     if (options.is_chief) {
       checkpoint_dir_ = options.checkpoint_dir;
-      bool has_summaries = false;
-      if constexpr (requires { options.summaries; }) { has_summaries = !options.summaries.empty(); }  // a graph has none
-      event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, !options.metrics.empty(), has_summaries);
+      std::string_view user = options.hparams ? "hparams" : "";
+      if (!options.metrics.empty()) { user = "metrics"; }
+      if constexpr (requires { options.summaries; }) {  // a graph has none
+        if (!options.summaries.empty()) { user = "summaries"; }
+      }
+      event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, user);
     }
   }
 

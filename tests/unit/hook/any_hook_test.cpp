@@ -160,7 +160,7 @@ TEST_CASE("hooks are loaded while the program runs, and what they ask is done", 
   test::log_capture log;
   sw::any_hooks<raw> hooks;
   for (const std::string wanted : {"stop", "nan"}) {
-    if (wanted == "stop") { hooks.add(erased(sw::stop_at_step_hook{{.last_step = 3}})); }
+    if (wanted == "stop") { hooks.add(sw::stop_at_step_hook{{.last_step = 3}}); }
     if (wanted == "nan") { hooks.add(erased(sw::nan_tensor_hook{&adding_model::result::loss})); }
   }
   CHECK(hooks.hooks()[0].name() == sw::type_name<sw::stop_at_step_hook>());

@@ -71,7 +71,7 @@ TEST_CASE("the reason says what the best value was, and when", "[hooks][early_st
   sw::monitored_session session(
       model, sw::early_stopping_hook{sw::tag("validation loss", &scripted_model::result::score), {.patience = 2, .min_delta = 0.25}});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
-  CHECK(session.stop_reason().cause == sw::stop_cause::requested);
+  CHECK(session.stop_reason().cause == sw::stop_cause::no_progress);
   CHECK(session.stop_reason().text ==
         "early stopping: the best value of validation loss was 1.5 at step 2; none of the 2 values since then is better by more than 0.25");
   const auto& hook = session.hook<sw::early_stopping_hook<double scripted_model::result::*>>();

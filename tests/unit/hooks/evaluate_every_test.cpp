@@ -12,6 +12,7 @@
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/data/source.hpp>
+#include <stepwell/hook/any_hook.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
@@ -240,6 +241,52 @@ TEST_CASE("beside the training, a value takes effect when the next evaluation is
   CHECK(tested.value("loss").step() == 4);
   session.close();
   CHECK(other.steps == 6);  // the last evaluation has ended, too
+}
+
+TEST_CASE("START stands before the values of an evaluation, even if other summaries of the session begin later",
+          "[hooks][evaluate_every]") {
+  const sw::test::temporary_directory directory;
+  const auto train = [&](std::int64_t last_step) {
+    valley_model model;
+    auto options = in_directory(directory.path());
+    options.save_summaries_steps = 1;
+    options.summaries = {sw::summary::scalar(
+        "late", [](std::int64_t step) { return step < 7 ? std::optional<double>() : std::optional(static_cast<double>(step)); })};
+    auto session = sw::monitored_training_session(model, options, sw::evaluate_every(2, &loss_of, sw::measure("loss", &own_value)),
+                                                  sw::stop_at_step(last_step));
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+  };
+  train(3);
+  train(8);
+  CHECK(sw::test::notes_in(directory.path(), sw::format::session_status::start) ==
+        std::vector<std::pair<std::int64_t, std::string>>{{2, ""}, {4, ""}});
+}
+
+TEST_CASE("an evaluation beside the training rejects the model that is trained", "[hooks][evaluate_every]") {
+  valley_model model;
+  const auto tested = sw::evaluate_every(2, sw::beside(model), &loss_of, sw::measure("loss", &own_value));
+  CHECK_THROWS_WITH(sw::monitored_session(model, tested), ContainsSubstring("beside(...) was given the model that the session trains"));
+  CHECK(model.steps == 0);
+}
+
+TEST_CASE("a hook that watches an evaluation which the session does not have is rejected at the creation",
+          "[hooks][evaluate_every][best]") {
+  const sw::test::temporary_directory directory;
+  valley_model model;
+  const auto tested = sw::evaluate_every(2, &loss_of, sw::measure("loss", &own_value));
+  const auto message = ContainsSubstring("\"loss\" would never get a value");
+  CHECK_THROWS_WITH(sw::monitored_session(model, sw::early_stopping_hook{tested.value("loss"), {.patience = 2}}), message);
+  CHECK_THROWS_WITH(sw::monitored_training_session(model, in_directory(directory.path()), sw::best_checkpoint_hook{tested.value("loss")}),
+                    message);
+  // The order of the hooks makes no difference, and neither does type erasure.
+  using raw = sw::model_session<valley_model>;
+  sw::any_hooks<raw, sw::hook_phase::observe> early;
+  early.add(sw::early_stopping_hook{tested.value("loss"), {.patience = 2}});
+  sw::monitored_session session(model, std::move(early), tested, sw::stop_at_step(4));
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  session.close();
+  CHECK(session.global_step() == 4);
 }
 
 TEST_CASE("the best checkpoint of an evaluation beside the training is the state that was evaluated", "[hooks][evaluate_every][best]") {

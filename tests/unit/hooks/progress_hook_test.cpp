@@ -14,6 +14,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sw = stepwell;
@@ -122,6 +123,24 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
         "step 20/40   50%  loss 210  1 steps/s  0:20  ETA 0:20\n"
         "step 30/40   75%  loss 465  1 steps/s  0:30  ETA 0:10\n"
         "step 40/40  100%  loss 820  1 steps/s  0:40\n");
+}
+
+TEST_CASE("the elapsed time is rounded down, and the remaining time up", "[hooks][progress]") {
+  CHECK(sw::progress_line({.step = 7, .elapsed = 30ms}, {}) == "step 7  0:00");
+  const auto line = sw::progress_line({.step = 1, .last_step = 4, .steps_per_second = 2, .elapsed = 1999ms}, {});
+  CHECK(line == "step 1/4   25%  2 steps/s  0:01  ETA 0:02");
+}
+
+TEST_CASE("the options of a progress hook may be left out", "[hooks][progress]") {
+  const sw::progress_hook both{sw::tag("loss", &adding_model::result::loss), &adding_model::result::loss};
+  const sw::progress_hook one{&adding_model::result::loss};
+  const sw::progress_hook none{};
+  const sw::progress_hook with_options{sw::progress_options{}, &adding_model::result::loss};
+  CHECK(std::is_same_v<decltype(one), decltype(with_options)>);
+  adding_model model;
+  sw::monitored_session session(model, sw::progress_hook{&adding_model::result::loss});
+  session.run(1);
+  session.close();
 }
 
 TEST_CASE("the final line has the values of the last step, the last checkpoint, and no remaining time", "[hooks][progress]") {

@@ -11,6 +11,8 @@
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
 #include <stepwell/format/events/event.hpp>
+#include <stepwell/hook/run_ending.hpp>
+#include <stepwell/io/file_system.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <chrono>
@@ -154,6 +156,26 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
   CHECK(said.out.find("last step 100") != std::string::npos);
   CHECK(said.out.find("steps/s  █") != std::string::npos);
   CHECK(said.out.find("newest: model.ckpt-2\n") != std::string::npos);
+}
+
+TEST_CASE("stats says how the last session ended", "[tool][stats]") {
+  const workshop shop;
+  save(shop, 1, 3);
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("ended:") == std::string::npos);  // a session runs, or was killed
+  sw::detail::write_ending_file(*sw::io::posix_file_system(), shop.directory.path(),
+                                {sw::session_ending::failed, {sw::stop_cause::nan, "loss is nan\x1b[31m"}, 3});
+  const auto said = run_tool({"stats", shop.directory.path()});
+  CHECK(said.how == exit_code::good);
+  CHECK(said.out.find("ended:  failed at step 3, loss is nan\\x1b[31m\n") != std::string::npos);
+  const auto seen = json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out);
+  CHECK(seen["ending"]["how"] == "failed");
+  CHECK(seen["ending"]["cause"] == "nan");
+  CHECK(seen["ending"]["step"] == 3);
+  sw::test::write_file_text(shop.directory / "stepwell.ending", "how: ");
+  const auto damaged = run_tool({"stats", shop.directory.path()});
+  CHECK(damaged.how == exit_code::damaged);
+  CHECK(damaged.out.find("model.ckpt-3") != std::string::npos);
+  CHECK(damaged.err.find("stepwell.ending") != std::string::npos);
 }
 
 TEST_CASE("stats names the checkpoint saved last, not the highest step, with and without a state file", "[tool][stats]") {

@@ -200,6 +200,7 @@ TEST_CASE("a value that makes no sense is an error that names the member: sessio
       {"training_options", "log_step_count_steps", [] { train({.log_step_count_steps = -1}); }},
       {"training_options", "max_to_keep", [] { train({.max_to_keep = -1}); }},
       {"training_options", "metrics", [] { train({.metrics = {nullptr}}); }},
+      {"training_options", "hparams", [] { train({.hparams = sw::format::hparam_map{{"rate", 0.1}}}); }},
       {"training_options", "max_wait_secs", [] { train({.max_wait_secs = -1}); }},
       {"training_options", "recovery_wait", [] { train({.recovery_wait = 0}); }},
       {"training_options", "stop_grace_period_secs", [] { train({.stop_grace_period_secs = -1}); }},

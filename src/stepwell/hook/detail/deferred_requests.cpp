@@ -233,12 +233,12 @@ void deferred_requests::hold_until_released(const std::shared_ptr<void>& hold) c
   for (const auto& work : all_works()) { work->hold_until_released(hold); }
 }
 
-void deferred_requests::drain_and_flush(const deadline& until, session_ending how) {
+void deferred_requests::drain_and_flush(const deadline& until, run_ending ending) {
   detail::error_collector failures;
   failures.attempt([&] { drain(until); });
-  if (failures.get()) { how = session_ending::failed; }
+  if (failures.get()) { ending = {session_ending::failed, {stop_cause::error, detail::text_of(failures.get())}, ending.global_step}; }
   for (const auto& work : all_works()) {
-    failures.attempt([&] { work->write_ending(how); });
+    failures.attempt([&] { work->write_ending(ending); });
   }
   for (const auto& work : all_works()) {
     failures.attempt([&] { work->flush(until); });

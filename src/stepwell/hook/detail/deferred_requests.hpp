@@ -185,7 +185,7 @@ public:
   /// Waits for all works, writes how the session ended, then flushes all works, even if one of them fails. Called at the close. If draining
   /// fails, the session has failed, regardless of `how`.
   /// @errors The first failure.
-  void drain_and_flush(const deadline& until, session_ending how);
+  void drain_and_flush(const deadline& until, run_ending ending);
   /// Detaches all works, which finish in the background. Called when the session is abandoned. Failures so far are logged.
   void detach() noexcept;
   /// Makes every work keep `hold` until all files that it has locked are released.

@@ -424,15 +424,26 @@ snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory)
 
 // ---- the end
 
-session_ending session_engine::ending() const {
-  if (failure_) { return session_ending::failed; }
-  switch (why().cause) {
+static session_ending how_it_ends(stop_cause cause) noexcept {
+  switch (cause) {
     case stop_cause::error:
     case stop_cause::nan: return session_ending::failed;
     case stop_cause::signal:
     case stop_cause::deadline: return session_ending::interrupted;
     default: return session_ending::finished;
   }
+}
+
+/// Returns how the session ends. `failure` is the failure of the close so far, or null.
+run_ending session_engine::ending(const std::exception_ptr& failure) const {
+  auto reason = why();
+  if (reason.cause == stop_cause::none) { reason = {stop_cause::closed, "the session was closed"}; }
+  auto how = how_it_ends(reason.cause);
+  if (const auto& cause = failure ? failure : failure_; cause && how != session_ending::failed) {
+    how = session_ending::failed;
+    reason = {stop_cause::error, detail::text_of(cause)};
+  }
+  return {how, std::move(reason), step_reached()};
 }
 
 void session_engine::begin_closing() {
@@ -449,8 +460,8 @@ void session_engine::finish_close() {
   control_.end_trace();
   if (threads_.should_stop()) { control_.signals()->request_stop(stop_of_threads()); }
   threads_.request_stop();
-  const auto how = failures.get() ? session_ending::failed : ending();
-  failures.attempt([&] { control_.drain_and_flush(until, how); });
+  auto how = ending(failures.get());
+  failures.attempt([&] { control_.drain_and_flush(until, std::move(how)); });
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
   close_raw();
   copy_->drop();
@@ -467,7 +478,13 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
   control_.drop_requests();
   threads_.request_stop();
   const auto until = grace();
-  detail::log_failure("while shutting down after an error", [&] { control_.drain_and_flush(until, session_ending::failed); });
+  detail::log_failure("while shutting down after an error", [&] {
+    auto how = ending(failure ? failure : failure_);
+    if (how.how != session_ending::failed) {
+      how = {session_ending::failed, {stop_cause::error, "the session was destroyed by an exception"}, how.global_step};
+    }
+    control_.drain_and_flush(until, std::move(how));
+  });
   detail::log_failure("while shutting down after an error", [&] { join(until); });
   close_raw();
 }

@@ -204,7 +204,7 @@ private:
   void throw_if_bad_state() const;
   void log_or_throw(function_ref<void()> action) const;
   [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }
-  [[nodiscard]] session_ending ending() const;
+  [[nodiscard]] run_ending ending(const std::exception_ptr& failure) const;
   [[nodiscard]] stop_reason stop_of_threads() const;
   [[nodiscard, gnu::cold]] bool stopped_by_threads() const noexcept;
   [[nodiscard]] bool failed_by_thread() noexcept;
