@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Includes all headers for an asynchronous training program: `stepwell.hpp`, and the headers of awaited sessions and evaluations. This is a
-// separate header, because it includes Asio.
+// Includes all headers for an asynchronous training program: `stepwell.hpp`, and the headers of sessions and evaluations that are awaited
+// with `co_await`. This is a separate header, because it includes Asio.
 #pragma once
 
 #include "stepwell/coro/async_sleep.hpp"

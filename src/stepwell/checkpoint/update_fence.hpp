@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fence that a model passes in each step before it changes its variables. Until then, a snapshot can be copied while the step computes.
+// A fence at which a model waits in each step, before the model changes its variables. Before the model reaches the fence, the session may
+// copy the variables for a snapshot while the step computes.
 #pragma once
 
 #include <memory>
@@ -17,16 +18,17 @@ class pending_copy;
 /// the next step, while that step computes its gradients. Training then does not stop for the copy:
 ///
 ///     double step(const batch& examples, stepwell::update_fence& fence) {
-///       const auto gradients = backward(forward(examples));
+///       const auto [loss, gradients] = backward(forward(examples));
 ///       fence.wait();
 ///       apply(gradients);
+///       return loss;
 ///     }
 ///
 /// If a step changes a variable before it calls `wait`, mark the variable with `variable_ref::early()`. The session copies such a variable
 /// before the step begins. In any case, it copies these before the step: variables up to 4 KiB, variables on a device, variables of
 /// strings, the global step, and the state of hooks and sources.
 ///
-/// Other code may change the model between two steps, such as the body of the loop and `before_run` of a hook. Such code has no fence: mark
+/// Other code, such as the body of the loop or `before_run` of a hook, may change the model between two steps. Such code has no fence: mark
 /// the variables that it changes as `early()`, too. The session itself waits for the copy before it feeds a member of the model, after a
 /// failed step, before a restore, and at `close`. If a step does not call `wait`, the session waits at the end of the step. If several
 /// sessions share the model through a master, all variables are copied between two steps, and `wait` does nothing.
@@ -42,9 +44,9 @@ public:
 
   /// Blocks until all variables are copied. The calling thread and the thread that writes the checkpoint copy the remaining variables
   /// together.
-  /// @errors `failed_precondition_error` if checks are on and a variable has changed since the end of the previous step, unless it was
-  ///         copied before this step. The message names the variable. The checkpoint then fails, too, unless the variable had been copied
-  ///         before it changed.
+  /// @errors `failed_precondition_error` if checks are on, and a variable that is copied during this step has changed since the end of the
+  ///         previous step. The message names the variable. Variables that were copied before this step are not checked. The checkpoint
+  ///         fails, too, if changed elements were not yet copied when they changed.
   /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables and, if checks are on, one checksum
   ///         of the variables.
   void wait() {

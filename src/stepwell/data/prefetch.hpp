@@ -55,8 +55,8 @@ void store(std::optional<Value>& to, const Value& value) {
 }
 
 /// The consumer's side of a source whose batches are made by threads. A derived class `Work` implements `read_ahead_work`. The threads run
-/// from the first `peek` until a seek, or until a failure after which the source can be read again. The next `peek` starts the threads
-/// again.
+/// from the first `peek` until a seek or a failure. The next `peek` starts them again. There is one exception: after a failure of
+/// `parallel_map` over a source that is not seekable, they are not started again, and each further `peek` throws this failure.
 /// @pre `Work` calls `halt` in its destructor.
 template<class Source, class Value>
 class read_ahead : public read_ahead_work {
@@ -83,7 +83,8 @@ public:
     if (slot.failure) [[unlikely]] { fail(slot.failure); }
     if (slot.is_end) { return nullptr; }
     current_ = &slot;
-    place_.epoch = slot.epoch;  // after its `peek`, a source knows whether the batch is the last of its epoch
+    place_.epoch =
+        slot.epoch;  // `place_` was stored before the batch was read, when the source may not know yet that it is the last of an epoch
     return &*slot.value;
   }
   void advance() {
@@ -118,7 +119,7 @@ protected:
     if constexpr (can_seek && std::is_lvalue_reference_v<Source>) {
       try {
         if (was_running) { source_.seek(place_.position); }
-      } catch (...) {}  // the caller's next seek or peek fails, too
+      } catch (...) {}  // the caller's next seek or peek of the source reports the failure
     }
   }
 
@@ -280,13 +281,14 @@ private:
 }  // namespace detail
 
 /// A source whose batches are made in advance by threads. The batches are those of an underlying source, in the same order. The source is
-/// seekable if the underlying source is. `position()` is the position of the current batch, the first one that was not consumed, although
-/// the threads have read further. A resumed run therefore continues with this batch. A seek stops the threads and drops the batches that
-/// were made in advance. An exception of the underlying source or of the function is thrown by the `peek` that should return the failed
-/// batch, after all earlier batches. With a seekable source, and with `prefetch` also for other sources, the next `peek` tries to make the
-/// failed batch again. `parallel_map` over a source that is not seekable throws the same exception at each further `peek`.
-/// @lifetime The object can be moved, also while the threads run. The destructor waits until the batches that the threads are making are
-///           complete. If a seekable source was passed as an lvalue, the destructor seeks this source back to `position()`.
+/// seekable if the underlying source is. `position()` is the position of the current batch, however far the threads have read. The current
+/// batch is the first one that was not consumed. A resumed run therefore continues with this batch. A seek stops the threads and drops the
+/// batches that were made in advance. If the underlying source, or the function of `parallel_map`, throws for a batch, the earlier batches
+/// are returned first. The `peek` that should return the failed batch then throws the exception. With a seekable source, and with
+/// `prefetch` also for other sources, the next `peek` tries to make the failed batch again. `parallel_map` over a source that is not
+/// seekable throws the same exception at each further `peek`.
+/// @lifetime The object can be moved, also while the threads run. The destructor waits until the threads have finished the batches that
+///           they have begun. If a seekable source was passed as an lvalue, the destructor seeks this source back to `position()`.
 /// @threads  One consumer. Only this object may use the underlying source.
 /// @cost     One copy of each batch, and one lock for each `peek` and `advance`. Memory for `depth` + 1 batches; for `parallel_map`, also
 ///           for the `depth` + 1 batches to which the function is applied. No thread is started before the first `peek`.
@@ -308,8 +310,8 @@ public:
   {
     return work_->place().position;
   }
-  /// Sets the position. @cost Waits until the batches that the threads are making are complete, and joins the threads. The next `peek`
-  /// starts new threads.
+  /// Sets the position. @cost Waits until the threads have finished the batches that they have begun, and joins the threads. The next
+  /// `peek` starts new threads.
   void seek(std::uint64_t position)
     requires seekable_source<Source>
   {
@@ -354,9 +356,9 @@ template<batch_source Source>
 }
 
 /// Returns a source whose batches are the results of `function(batch)` or `function(batch, position)`, where `batch` is a batch of
-/// `source`. `position` is the position of this batch in `source`, or 0 if `source` is not seekable; the function can use it as the index
-/// of a random number. One thread at a time reads `source`. Several threads at once call the function. A resumed run restores only the
-/// position of `source`, so the result of the function must depend only on its arguments.
+/// `source`. `position` is the position of this batch in `source`, or 0 if `source` is not seekable. The function can pass it as `index` to
+/// `random_bits`, so that a resumed run gets the same random numbers. One thread at a time reads `source`. Several threads at once call the
+/// function. A resumed run restores only the position of `source`, so the result of the function must depend only on its arguments.
 /// @threads The function must allow concurrent calls.
 /// @errors `invalid_argument_error` if `threads` or `depth` is 0.
 /// @see ahead_source

@@ -64,22 +64,24 @@ concept after_create_session_hook =
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
-/// A hook with a function `wants`. The function is useful if `before_run` or `after_run` of the hook is awaited. `wants` returns true if
-/// the hook takes part in the next run. If `wants` returns false, neither `before_run` nor `after_run` is called, and the step need not
-/// suspend for this hook. `wants` must be cheap and free of side effects, because it may be called more than once before a run.
+/// A hook with a function `wants`. `wants` is called only if `before_run` or `after_run` of the hook is awaited. For all other hooks it has
+/// no effect. `wants` returns true if the hook takes part in the next run. If `wants` returns false, neither `before_run` nor `after_run`
+/// is called, and the step need not suspend for this hook. `wants` must be cheap and free of side effects, because it may be called more
+/// than once before a run.
 template<class Hook, class Raw>
 concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
   { hook.wants(context) } noexcept -> std::convertible_to<bool>;
 };
 
-/// A hook with the point `on_error`, which is called for each failure after the session was created for the first time: of a run, of the
-/// source, of the work between two steps, of a thread of the session, or of a recovery. It is also called if an exception of other code
-/// ends the session. If the session is destroyed because of an exception, `failure` is null, because C++ gives no access to this exception.
-/// `on_error` only observes: exceptions that it throws are logged.
+/// A hook with the point `on_error`, which is called for each failure of a run, of the source, of the work between two steps, of a thread
+/// of the session, or of a recovery. It is not called before the session was created for the first time. It is also called if an exception
+/// of other code ends the session. If the session is destroyed because of an exception, `failure` is null, because C++ gives no access to
+/// this exception. `on_error` only observes: exceptions that it throws are logged.
 template<class Hook, class Raw>
 concept on_error_hook = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
 
-/// A hook with the point `end`, which is called once, at a clean close: by `close`, but not if an exception ends the session (see `with`).
+/// A hook with the point `end`, which is called once, when the session is closed and no exception has ended it: by `close`, `async_close`,
+/// `with`, or the destructor of a blocking session.
 template<class Hook, class Raw>
 concept end_hook = requires(Hook& hook, session_handle<Raw>& session) { hook.end(session); };
 
@@ -180,13 +182,16 @@ namespace detail {
   SEPARATOR POINT(on_error, "on_error(run_context&, std::exception_ptr)", context, failure)               \
   SEPARATOR POINT(end, "end(session&)", session)
 
-// Inherits the name of a point from two bases, if `Hook` declares it.
+// A class with the bases `Hook` and `Name`. `Name` declares the name of a point. If `Hook` declares this name, too, the name is ambiguous
+// in `both`.
 template<class Hook, class Name>
 struct both : Hook, Name {};
 
 // NAME_point tells whether a hook has the point, whether the point is awaited, and how to call it. `is_valid` is false if a hook declares
-// the name, but cannot be called. A name that two bases declare is ambiguous, which detects templates, overloads and private members too. A
-// final class cannot be a base: in a final class, the name is detected only if it is that of one public function that is no template.
+// the name, but the point cannot be called with the expected arguments. To detect whether a hook declares the name, the class `both`
+// inherits from the hook and from `named`. The name is then ambiguous, even if the hook declares a template, several overloads, or a
+// private member. A final class cannot be a base. It is checked with `&Hook::NAME`, which detects only a public member that is neither a
+// template nor overloaded.
 #define STEPWELL_DEFINE_POINT(NAME, SIGNATURE, ...)                                                                                        \
   struct NAME##_point {                                                                                                                    \
     static constexpr std::string_view name = #NAME;                                                                                        \
@@ -296,8 +301,9 @@ template<class... Hooks>
 
 namespace detail {
 
-/// Access to the hook in an element of a hook set: the element itself, or the object to which a wrapper refers. A specialisation may
-/// declare `is_active(held)`: the hook is then called only while `is_active(held)` returns true.
+/// Access to the hook of one element of a hook set. The element is the hook itself, a `std::reference_wrapper` of it, or a
+/// `chief_only_hook` that contains it. A specialisation may declare `is_active(held)`: the hook is then called only while `is_active(held)`
+/// returns true.
 template<class Held>
 struct hook_access {
   using hook_type = Held;

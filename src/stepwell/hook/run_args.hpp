@@ -26,7 +26,7 @@ struct no_run_options {};
 /// feed(...))`.
 ///
 /// Do not write the bare name of a data member as a part (`.options = options_`) in a function template such as `before_run(auto&)`: clang
-/// (tested: 19 and 21) then deduces the wrong type without a message. Write a value instead: `.options = run_options(options_)`.
+/// (tested: 19 and 21) then deduces the wrong type without a message. Write a copy instead: `.options = run_options(options_)`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = detail::no_run_options>
 struct run_args {
   Fetch fetch = {};

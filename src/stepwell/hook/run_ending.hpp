@@ -20,9 +20,9 @@ class file_system;
 
 /// How a session ended. If an asynchronous session is destroyed before it is closed, no ending is reported.
 enum class session_ending {
-  finished,     ///< The session was closed, and no failure occurred.
   interrupted,  ///< The session was closed because of a signal or a time limit; another process will continue.
   failed,       ///< A failure or a NaN ended the session, or the close failed.
+  finished,     ///< The session was closed for any other reason, for example after the last step.
 };
 
 [[nodiscard]] constexpr std::string_view to_string(session_ending how) noexcept {
@@ -38,11 +38,12 @@ enum class session_ending {
 struct run_ending {
   session_ending how = session_ending::finished;
   stop_reason why = {};          ///< The cause of the end, as `stop_reason()` of the session returns it.
-  std::int64_t global_step = 0;  ///< The last step that the session did, or the step at which it began.
+  std::int64_t global_step = 0;  ///< The last step that the session did. If it did none: the step at which it began.
 };
 
-/// Returns the end of the last session that saved checkpoints in `directory`. Empty if the directory has no such session, while a session
-/// uses the directory, and if the last session was killed. A program can use it to skip a run that is complete:
+/// Returns the end of the last session that saved checkpoints in `directory`. The result is empty in each of these cases: No session has
+/// saved checkpoints in the directory. A session is using the directory. The last session was not closed: it was killed, or an asynchronous
+/// session was destroyed before its close. A program can use the result to skip a run that is complete:
 /// ```
 /// if (const auto ended = sw::run_ended("run"); ended && ended->how == sw::session_ending::finished) { return 0; }
 /// ```

@@ -24,7 +24,7 @@ namespace stepwell {
 /// The kind of reason why the loop ended.
 enum class stop_cause {
   none,         ///< The loop has not ended.
-  requested,    ///< `request_stop` was called; the text names the caller.
+  requested,    ///< `request_stop` was called. `stop_reason::text` is the text that was passed to it.
   last_step,    ///< The last requested step is done.
   end_of_data,  ///< The source has no more batches.
   nan,          ///< A watched value is not finite.
@@ -125,7 +125,8 @@ public:
     bits_.fetch_and(~interrupt_bit, std::memory_order_acq_rel);
   }
   [[nodiscard]] bool interrupted() const noexcept { return (bits_.load(std::memory_order_acquire) & interrupt_bit) != 0; }
-  /// Returns a token for blocking calls outside this class. A stop is requested for the token by the next call of `interrupt`.
+  /// Returns a token for blocking calls outside this class. `interrupt` requests a stop for the token. If an interruption is already in
+  /// effect, the token is stopped from the beginning. After `clear_interruption`, a new token is needed.
   [[nodiscard]] std::stop_token interruption_token() const {
     const std::lock_guard lock(mutex_);
     return interrupted_for_others_.get_token();

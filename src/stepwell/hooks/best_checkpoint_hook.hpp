@@ -54,19 +54,20 @@ public:
 protected:
   best_checkpoints(std::string what, best_checkpoint_options options);
 
-  /// Opens the directory at the first call, and registers the work.
+  /// Opens the directory at the first call. Registers `work_` with the session.
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
   /// Records that a run ended at `step`.
   void note_run(std::int64_t step) noexcept;
-  /// Adds the value of the current state, which is the state after `step`. If it is the best value, requests a save of this state.
+  /// Compares `value`, the value of the state after `step`, with the best value so far. If it is better, requests a save of this state.
   void take(const session_requests& session, double value, std::int64_t step);
-  /// Returns a function that adds the value of an earlier state. If it is the best value, the function saves the snapshot of that state.
+  /// Returns a function that compares the value of an earlier state with the best value so far. If it is better, the function saves the
+  /// snapshot of that state.
   [[nodiscard]] std::function<void(double, const snapshot&)> taker_of_snapshots() const;
   [[nodiscard]] const void* identity() const noexcept { return work_.get(); }
   /// Checks at the close that there was a value.
-  /// @errors `failed_precondition_error` if the session did at least one run and was not stopped by a signal or a time limit, but there
-  ///         never was a value, and no earlier run has saved a best checkpoint.
+  /// @errors `failed_precondition_error` if there never was a value, and no earlier session has saved a best checkpoint. Not thrown if the
+  ///         session did no step, or was stopped by a signal or a time limit.
   void finish(const session_requests& session) const;
 
 private:
@@ -89,7 +90,8 @@ private:
 /// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run. If the state should be saved while
 /// the previous best checkpoint is still being written, the session blocks until it is written.
 /// @errors `failed_precondition_error` when the session begins, if there is no directory. `failed_precondition_error` at the close, if
-///         there never was a value, although the session did a run and was not stopped by a signal or a time limit.
+///         there never was a value, and no earlier session has saved a best checkpoint. The close does not fail for this reason if the
+///         session did no step, or was stopped by a signal or a time limit.
 /// @cost Memory and time of one copy of the variables while a best checkpoint is saved. One thread, which writes the best checkpoints.
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {

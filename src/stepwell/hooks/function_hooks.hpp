@@ -27,9 +27,9 @@
 
 namespace stepwell {
 
-/// The state that a hook's function keeps between its calls. Checkpoints contain this state, under `stepwell/hook/NAME/`. At each save and
-/// restore, `variables()` is called and returns the list of the variables: `saved_state{"averages", [&] { return sw::variables({{"sum",
-/// sum}, {"count", count}}); }}`.
+/// The state that a hook's function keeps between its calls. Checkpoints contain this state, under `stepwell/hook/NAME/`. `variables` is
+/// called at each save and each restore, and returns the list of the variables. Example: `saved_state{"averages", [&] { return
+/// sw::variables({{"sum", sum}, {"count", count}}); }}`.
 struct saved_state {
   std::string name;
   std::function<variable_list()> variables;
@@ -46,8 +46,8 @@ void check_saved_state(const saved_state& state);
 struct no_state {};
 inline void check_saved_state(const no_state& /*state*/) {}
 
-/// Calls `function` with the first of these argument lists that `function` accepts. With values: the context and `values`; `values`; the
-/// context; no argument. Without values: the context; the global step; no argument.
+/// Calls `function` with the first argument list that it accepts. If `values` are given, the lists are (context, values...), (values...),
+/// (context) and (). Otherwise, they are (context), (global step) and ().
 template<class Function, class Context, class... Values>
 decltype(auto) call_hook_function(Function& function, Context& context, Values&&... values) {
   if constexpr (std::invocable<Function&, Context&, Values...>) {
@@ -76,7 +76,7 @@ Awaitable await_if(bool is_due, Call call) {
   if (is_due) { co_await call(); }
 }
 
-/// The base class of the hooks in this header. Other classes decide when the function is called.
+/// The base class of the hooks in this header. The derived classes decide when the function is called.
 template<class Function, class State>
 class function_hook {
 public:
@@ -94,8 +94,8 @@ public:
 protected:
   function_hook(Function function, State state) : function_(std::move(function)), state_(std::move(state)) { check_saved_state(state_); }
 
-  /// Calls the function if `is_due` is true. If the hook's function returns an awaitable, this member function returns an awaitable, too,
-  /// which calls that function and awaits its result.
+  /// Calls the function if `is_due` is true. If the function of the hook returns an awaitable, `call_if` returns an awaitable, too. The
+  /// function is then called when the returned awaitable is awaited.
   template<class Context, class... Values>
   auto call_if(bool is_due, Context& context, Values&&... values) {
     using result = hook_function_result<Function, Context, Values...>;
@@ -173,7 +173,7 @@ private:
     using context_type = std::remove_reference_t<decltype(context)>;
     using result = detail::hook_function_result<Function, context_type, decltype(values.template get<I>())...>;
     if constexpr (coro::awaited<result>) {
-      // If the call is not due, nothing was fetched, and `values` has no references to values.
+      // `values.get` is called only inside the lambda: if the call is not due, nothing was fetched, and `get` must not be called.
       auto call = [this, &context, &values] { return detail::call_hook_function(this->function_, context, values.template get<I>()...); };
       return detail::await_if<result>(due, std::move(call));
     } else {
@@ -211,8 +211,8 @@ public:
 };
 
 /// Returns a hook that calls `function` once per `n` global steps: after the run that reaches or passes a multiple of `n`. A resumed run
-/// therefore calls `function` at the same steps. `function` takes the context, the global step, or nothing. If `fetch(...)` is given,
-/// `function` takes the fetched values alone, the context and the fetched values, the context alone, or nothing:
+/// therefore calls `function` after the same steps as an uninterrupted run. `function` takes the context, the global step, or nothing. If
+/// `fetch(...)` is given, `function` takes the context and the fetched values, the fetched values alone, the context alone, or nothing:
 /// `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. The values are fetched only in the runs after which `function` is
 /// called. `function` may change the model; the change is part of the next checkpoint. In an asynchronous session, `function` may return an
 /// awaitable. If a `saved_state` is given, the checkpoints contain its variables.

@@ -62,10 +62,10 @@ template<class Value>
 
 }  // namespace detail
 
-/// Checks one value after every run: a number or a tensor of any shape. A value is bad if it is or contains a NaN or, unless `nan_only` is
-/// true, an infinity. An empty `std::optional` is not checked.
-/// After a bad value, no checkpoint of this state is saved, neither after this step nor at the close. The options may be the first or the
-/// last argument of the constructor.
+/// Checks one value after every run: a number or a tensor of any shape. A value is bad if it is NaN or infinite, or if one of its elements
+/// is. If `nan_only` is true, infinite values are not bad. An empty `std::optional` is not checked. After a bad value, the state of the
+/// session counts as bad. It is saved neither after this step nor at the close. The options may be the first or the last argument of the
+/// constructor.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
@@ -117,17 +117,17 @@ struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
 struct rollback_on_nan_options {
-  /// Maximum number of rollbacks in a row. A good value of a step later than all bad steps so far sets the count back to 0. When the
-  /// maximum is reached, the hook throws `nan_loss_error` at the next bad value.
+  /// Maximum number of rollbacks in a row. The count goes back to 0 when a step has a good value and is later than every step that had a
+  /// bad value. When the maximum is reached, the hook throws `nan_loss_error` at the next bad value.
   int max_rollbacks = 10;
   bool nan_only = false;  ///< True: accept infinite values.
 };
 
 /// Checks a value like `nan_tensor_hook`. An empty `std::optional` is neither good nor bad. After a bad value, the hook requests a
 /// rollback: the session recovers, and restores the newest checkpoint. The session's retry policy counts the rollback as a recovery, and
-/// delays it like any other recovery. The same state and the same batch would give the same bad value again. Therefore the hook needs an
-/// answer to a bad value: `skip_batch{}`, or a function that changes the model after the restore: `rollback_on_nan_hook(&result::loss, [&]
-/// { model.rate *= 0.5f; })`. The options may be the first or the last argument of the constructor.
+/// delays it like any other recovery. The same state and the same batch would give the same bad value again. Therefore you must say what
+/// happens after the restore. Pass `skip_batch{}`, or a function that changes the model, for example `rollback_on_nan_hook(&result::loss,
+/// [&] { model.rate *= 0.5f; })`. The options may be the first or the last argument of the constructor.
 /// @errors Thrown by the run: `nan_loss_error` for a bad value after `max_rollbacks` rollbacks; `aborted_error` if recovery is turned off
 ///         in the session; `failed_precondition_error` in a worker, because only the chief can restore the model.
 template<class Projection>
@@ -163,7 +163,8 @@ public:
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
   }
 
-  /// Returns the number of rollbacks in a row. A good value of a step later than all bad steps so far sets the count back to 0.
+  /// Returns the number of rollbacks in a row. The number goes back to 0 when a step has a good value and is later than every step that had
+  /// a bad value.
   [[nodiscard]] int rollbacks() const noexcept { return rollbacks_; }
 
 private:

@@ -33,23 +33,25 @@ struct profiler_options {
   /// such directory either, the current directory of the process is used.
   std::string output_dir = {};
   /// Options of the event file. They have no effect on an event file that is open already, such as that of the session. The timelines are
-  /// always written with the file system of these options.
+  /// written with the file system `events.files` in any case.
   summary::writer_options events = {};
 };
 
 /// Traces one run in each period. After a traced run, `timeline-STEP.json` in the directory of the hook is a complete file for Perfetto and
-/// chrome://tracing, and the event file contains the run's metadata with the tag `step_STEP`. Both contain these spans, with the names of
-/// their threads: the calls of hooks, the run with each `trace_span` that the model opens, and the boundary after the run (the work between
-/// two steps), with the copy of a snapshot. The first run of a session, and the first run after a recovery, is never traced.
+/// chrome://tracing, and the event file contains the run's metadata with the tag `step_STEP`. Both contain the following spans, each with
+/// the name of its thread: the calls of hooks; the run; each `trace_span` that the model opens; the boundary after the run (the work
+/// between two steps); and, within the boundary, the copy of a snapshot. The first run of a session, and the first run after a recovery, is
+/// never traced.
 ///
 /// * Every traced run has its own timeline file. The file exists when the call that executed the run returns. Times are relative to the
 ///   beginning of the session.
 /// * Spans that end after the file was written appear in the next file. These are mostly spans of background work that the run started,
 ///   such as writing a checkpoint or summaries. When the session closes, the last file is written again with the remaining spans.
-/// * If the session calls the `before_run` of another hook before that of this hook, that call is not recorded.
+/// * A trace begins in the `before_run` of this hook. If the session calls `before_run` of another hook earlier, this earlier call is not
+///   recorded.
 /// * If the same step is traced again after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
-/// * If a file cannot be written, a warning is logged, and training continues. There is one exception: if other hooks write to the same
-///   event file, a failure to write this file is thrown before the next step.
+/// * If a file cannot be written, a warning is logged, and training continues. This does not apply to an event file to which other hooks
+///   write, too: a failure to write such a file ends the run before the next step, like other failures of the session.
 ///
 /// @cost A run that is not traced: one relaxed load, two comparisons, and a few comparisons at each call of a hook. A traced run blocks on
 ///   the disk.
@@ -92,7 +94,7 @@ private:
   second_or_step_timer timer_;
   std::shared_ptr<detail::profiler_work> work_;  // null until the event file is open
   std::int64_t step_before_ = 0;                 // global step before the current run
-  bool is_first_ = true;                         // true until a run has completed since the last creation of the session
+  bool is_first_ = true;                         // true between each creation of the session and the end of the first run after it
   bool is_due_ = false;                          // true if the current run is due
 };
 

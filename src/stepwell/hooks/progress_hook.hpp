@@ -36,14 +36,14 @@ class status_region;
 
 /// Options of `progress_hook`. Every option has a default.
 struct progress_options {
-  std::int64_t last_step = 0;                      ///< Last step of the run, for the bar and the remaining time; 0: unknown.
-  std::int64_t last_epoch = 0;                     ///< The number of epochs; 0: unknown.
-  std::int64_t batch_size = 0;                     ///< Samples in each step, for the rate of samples; 0: unknown.
-  seconds_value bar_every = 0.1;                   ///< Time between two updates of the line on a terminal.
-  seconds_value line_every = 10;                   ///< Time between two plain lines, if there is no terminal.
-  std::optional<bool> is_terminal = std::nullopt;  ///< Empty: true if standard error is a terminal, and TERM is not "dumb".
-  std::optional<bool> colours = std::nullopt;      ///< Empty: true on a terminal, unless NO_COLOR is set.
-  std::optional<bool> unicode = std::nullopt;      ///< Empty: true if the locale of the environment has UTF-8.
+  std::int64_t last_step = 0;     ///< Global step at which the training ends, for the bar and the remaining time; 0: unknown.
+  std::int64_t last_epoch = 0;    ///< The number of epochs; 0: unknown.
+  std::int64_t batch_size = 0;    ///< Samples in each step, for the rate of samples; 0: unknown.
+  seconds_value bar_every = 0.1;  ///< Time between two updates of the line on a terminal.
+  seconds_value line_every = 10;  ///< Time between two plain lines, if there is no terminal.
+  std::optional<bool> is_terminal = std::nullopt;  ///< Default: whether standard error is a terminal and TERM is not "dumb".
+  std::optional<bool> colours = std::nullopt;      ///< Default: true on a terminal, unless NO_COLOR is set.
+  std::optional<bool> unicode = std::nullopt;      ///< Default: whether the locale of the environment has UTF-8.
   int columns = 0;                                 ///< Width in columns. 0: the width of the terminal, or 80 if unknown.
   /// Function that writes the output. Null: the output is written to standard error, where all sessions share the last lines of the
   /// terminal.
@@ -75,14 +75,14 @@ struct progress_state {
 /// The form of a progress line.
 struct progress_style {
   bool is_terminal = false;  ///< True: a bar, and fields of fixed width; false: a plain line.
-  int columns = 80;          ///< Width of the terminal. A line for a terminal has at most one column less.
+  int columns = 80;          ///< Width of the terminal. A line for a terminal is at most `columns - 1` wide.
   bool colours = false;
   bool unicode = false;
 };
 
 /// Returns a plain line such as "step 1200/10000 12% loss 0.1234 410 steps/s 0:03 ETA 0:21", or a line for a terminal. On a terminal, each
 /// field has a fixed width, so that nothing moves while numbers change. If the terminal is too narrow, the less important fields are left
-/// out: first the notes, the name of the session and the rate of samples; last the first value and the step.
+/// out. The notes, the name of the session and the rate of samples are left out first. The step and the first value are kept longest.
 [[nodiscard]] std::string progress_line(const progress_state& state, const progress_style& style);
 
 /// Writes progress lines to a terminal or a file. This part of the hook does not depend on a session.
@@ -96,7 +96,8 @@ public:
   ~progress_printer();
 
   void start(const session_requests& session, std::int64_t step);
-  /// Returns true if the values of `step` should be displayed. The values of the last step, if it is known, are in the final line.
+  /// Returns true if the values of `step` should be displayed. If `last_step` is known, also returns true for that step, because the final
+  /// line displays its values.
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step) || step == options_.last_step; }
   /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);

@@ -11,7 +11,7 @@
 //   `sw::variables({{"weights", weights}, {"accuracy", accuracy.variables()}})`.
 //
 // An update reads each span in one pass. `sum` and `mean` add the values of a span with vector instructions. If an update takes two spans,
-// they must have the same size, except a span of scores that has a row for each label.
+// they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -33,8 +33,8 @@ concept streaming_metric = std::copyable<Metric> && requires(Metric& metric, con
   { metric.variables() } -> std::same_as<variable_list>;
 };
 
-/// The sum of the values. Rounding errors do not grow with the number of updates (Neumaier's compensated summation). The values of one span
-/// are added as doubles without compensation.
+/// The sum of the values. Rounding errors do not grow with the number of updates (Neumaier's compensated summation). Only the sum of each
+/// span is added with compensation. Within a span, the values are added as plain doubles.
 class sum {
 public:
   void update(double value) noexcept;
@@ -106,8 +106,9 @@ private:
   std::int64_t count_ = 0;      // number of all values so far
 };
 
-/// The mean of all values, in which each value has `decay` times the weight of the value after it. The mean of the first values is not
-/// biased towards zero. A merge appends the values of the other metric, which must have the same decay.
+/// The weighted mean of all values. The newest value has the greatest weight. Each other value has `decay` times the weight of the value
+/// after it. The mean of the first values is not biased towards zero. A merge appends the values of the other metric, which must have the
+/// same decay.
 class exponential_mean {
 public:
   /// @errors `invalid_argument_error` unless `decay` is at least 0 and below 1.
@@ -195,7 +196,7 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// Precision, recall and F1 of a classifier with the two classes true and false. As in Keras, a fraction whose denominator is 0 is 0.
+/// Precision, recall and F1 of a classifier with the two classes true and false. As in Keras, the result of a division by 0 is 0.
 class precision_recall {
 public:
   void update(bool prediction, bool label) noexcept;
@@ -204,7 +205,7 @@ public:
   void update(std::span<const float> scores, std::span<const std::int64_t> labels, double threshold = 0.5);
   /// Of the examples that are predicted as true, returns the fraction whose label is true.
   [[nodiscard]] double precision() const noexcept;
-  /// Returns the fraction of the examples with a true label that have a true prediction.
+  /// Of the examples whose label is true, returns the fraction that is predicted as true.
   [[nodiscard]] double recall() const noexcept;
   /// Returns the F measure, in which recall counts `beta` times as much as precision.
   [[nodiscard]] double f(double beta) const noexcept;
@@ -239,7 +240,7 @@ public:
   /// Returns the number of examples with this label and this prediction.
   /// @pre `label` and `prediction` are classes.
   [[nodiscard]] std::int64_t count(std::int64_t label, std::int64_t prediction) const noexcept;
-  /// Return the measures of one class against all other classes. A fraction whose denominator is 0 is 0.
+  /// Return the measures of one class against all other classes. The result of a division by 0 is 0.
   /// @pre `of_class` is a class.
   [[nodiscard]] double precision(std::int64_t of_class) const noexcept;
   [[nodiscard]] double recall(std::int64_t of_class) const noexcept;
@@ -264,8 +265,8 @@ private:
 };
 
 /// The area under the curve of the receiver operating characteristic (ROC): the probability that an example with a true label has a greater
-/// score than an example with a false label. Scores are from 0 to 1, and are counted in bins of equal width. Two scores in one bin count as
-/// equal. The error of the result is therefore at most half of the probability that a true and a false example are in the same bin. NaN if
+/// score than an example with a false label. Scores are from 0 to 1, and are counted in bins of equal width. A pair of a true and a false
+/// example in the same bin counts as one half. The error of the result is therefore at most half of the probability of such a pair. NaN if
 /// there is no example with a true label, or none with a false label.
 class auc {
 public:

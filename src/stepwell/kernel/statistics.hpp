@@ -44,9 +44,9 @@ struct moments_of_values {
 /// the greatest double.
 [[nodiscard]] std::span<const double> histogram_limits();
 
-/// A histogram of the finite values as TF1 writes it. The limits of its buckets are some of `histogram_limits()`: from 1e-12 on, each of
-/// those limits is 1.1 times the one before it. Consecutive empty buckets are merged into one bucket, whose limit is the limit of the last
-/// merged bucket.
+/// A histogram of the finite values as TF1 writes it. The limits of its buckets are some of `histogram_limits()`. In that list, each limit
+/// above 1e-12 is 1.1 times the limit before it, except the last one, which is the greatest double. The negative limits are the same
+/// numbers with the other sign. Consecutive empty buckets are merged into one bucket, whose limit is the limit of the last merged bucket.
 struct growing_histogram {
   moments_of_values stats;
   std::vector<double> limits;  ///< Right edge of each bucket, exclusive. The last edge is the greatest double.

@@ -2,12 +2,13 @@
 //
 // Workaround for versions of xtensor before 0.26 that are compiled as C++20. Include this header before any header of xtensor.
 //
-// Two traits of xtensor select the container of a temporary. For shapes whose rank is known only at run time, xtensor has partial
-// specialisations of both traits. These specialisations take effect only if xtensor is compiled as C++17. If it is compiled as C++20, the
-// compiler uses the primary templates, which treat a shape of dynamic rank as a shape of fixed rank four. Then `xt::eval`, reducers with
-// the option `xt::evaluation_strategy::immediate`, `pad` and `norm` read dimensions that the shape does not have. This header specialises
-// both traits for the two shape types that xtensor uses. The specialisations are full specialisations, because partial specialisations
-// would be ambiguous with those of xtensor. xtensor 0.26 needs no workaround: with its new header names, this header is empty.
+// xtensor stores temporary results in containers. Two traits select the type of such a container. For shapes whose rank is known only at
+// run time, xtensor has partial specialisations of both traits. These specialisations take effect only if xtensor is compiled as C++17. If
+// it is compiled as C++20, the compiler uses the primary templates, which treat a shape of dynamic rank as a shape of fixed rank four. The
+// following functions then read dimensions that the shape does not have: `xt::eval`, `pad`, `norm`, and reducers with the option
+// `xt::evaluation_strategy::immediate`. This header specialises both traits for the two shape types that xtensor uses. The specialisations
+// are full specialisations, because partial specialisations would be ambiguous with those of xtensor. xtensor 0.26 and later need no
+// workaround. These versions have the header `xtensor/containers/xtensor.hpp`; if it exists, this header is empty.
 #pragma once
 
 #if __has_include(<xtensor/xtensor_forward.hpp>) && !__has_include(<xtensor/containers/xtensor.hpp>)

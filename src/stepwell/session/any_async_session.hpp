@@ -22,8 +22,8 @@ namespace stepwell {
 /// A type-erased asynchronous session. Its steps take batches of `Source` and have results of type `Result`: `any_async_session<float,
 /// my_source>(std::move(session))`. It can be passed to `async_with`. Each member function calls the function of the same name of the
 /// wrapped session. Errors, cancellation and lifetimes are those of the called function. The `async_` functions return awaitables.
-/// @lifetime That of the wrapped session. A moved-from object can only be destroyed or assigned to. An assignment destroys the session that
-/// the object held before.
+/// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. A moved-from object can only be
+/// destroyed or assigned to. An assignment destroys the session that the object held before.
 /// @cost One virtual call for each call of a member function. Apart from this call, the wrapped session is as fast as without this class.
 template<class Result, class Source>
 class any_async_session {

@@ -22,7 +22,7 @@ namespace stepwell {
 
 namespace detail {
 
-/// Returns the type with which a step receives a batch of `Source`: a reference, wrapped in `std::type_identity`.
+/// Returns a `std::type_identity` of the type of the parameter through which a step receives a batch of `Source`. This type is a reference.
 template<class Source>
 auto batch_passed_by() {
   if constexpr (data::batch_source<Source>) {
@@ -50,16 +50,19 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
 /// A type-erased session. Its steps take batches of `Source` and have results of type `Result`: `any_session<float,
 /// my_source>(std::move(session))`. It satisfies the concept `training_session`, and it can be passed to `with`. Each member function calls
 /// the function of the same name of the wrapped session.
-/// @lifetime That of the wrapped session. An `any_session` can be moved, also during a loop over `steps`. A moved-from object can only be
-/// destroyed or assigned to. An assignment destroys the session that the object held before.
-/// @cost One virtual call for each call of a member function. In a loop over `steps`, this class makes no further virtual call for a step.
+/// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. An `any_session` can be moved,
+/// also during a loop over `steps`. A moved-from object can only be destroyed or assigned to. An assignment destroys the session that the
+/// object held before.
+/// @cost One virtual call for each call of a member function. A call of `steps` is one virtual call. The steps of the returned range need
+/// none.
 template<class Result, class Source>
 class any_session {
 public:
   using result_type = Result;
   using step_type = step_result<Result>;
   using source_type = Source;
-  /// The type with which a step receives a batch: an lvalue reference, such as the type of `*source.peek()`.
+  /// The type of the parameter through which a step receives a batch: an lvalue reference. If `Source` is a source, it is the type of
+  /// `*source.peek()`. If `Source` is a range, it is a reference to an element.
   using batch_type = detail::batch_passed<Source>;
 
   template<class Session>
@@ -78,7 +81,7 @@ public:
   [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
   /// Requests that the loop ends after the current step. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
-  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() const { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }

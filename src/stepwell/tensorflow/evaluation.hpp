@@ -22,7 +22,7 @@ namespace stepwell::tensorflow {
 ///     tensorflow::graph_evaluation graph(eval_graph, {.operations = {.train_op = "update_metrics"}});
 ///     evaluate_once(graph, "run/model.ckpt-500", test_feeds, {}, final_ops_hook{accuracy});
 ///
-/// A final op (an argument of `final_ops_hook`) is a function of the `graph_session`: `[](const graph_session& raw) { return
+/// A final op (an argument of `final_ops_hook`) is a callable that takes the `graph_session`: `[](const graph_session& raw) { return
 /// raw.run_apart({"accuracy"}).front().as<float>(); }`.
 class graph_evaluation {
 public:

@@ -33,7 +33,7 @@ struct tensor;
 }
 struct tensor_memory;
 
-/// An expression with a shape whose elements are computed when they are read, such as `2 * x` of xtensor.
+/// An expression that has a shape, and computes its elements when they are read, such as `2 * x` of xtensor.
 template<class T>
 concept shaped_range = !tensor_like<const T> && requires(const T& value) {
   { std::begin(value.shape()) } -> std::input_iterator;
@@ -104,7 +104,8 @@ public:
 
   /// Returns the value as a C++ type: the only element as a number or a `std::string`, all elements as a `std::vector` of numbers or
   /// strings, or a copy of the tensor.
-  /// @errors `invalid_argument_error` if the dtype differs from `T`, or if `T` is a single value and there is not exactly one element.
+  /// @errors `invalid_argument_error` if the dtype is not that of the elements of `T`. If `T` is a number or a `std::string`: also if the
+  /// tensor does not have exactly one element.
   template<class T>
   [[nodiscard]] T as() const {
     if constexpr (std::same_as<T, tensor>) {
@@ -135,7 +136,7 @@ public:
   /// Returns a view of the elements. @errors `invalid_argument_error` for elements without a fixed size, such as strings.
   [[nodiscard]] tensor_view view() const;
 
-  /// Creates a tensor of strings. @errors `invalid_argument_error` if the number of strings is not that of the shape.
+  /// Creates a tensor of strings. @errors `invalid_argument_error` if the number of strings is not the number of elements of the shape.
   [[nodiscard]] static tensor of_strings(std::span<const std::string> elements, tensor_shape shape);
 
   // For the adapter:
@@ -143,9 +144,10 @@ public:
   /// Takes the ownership of `fetched`, a tensor of TensorFlow's library. If `may_alias` is true, the graph may write to the memory of
   /// `fetched`, so the elements are copied.
   [[nodiscard]] static tensor take(detail::c::tensor* fetched, bool may_alias);
-  /// Returns a tensor for a feed, whose elements the graph may keep. The elements are not copied if an earlier run may already have given
-  /// them to the graph, or if they belong to at most `owners` tensors. Otherwise they are copied, because code that uses one of the other
-  /// tensors could still write to them through a span obtained earlier.
+  /// Returns a tensor for a feed, whose elements the graph may keep. The result shares the elements in two cases: an earlier run may
+  /// already have given them to the graph (the next access for writing copies them then), or at most `owners` objects of type `tensor`
+  /// share them. Otherwise the elements are copied, because another `tensor` object shares them, and a writable span of that object may
+  /// still exist.
   [[nodiscard]] tensor for_graph(long owners) const;
   /// Returns the tensor of TensorFlow's library. Null for a tensor without a type.
   [[nodiscard]] detail::c::tensor* raw() const noexcept;

@@ -52,20 +52,20 @@ struct bundle_entry {
 [[nodiscard]] std::string encode(const bundle_header& header);
 [[nodiscard]] std::string encode(const bundle_entry& entry);
 
-/// Returns the header in a serialized message.
+/// Decodes the header from the serialized message `bytes`.
 /// @errors `data_loss` if the bytes are not a header, if the number of shards is below 1, if the producer is negative, or if the byte order
 ///         is unknown. `unimplemented` if the header requires a newer reader than this one, or excludes the version of this reader.
 [[nodiscard]] result<bundle_header> decode_bundle_header(std::string_view bytes);
 
-/// Returns the entry in a serialized message.
+/// Decodes the entry from the serialized message `bytes`.
 /// @errors `data_loss` in these cases: The bytes are not an entry. The shard number, the offset, the size or a dimension is negative. The
-///         rank is unknown. `offset + size`, or the number of bytes that type and shape need, does not fit into 63 bits. The entry has no
-///         slices, the type has a fixed size, and `size` is not the number of bytes that type and shape need. A slice has another rank than
-///         the shape, or lies outside the shape.
+///         rank is unknown. `offset + size`, or the number of bytes that type and shape need, does not fit into 63 bits. `size` is not the
+///         number of bytes that type and shape need (checked only for an entry without slices whose type has a fixed size). A slice has
+///         another rank than the shape, or lies outside the shape.
 [[nodiscard]] result<bundle_entry> decode_bundle_entry(std::string_view bytes);
 
-/// Returns the key of the entry of a slice. The key is an "ordered code": the keys sort in the same order as the encoded names and numbers.
-/// The key of a slice sorts before the names of all tensors.
+/// Returns the key of the entry of a slice. The key is an "ordered code": the bytes of two keys compare in the same way as the names and
+/// numbers from which the keys were made. The key of a slice sorts before the names of all tensors.
 [[nodiscard]] std::string slice_key(std::string_view name, const tensor_slice& slice);
 
 /// The content of a slice key.
