@@ -139,7 +139,7 @@ public:
   };
   /// Returns true if a step can run inline; consumes one from the time slice.
   [[nodiscard]] bool may_step_at_once() {
-    return may_step_here_ && !slice_.is_over() && !core_->should_stop() && !core_->is_recovery_due();
+    return may_step_here_ && !slice_.is_over() && core_->may_step_at_once();
   }
   /// @errors `failed_precondition_error` before the start.
   void throw_unless_started() const {
