@@ -108,7 +108,7 @@ public:
   [[nodiscard]] source_registrations& sources() noexcept { return sources_; }
   /// Returns the registration of a source that is passed to each call separately.
   template<class Source>
-  auto& holder_of(Source& source) {
+  [[gnu::always_inline]] auto& holder_of(Source& source) {
     using registration = source_registration<Core, Source>;
     return sources_.template holder_of<registration>(source, [&] { return std::make_unique<registration>(*core_, sources_, source); });
   }

@@ -374,7 +374,7 @@ template<bool AwaitsModel, class Core>
 /// Does the next step inline, without its boundary, unless it has to be awaited.
 template<class Step, class Core, class Source>
 [[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
+  return detail::classify(core, [&]() __attribute__((always_inline)) { return detail::take_step(core, source.cursor(), place, step); });
 }
 template<class Step, class Async, class Holder>
 [[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
