@@ -259,9 +259,8 @@ public:
   /// Does the step without its boundary, and classifies its failure. `core` is the session of this attempt. The caller passes it, because
   /// it has it in a register.
   [[gnu::always_inline]] step_outcome take_inlined(Core& core) {
-    return detail::classify(core, [this, &core]() __attribute__((always_inline)) {
-      return detail::take_step(core, source_.cursor(), place, step);
-    });
+    return detail::classify(
+        core, [this, &core]() __attribute__((always_inline)) { return detail::take_step(core, source_.cursor(), place, step); });
   }
   bool skip_batch() final { return source_.cursor().skip_present(); }
   void detach() noexcept final { source_.detach(); }
