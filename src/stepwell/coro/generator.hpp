@@ -98,14 +98,12 @@ private:
   /// @errors Any exception of the coroutine.
   void catch_up() {
     const auto frame = handle::from_promise(*this);
-    if (!is_due_ || frame.done()) { return; }
-    is_due_ = false;
+    if (value_ != nullptr || frame.done()) { return; }
     frame.resume();
     if (failure_) [[unlikely]] { std::rethrow_exception(std::exchange(failure_, nullptr)); }
   }
 
-  bool is_due_ = true;
-  pointer value_ = nullptr;
+  pointer value_ = nullptr;  // the current element; null if the next element is due, and at the end
   std::exception_ptr failure_;
 };
 
@@ -128,7 +126,7 @@ public:
   }
   iterator& operator++() {
     frame_.promise().catch_up();  // an element that was not read is skipped
-    frame_.promise().is_due_ = true;
+    frame_.promise().value_ = nullptr;
     return *this;
   }
   void operator++(int) { ++*this; }
@@ -140,7 +138,7 @@ private:
 
   bool is_at_end() const {
     frame_.promise().catch_up();
-    return frame_.done();
+    return frame_.promise().value_ == nullptr;
   }
 
   handle frame_;

@@ -138,6 +138,10 @@ public:
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
   /// Returns false if a hook has requested a stop, or if a recovery was requested. Otherwise returns true: a run may begin.
   [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
+  /// Returns false if a stop or a recovery was requested. Otherwise returns true: the next step of a loop may begin.
+  [[nodiscard]] bool clear_to_loop() const noexcept {
+    return (bits_.load(std::memory_order_acquire) & (stop_bit | hook_bit | recover_bit)) == 0;
+  }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
   /// Returns the reason of the stop. If no stop was requested, returns the reason stored by `note_failure`. If no reason is stored either,

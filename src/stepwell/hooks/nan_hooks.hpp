@@ -11,6 +11,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/kernel/statistics.hpp"
@@ -38,7 +39,7 @@ namespace detail {
 
 /// Returns true if a number, or any element of a tensor, is NaN. Returns true for infinite values, too, unless `nan_only` is true.
 template<class Value>
-[[nodiscard]] bool is_bad(const Value& value, bool nan_only) {
+[[nodiscard]] bool is_bad(const Value& value, const bool& nan_only) {
   if constexpr (std::floating_point<Value>) {
     if (std::isfinite(value)) [[likely]] { return false; }
     return !nan_only || std::isnan(value);
@@ -59,6 +60,11 @@ template<class Value>
     }
   }
 }
+
+/// The type in which a function takes a value of type `Value` that may be in a register: a number by value, anything else by reference.
+template<class Value>
+using passed_apart =
+    std::conditional_t<std::is_arithmetic_v<std::remove_cvref_t<Value>>, std::remove_cvref_t<Value>, const std::remove_cvref_t<Value>&>;
 
 }  // namespace detail
 
@@ -88,13 +94,17 @@ public:
   void after_run(auto& context, const auto& values) {
     const auto& value = values.value();
     if (!detail::is_present(value)) { return; }
-    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] { give_up(context, detail::present(value)); }
+    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
+      give_up<detail::passed_apart<decltype(detail::present(value))>>(context, context.global_step(), detail::present(value));
+    }
   }
 
 private:
-  [[gnu::noinline, gnu::cold]] void give_up(auto& context, const auto& value) {
+  /// Takes copies of the context and of a number: references would keep the context and the outcome of every run in memory.
+  template<class Value>
+  [[gnu::noinline, gnu::cold]] void give_up(session_requests context, std::int64_t step, Value value) {
     const auto message = "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " +
-                         stepwell::value_text(value) + " at step " + std::to_string(context.global_step()) +
+                         stepwell::value_text(value) + " at step " + std::to_string(step) +
                          "; lower the learning rate, or check the batch of this step";
     context.reject_state(message);
     if (options_.fail_on_nan_loss) {

@@ -61,10 +61,11 @@ public:
 
 private:
   void stop_if_reached(auto& session) {
-    if (session.global_step() >= last_step_) [[unlikely]] { stop(session); }
+    if (session.global_step() >= last_step_) [[unlikely]] { stop(*session.signals()); }
   }
-  [[gnu::noinline, gnu::cold]] void stop(auto& session) const {
-    session.request_stop({stop_cause::last_step, "step " + std::to_string(last_step_) + " is done"});
+  /// Takes no reference to the context of a run, because the compiler would then have to keep the context of every run in memory.
+  [[gnu::noinline, gnu::cold]] void stop(session_signals& signals) const {
+    signals.request_stop_by_hook({stop_cause::last_step, "step " + std::to_string(last_step_) + " is done"});
   }
 
   std::optional<std::int64_t> num_steps_;

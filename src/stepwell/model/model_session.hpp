@@ -225,7 +225,7 @@ public:
   outcome_type run(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
     static_assert(!awaits<Args...>, "stepwell: the model's step is awaited; such a model needs an asynchronous session, see defer_start");
-    const auto before = global_step();
+    const auto before = step_inside();
     if constexpr (std::is_void_v<decltype(call_step(std::forward<Args>(args)...))>) {
       call_step(detail::with_feeds(order, std::forward<Args>(args))...);
       return count(before, result_type{});
@@ -387,6 +387,14 @@ private:
       return model_->global_step();
     } else {
       return steps_;
+    }
+  }
+  /// Returns the global step. @pre The object returned by `enter` is held.
+  [[nodiscard]] std::int64_t step_inside() const noexcept {
+    if constexpr (owns_global_step<Model> || has_concurrent_steps<Model>) {
+      return global_step();
+    } else {
+      return *live_step_;  // only the session that is inside writes it
     }
   }
   std::int64_t count_step() noexcept {

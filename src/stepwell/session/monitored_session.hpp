@@ -123,13 +123,13 @@ public:
   /// background I/O. If `before_run` or `after_run` of a hook throws, the same function of later hooks is not called for this run.
   /// @see contract RUN-1, REC-2
   template<class... Args>
-  auto run(Args&&... args) {
+  [[gnu::always_inline]] auto run(Args&&... args) {
     return run_with<all_hooks>(std::forward<Args>(args)...);
   }
   /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<progress_hook<>>>(batch)`. For the other hooks, `before_run`
   /// and `after_run` are not called.
   template<class Choice, class... Args>
-  auto run_with(Args&&... args) {
+  [[gnu::always_inline]] auto run_with(Args&&... args) {
     using run_type = detail::stored_run<Choice, core_type, Args&&...>;
     return run_type::result_of(detail::run_call<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }

@@ -8,9 +8,12 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include <cstdint>
 #include <future>
@@ -56,7 +59,62 @@ asio::awaitable<std::int64_t> steps_of_sequence(async_test_session& session, end
   co_return taken;
 }
 
+/// The value of a step, with results of several sizes.
+struct one_float {
+  float first;
+  explicit one_float(std::int64_t step = 0) : first(static_cast<float>(step)) {}
+  friend bool operator==(const one_float&, const one_float&) = default;
+};
+struct two_ints {
+  int first;
+  int second;
+  explicit two_ints(std::int64_t step = 0) : first(static_cast<int>(step)), second(-first) {}
+  friend bool operator==(const two_ints&, const two_ints&) = default;
+};
+struct two_doubles {
+  double first;
+  double second;
+  explicit two_doubles(std::int64_t step = 0) : first(static_cast<double>(step)), second(-first) {}
+  friend bool operator==(const two_doubles&, const two_doubles&) = default;
+};
+struct some_text {
+  std::string text;
+  explicit some_text(std::int64_t step = 0) : text(40, static_cast<char>('a' + step)) {}
+  friend bool operator==(const some_text&, const some_text&) = default;
+};
+
+/// A model whose result depends on the number of the step.
+template<class Result>
+struct numbered_model {
+  std::int64_t steps = 0;
+  Result step() { return Result(++steps); }
+  sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
+};
+
+asio::awaitable<void> check_values(auto& session, auto* result) {
+  co_await session.async_start();
+  for (std::int64_t expected = 1; expected <= 3; ++expected) {
+    const auto step = co_await session.async_next();
+    REQUIRE(step.has_value());
+    CHECK(step->value == std::remove_pointer_t<decltype(result)>(expected));
+    CHECK(step->global_step == expected);
+    CHECK(step->attempt == 1);
+    CHECK_FALSE(step->rolled_back_from.has_value());
+  }
+  co_await session.async_close();
+}
+
 }  // namespace
+
+TEMPLATE_TEST_CASE("an awaited step has the values of its run, whatever the size of the result", "[session][async]", one_float, two_ints,
+                   two_doubles, some_text) {
+  asio::io_context loop;
+  numbered_model<TestType> model;
+  sw::async_monitored_session<sw::model_session<numbered_model<TestType>>> session(sw::session_settings(), model);
+  auto done = asio::co_spawn(loop, check_values(session, static_cast<TestType*>(nullptr)), asio::use_future);
+  loop.run();
+  done.get();
+}
 
 TEST_CASE("an awaited session does what a blocking one does, call by call", "[session][async]") {
   const auto failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});

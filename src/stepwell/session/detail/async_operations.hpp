@@ -103,6 +103,15 @@ struct step_members {
   explicit(false) operator Step() const { return {std::move(from.value), from.global_step, from.attempt, from.rolled_back_from}; }
 };
 
+/// Returns the part of `next_of` after the fast path. Not a coroutine and not inlined, so that the frame of `next_of` stays small.
+/// @lifetime All arguments must outlive the awaitable.
+template<class Step, class Async, class Holder>
+[[gnu::noinline, gnu::cold]] asio::awaitable<std::optional<Step>> rest_of_next(Async* self, Holder* holder, std::optional<Step>* step,
+                                                                               step_outcome outcome) {
+  return detail::defer_cancellation<std::optional<Step>>(
+      [self, holder, step, outcome] { return detail::next_awaited<Step>(self->shared_from_this(), *holder, std::move(*step), outcome); });
+}
+
 /// Does the next step over the source of `holder`. Usually the step has no boundary work and completes here, without a second coroutine.
 /// The frame is small, so that Asio recycles it. The step is returned member by member: a copy of the whole step would load several members
 /// at once, and would have to wait until their stores, which have just been made, are complete.
@@ -114,12 +123,14 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
   if (self->may_step_at_once() && holder->is_attached()) [[likely]] {
     outcome = detail::try_next(*self, *holder, step);
     if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] {
-      if (self->place.attempt != 1) { self->place = {}; }
+      if constexpr (Async::has_small_steps) {
+        if (self->place.attempt == 1) [[likely]] { co_return self->first_steps.convert(*step); }
+      }
+      self->place = {};
       co_return step_members<Step>{*step};
     }
   }
-  auto go_on = [&] { return detail::next_awaited<Step>(self->shared_from_this(), *holder, std::move(step), outcome); };
-  auto rest = detail::defer_cancellation<std::optional<Step>>(go_on);
+  auto rest = detail::rest_of_next(self, holder, &step, outcome);
   co_return co_await std::move(rest);
 }
 

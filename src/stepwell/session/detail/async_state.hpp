@@ -14,10 +14,13 @@
 #include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/detail/source_registrations.hpp"
+#include "stepwell/session/training_session.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +31,7 @@
 namespace stepwell::detail {
 
 /// A number of steps that run without a yield, chosen so that other work on the event loop can run about every 100 us. The clock is read
-/// once for each slice.
+/// once for each slice. The maximum is for steps that become slower within a slice: the fastest steps take about 25 ns.
 class time_slice {
 public:
   /// Returns true if the slice is used up; else consumes one step of it.
@@ -38,7 +41,7 @@ public:
     const auto took = std::max<clock::duration>(now - begun_, 1ns);
     const auto fits = steps_ * std::chrono::duration_cast<std::chrono::nanoseconds>(100us).count() /
                       std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
-    steps_ = std::clamp<std::int64_t>(fits, 1, std::min<std::int64_t>(2 * steps_, 1024));
+    steps_ = std::clamp<std::int64_t>(fits, 1, std::min<std::int64_t>(2 * steps_, 4096));
     left_ = steps_;
     begun_ = now;
   }
@@ -74,6 +77,47 @@ enum class cancellation_mode { deferred, forwarded };
 /// The value of an operation without a result.
 struct nothing {};
 
+/// Converts the steps of first attempts to the optional steps that `async_next` returns, for a small result of the model. The caller copies
+/// a returned step with loads of 16 bytes. Such a load has to wait if its bytes were stored in smaller pieces just before. A conversion
+/// therefore copies an older step, and replaces its value and its global step with one store.
+template<class Step>
+class first_attempts {
+  using two_words [[gnu::vector_size(16)]] = std::int64_t;
+
+public:
+  /// True if value and global step fill the first 16 bytes of a step.
+  static constexpr bool are_possible = [] {
+    if constexpr (std::is_trivially_copyable_v<Step> && std::is_standard_layout_v<Step> &&
+                  std::is_default_constructible_v<decltype(Step::value)>) {
+      return offsetof(Step, global_step) == sizeof(std::int64_t);
+    } else {
+      return false;
+    }
+  }();
+
+  /// @lifetime `from` and `all` must outlive it.
+  class conversion {
+  public:
+    conversion(const first_attempts& all, const Step& from) noexcept : all_(all), from_(from) {}
+    explicit(false) operator std::optional<Step>() const noexcept {
+      std::optional<Step> converted = all_.older_;
+      std::int64_t value = 0;
+      std::memcpy(&value, &from_.value, sizeof(from_.value));
+      const two_words both = {value, from_.global_step};
+      std::memcpy(static_cast<void*>(&*converted), &both, sizeof(both));
+      return converted;
+    }
+
+  private:
+    const first_attempts& all_;
+    const Step& from_;
+  };
+  [[nodiscard]] conversion convert(const Step& from) const noexcept { return {*this, from}; }
+
+private:
+  std::optional<Step> older_{std::in_place};
+};
+
 /// A guard that sets a variable for the duration of its scope.
 template<class T>
 class scoped_value {
@@ -108,7 +152,7 @@ public:
   [[nodiscard]] source_registrations& sources() noexcept { return sources_; }
   /// Returns the registration of a source that is passed to each call separately.
   template<class Source>
-  auto& holder_of(Source& source) {
+  [[gnu::always_inline]] auto& holder_of(Source& source) {
     using registration = source_registration<Core, Source>;
     return sources_.template holder_of<registration>(source, [&] { return std::make_unique<registration>(*core_, sources_, source); });
   }
@@ -138,9 +182,7 @@ public:
     async_state& self_;
   };
   /// Returns true if a step can run inline; consumes one from the time slice.
-  [[nodiscard]] bool may_step_at_once() {
-    return may_step_here_ && !slice_.is_over() && !core_->should_stop() && !core_->is_recovery_due();
-  }
+  [[nodiscard]] bool may_step_at_once() { return may_step_here_ && !slice_.is_over() && core_->may_step_at_once(); }
   /// @errors `failed_precondition_error` before the start.
   void throw_unless_started() const {
     if (!is_started()) { throw failed_precondition_error("the session is not started; await async_start() first"); }
@@ -208,6 +250,9 @@ public:
 
   loop_place place;
   no_data nothing_given;
+  using step_type = step_result<typename Core::raw_type::result_type>;
+  static constexpr bool has_small_steps = first_attempts<step_type>::are_possible;
+  [[no_unique_address]] std::conditional_t<has_small_steps, first_attempts<step_type>, nothing> first_steps;
 
 protected:
   ~async_state() = default;

@@ -91,10 +91,13 @@ private:
 /// Does the next step of a loop, including its boundary. Returns false if the loop is over.
 template<class Core, class Loop>
 [[gnu::always_inline]] inline bool take_next(Core& core, Loop& loop) {
-  loop.outcome = step_outcome::not_taken;
-  if (!core.should_stop() && !core.is_recovery_due()) [[likely]] { loop.outcome = loop.take_inlined(); }
-  if (loop.outcome != step_outcome::done || core.boundary_due()) [[unlikely]] { detail::drive(core, core.protocol().step(loop)); }
-  if (loop.outcome != step_outcome::done) [[unlikely]] { return false; }
+  auto outcome = step_outcome::not_taken;  // a local variable, because `loop` is in memory
+  if (core.may_step_at_once()) [[likely]] { outcome = loop.take_inlined(core); }
+  if (outcome != step_outcome::done || core.boundary_due()) [[unlikely]] {
+    loop.outcome = outcome;
+    detail::drive(core, core.protocol().step(loop));
+    if (loop.outcome != step_outcome::done) { return false; }
+  }
   if (loop.place.attempt != 1) [[unlikely]] { loop.place = {}; }
   return true;
 }

@@ -93,7 +93,7 @@ template<class Raw, class Caller, class Extracted>
 /// advanced the source.
 /// @errors Exceptions of hooks and of the raw session. The hooks have been notified of them.
 template<class Core, class Caller, class... Args>
-[[gnu::always_inline]] inline auto run_step(Core& core, int attempt, const Caller& caller, Args&&... args) {
+[[gnu::always_inline]] inline auto run_step(Core& core, const int& attempt, const Caller& caller, Args&&... args) {
   auto& raw = core.raw();
   auto stage = step_stage::before_run;
   try {
@@ -254,11 +254,13 @@ public:
 
   void attach() final { source_.attach(); }
   void take() final {
-    if constexpr (!is_awaited) { outcome = take_inlined(); }
+    if constexpr (!is_awaited) { outcome = take_inlined(core_); }
   }
-  /// Does the step without its boundary, and classifies its failure. One captured pointer keeps the call cheap.
-  [[gnu::always_inline]] step_outcome take_inlined() {
-    return detail::classify(core_, [this] { return detail::take_step(core_, source_.cursor(), place, step); });
+  /// Does the step without its boundary, and classifies its failure. `core` is the session of this attempt. The caller passes it, because
+  /// it has it in a register.
+  [[gnu::always_inline]] step_outcome take_inlined(Core& core) {
+    return detail::classify(
+        core, [this, &core]() __attribute__((always_inline)) { return detail::take_step(core, source_.cursor(), place, step); });
   }
   bool skip_batch() final { return source_.cursor().skip_present(); }
   void detach() noexcept final { source_.detach(); }
@@ -371,7 +373,7 @@ template<bool AwaitsModel, class Core>
 /// Does the next step inline, without its boundary, unless it has to be awaited.
 template<class Step, class Core, class Source>
 [[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(core, [&] { return detail::take_step(core, source.cursor(), place, step); });
+  return detail::classify(core, [&]() __attribute__((always_inline)) { return detail::take_step(core, source.cursor(), place, step); });
 }
 template<class Step, class Async, class Holder>
 [[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {

@@ -54,6 +54,11 @@ public:
   [[nodiscard]] bool should_stop() const noexcept final {
     return state_.is_over() || control_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
   }
+  /// Returns true if the next step may begin at once: the loop is not over, no recovery is due, and no thread of the session has stopped. If
+  /// it returns false, the protocol determines what comes next.
+  [[nodiscard, gnu::always_inline]] bool may_step_at_once() const noexcept {
+    return !state_.is_over() && control_.signals()->clear_to_loop() && !threads_.should_stop();
+  }
   /// Returns the reason why the loop ended: a stop; otherwise a failure after which the caller did not continue; otherwise the end of the
   /// last source.
   [[nodiscard]] stop_reason why() const;

@@ -29,16 +29,13 @@ class source_registrations {
 public:
   /// Returns the registration for `source`, which is identified by its address and type. Creates it with `make()` if there is none.
   template<class Registration, class Source, class Make>
-  Registration& holder_of(Source& source, Make make) {
+  [[gnu::always_inline]] Registration& holder_of(Source& source, Make&& make) {
     for (const auto& given : given_) {
       if (given.address == &source && given.kind == &kind_of_source<Source>) [[likely]] {
         return static_cast<Registration&>(*given.holder);
       }
     }
-    auto made = make();
-    auto& holder = *made;
-    given_.push_back({&source, &kind_of_source<Source>, std::move(made)});
-    return holder;
+    return add_holder<Registration>(source, make);
   }
   template<class Source>
   void release(const Source& source) noexcept {
@@ -53,6 +50,13 @@ public:
   }
 
 private:
+  template<class Registration, class Source, class Make>
+  [[gnu::noinline, gnu::cold]] Registration& add_holder(Source& source, Make& make) {
+    auto made = make();
+    auto& holder = *made;
+    given_.push_back({&source, &kind_of_source<Source>, std::move(made)});
+    return holder;
+  }
   struct given_source {
     const void* address;
     const char* kind;
