@@ -140,8 +140,8 @@ run_tensorflow() {
   environment=$(tensorflow_environment)
   say "building the adapter for TensorFlow"
   cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
-  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster tensorflow_digits
-  check tensorflow -R '^unit_tensorflow$'
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow unit_tensorflow_allocations real_tensorflow run_graph fit_line cluster tensorflow_digits
+  check tensorflow -R "^unit_tensorflow(_allocations)?\$"
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
   say "with TensorFlow in $library"
   rm -rf "$root/build/tensorflow/graphs" && mkdir -p "$root/build/tensorflow/graphs"
