@@ -135,17 +135,25 @@ tensorflow_environment() {
 # run_tensorflow [KILLS]: run_graph is killed KILLS times for each graph, by default 50 times.
 # The adapter for TensorFlow needs nothing of TensorFlow to build. Its tests run against a stub library, and then against the real one.
 run_tensorflow() {
-  local environment library
+  local environment library torch=OFF
   have build examples tests tensorflow
   environment=$(tensorflow_environment)
+  if [ -n "$(entries torch)" ]; then have torch && torch=ON; fi
   say "building the adapter for TensorFlow"
-  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF
-  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow real_tensorflow run_graph fit_line cluster tensorflow_digits
-  check tensorflow -R '^unit_tensorflow$'
+  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF \
+    -DSTEPWELL_BUILD_TORCH=$torch
+  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow unit_tensorflow_allocations real_tensorflow run_graph fit_line cluster tensorflow_digits
+  check tensorflow -R "^unit_tensorflow(_allocations)?\$"
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
   say "with TensorFlow in $library"
   rm -rf "$root/build/tensorflow/graphs" && mkdir -p "$root/build/tensorflow/graphs"
   STEPWELL_TENSORFLOW=$library STEPWELL_KEEP_ESTIMATOR=$root/build/tensorflow/graphs/estimator "$root/build/tensorflow/tests/unit/real_tensorflow"
+  if [ "$torch" = ON ]; then
+    cmake --build "$root/build/tensorflow" -j "$jobs" --target real_tensorflow_beside_torch
+    STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/unit/real_tensorflow_beside_torch"
+  else
+    say "SKIPPED: LibTorch and TensorFlow in one process; tests/packages.txt names no package of LibTorch for this system"
+  fi
   STEPWELL_TENSORFLOW=$library "$environment/bin/python" "$root/tests/tensorflow/compare.py" "$root/tests/data/tensorflow/graph" \
     "$root/build/tensorflow/examples/tensorflow/run_graph" "$root/build/tensorflow/graphs" --kills "${1:-50}" --estimator "$root/build/tensorflow/graphs/estimator"
   (cd "$root/build/tensorflow/graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
@@ -155,6 +163,21 @@ run_tensorflow() {
     "$root/build/tensorflow/graphs"
   STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/digits.py" "$root/build/tensorflow/examples/tensorflow/digits" \
     "$root/build/tensorflow/graphs/digits"
+}
+
+# Runs the tests with TensorFlow's own library under the address sanitizer. The sanitizer rejects RTLD_DEEPBIND, without which TensorFlow
+# would call the functions of this program's protobuf. So protobuf is linked statically and its functions are not exported.
+run_tensorflow_address() {
+  local environment library tree=$root/build/tensorflow-address
+  have build tests tensorflow
+  environment=$(tensorflow_environment)
+  library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
+  say "building the adapter for TensorFlow with the address sanitizer"
+  cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_SANITIZE=address \
+    -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF -DProtobuf_USE_STATIC_LIBS=ON \
+    -DCMAKE_EXE_LINKER_FLAGS=-Wl,--exclude-libs,ALL
+  cmake --build "$tree" -j "$jobs" --target real_tensorflow
+  STEPWELL_TENSORFLOW=$library ASAN_OPTIONS=detect_leaks=0 "$tree/tests/unit/real_tensorflow"
 }
 
 # Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.

@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <ranges>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ struct target_list {
 using named_feed = fed<std::string, tensor>;
 
 namespace detail {
+
+struct call_plan;
 
 /// The element type that a typed fetch expects. `dtype::invalid` means any type.
 template<class T>
@@ -94,14 +97,32 @@ struct graph_fetch_key {
   [[nodiscard]] const std::string& name() const noexcept { return text; }
 };
 
-/// The request of one run of a graph, as names and tensors. The object is reused for later runs, so that they allocate no memory for it.
+/// A value that is fed: a tensor of the request, or a tensor of its own.
+class fed_value {
+public:
+  explicit fed_value(const tensor* of_request) noexcept : of_request_(of_request) {}
+  explicit fed_value(tensor own) noexcept : own_(std::move(own)) {}
+  [[nodiscard]] const tensor& get() const noexcept { return of_request_ != nullptr ? *of_request_ : own_; }
+
+private:
+  const tensor* of_request_ = nullptr;  // null if the value is `own_`
+  tensor own_;
+};
+
+/// The request of one run of a graph, as names and tensors. The object is reused for later runs. A request with the same names as the
+/// previous one allocates no memory.
+/// @lifetime The values of a request must outlive its run, except those in a list of feeds.
 class graph_call {
 public:
+  /// Begins the next request.
   void clear() noexcept {
-    signature_.clear();
+    position_ = 0;
+    is_same_ = true;
     fed_.clear();
     has_targets_ = false;
   }
+  /// Releases the fed tensors.
+  void release_feeds() noexcept { fed_.clear(); }
 
   template<names_tensor Fetch>
   void add_fetch(const Fetch& fetch) {
@@ -116,10 +137,12 @@ public:
     static_assert(tensor_source<Value>,
                   "stepwell: a value that is fed is a number, a string, a range of them, a tensor, or an expression with a shape");
     detail::with_name(key, [&](std::string_view name) { add(feed_mark, name); });
-    if constexpr (std::same_as<Value, tensor>) {
-      fed_.push_back(value.for_graph(owners));
+    if constexpr (!std::same_as<Value, tensor>) {
+      fed_.emplace_back(tensor(value).for_graph(1));
+    } else if (value.give_to_graph(owners)) {
+      fed_.emplace_back(&value);
     } else {
-      fed_.push_back(tensor(value).for_graph(1));
+      fed_.emplace_back(value.for_graph(owners));
     }
   }
   template<names_tensor Operation>
@@ -142,14 +165,21 @@ public:
   }
   template<list_of_feeds Feeds>
   void take(const Feeds& all) {
-    for (const auto& one : all) { take(one); }
+    for (const auto& one : all) { take_element(one); }
   }
 
+  /// Returns the plan that was kept for a request with the same signature, if that was the previous request. Otherwise returns null.
+  [[nodiscard]] const call_plan* kept_plan() const noexcept { return is_same_ && position_ == signature_.size() ? plan_ : nullptr; }
+  /// Keeps the plan of this request. @pre `signature` was called.
+  void keep_plan(const call_plan& plan) noexcept { plan_ = &plan; }
   /// Returns the names of the feeds, targets and fetches of the request, each with its kind, in the order in which they were added. Equal
   /// requests have equal signatures.
-  [[nodiscard]] const std::string& signature() const noexcept { return signature_; }
+  [[nodiscard]] const std::string& signature() {
+    if (is_same_) { begin_other(); }
+    return signature_;
+  }
   /// Returns the fed tensors, in the order of the feeds in the signature.
-  [[nodiscard]] std::vector<tensor>& fed() noexcept { return fed_; }
+  [[nodiscard]] const std::vector<fed_value>& fed() const noexcept { return fed_; }
   [[nodiscard]] bool has_targets() const noexcept { return has_targets_; }
 
   // A signature has three parts for each name: a mark of its kind, the name, and a zero byte. The mark of a fetch contains the expected
@@ -159,14 +189,46 @@ public:
   static constexpr char fetch_mark = 32;
 
 private:
+  /// Takes an element of a list of feeds, which may be a temporary.
+  template<class Key, class Value>
+  void take_element(const stepwell::fed<Key, Value>& one) {
+    if constexpr (std::same_as<Value, tensor>) {
+      detail::with_name(one.key, [&](std::string_view name) { add(feed_mark, name); });
+      fed_.emplace_back(one.value.for_graph(0));
+    } else {
+      take(one);
+    }
+  }
+
+  /// Adds a name. As long as the names are those of the previous request, they are only compared.
   void add(char mark, std::string_view name) {
+    if (is_same_) [[likely]] {
+      const auto size = name.size() + 2;
+      const char* const left = signature_.data() + position_;
+      if (signature_.size() - position_ >= size && left[0] == mark && left[size - 1] == '\0' &&
+          (name.empty() || std::memcmp(left + 1, name.data(), name.size()) == 0)) {
+        position_ += size;
+        return;
+      }
+      begin_other();
+    }
     signature_.push_back(mark);
     signature_.append(name);
     signature_.push_back('\0');
   }
 
-  std::string signature_;
-  std::vector<tensor> fed_;
+  /// Ends the comparison with the previous request: this one is another.
+  void begin_other() {
+    signature_.resize(position_);
+    is_same_ = false;
+    plan_ = nullptr;
+  }
+
+  std::string signature_;            // of this request if `is_same_` is false, else of the previous one
+  const call_plan* plan_ = nullptr;  // of `signature_`, or null
+  std::size_t position_ = 0;         // end of the part of `signature_` that is the same in this request
+  bool is_same_ = true;
+  std::vector<fed_value> fed_;
   bool has_targets_ = false;
 };
 

@@ -19,6 +19,11 @@
 
 namespace stepwell::tensorflow {
 
+void detail::fetched_values::give_back() noexcept {
+  for (auto& one : all_) { one.release(); }
+  std::swap(*session_, all_);
+}
+
 graph_session::graph_session(const graph& over, graph_session_options options) : graph_session(over.state(), std::move(options)) {}
 graph_session::graph_session(std::shared_ptr<detail::graph_state> over, graph_session_options options)
     : core_(std::make_shared<detail::session_core>(std::move(over), std::move(options))) {}
@@ -32,11 +37,9 @@ detail::graph_call& graph_session::new_call() noexcept {
 }
 
 graph_session::outcome_type graph_session::run_call(bool has_caller_fetches, const run_options* options) {
-  const auto& how = core_->plan_for(core_->call, has_caller_fetches);
-  outcome_type outcome{{}, step_, step_, {}, &how};
-  auto after = step_ + (core_->has_step() ? 0 : 1);
-  outcome.values = core_->run(how, core_->call, options, after);
-  step_ = outcome.step_after = after;
+  outcome_type outcome{{}, step_, step_ + (core_->has_step() ? 0 : 1), {}, nullptr};
+  core_->run(has_caller_fetches, options, outcome);
+  step_ = outcome.step_after;
   return outcome;
 }
 

@@ -71,8 +71,42 @@ struct graph_session_options {
 struct graph_step {};
 
 namespace detail {
+
 class session_core;
 struct call_plan;
+
+/// The fetched values of a run, in memory of the session, which gets it back.
+/// @lifetime The session must outlive the values.
+class fetched_values {
+public:
+  fetched_values() noexcept = default;
+  fetched_values(fetched_values&& other) noexcept : all_(std::move(other.all_)), session_(std::exchange(other.session_, nullptr)) {}
+  fetched_values& operator=(fetched_values other) noexcept {
+    std::swap(all_, other.all_);
+    std::swap(session_, other.session_);
+    return *this;
+  }
+  /// Deletes the tensors of TensorFlow's library, except those that other tensors share.
+  ~fetched_values() {
+    if (session_ != nullptr) { give_back(); }
+  }
+
+  /// Takes the memory of `session`, until the destructor, and returns it with room for `count` values. @pre There are no values yet.
+  std::vector<tensor>& take(std::vector<tensor>& session, std::size_t count) {
+    all_.swap(session);
+    session_ = &session;
+    all_.resize(count);
+    return all_;
+  }
+  [[nodiscard]] const tensor& operator[](std::size_t i) const noexcept { return all_[i]; }
+
+private:
+  void give_back() noexcept;
+
+  std::vector<tensor> all_;
+  std::vector<tensor>* session_ = nullptr;
+};
+
 }  // namespace detail
 
 /// A session of TensorFlow over a graph. A fetch is a name ("loss:0" or "loss"), a handle, or `fetch<float>("loss:0")`. The key of a feed
@@ -94,7 +128,7 @@ public:
     graph_step result;
     std::int64_t step_before;
     std::int64_t step_after;
-    std::vector<tensor> values;
+    detail::fetched_values values;
     const detail::call_plan* plan;
   };
 

@@ -138,9 +138,10 @@ std::string look_up(void* library, detail::c::api& into) {
 void* load(const std::string& file) { return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | (binds_deep ? RTLD_DEEPBIND : 0)); }
 
 std::mutex loading;
-std::atomic<const detail::c::api*> loaded_functions = nullptr;
 
 }  // namespace
+
+constinit std::atomic<const detail::c::api*> detail::loaded_functions = nullptr;
 
 runtime runtime::open(const runtime_options& options) {
   static std::shared_ptr<const loaded> present;
@@ -169,7 +170,7 @@ runtime runtime::open(const runtime_options& options) {
     }
     made->version = made->functions.version();
     present = std::move(made);
-    loaded_functions.store(&present->functions, std::memory_order_release);
+    detail::loaded_functions.store(&present->functions, std::memory_order_release);
     return runtime(present);
   }
   places.fail();
@@ -178,9 +179,6 @@ runtime runtime::open(const runtime_options& options) {
 const std::string& runtime::version() const noexcept { return loaded_->version; }
 const std::string& runtime::library() const noexcept { return loaded_->library; }
 
-const detail::c::api& detail::functions() {
-  if (const auto* const found = loaded_functions.load(std::memory_order_acquire)) [[likely]] { return *found; }
-  return runtime::open().loaded_->functions;
-}
+const detail::c::api& detail::load_functions() { return runtime::open().loaded_->functions; }
 
 }  // namespace stepwell::tensorflow

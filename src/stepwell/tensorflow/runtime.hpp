@@ -4,6 +4,7 @@
 // `stepwell::tensorflow` therefore starts without TensorFlow, and needs TensorFlow only at the first use.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,8 +15,13 @@ namespace detail {
 namespace c {
 struct api;
 }
+extern std::atomic<const c::api*> loaded_functions;  // null until the library is loaded
+[[nodiscard]] const c::api& load_functions();
 /// Returns the functions of TensorFlow's C library. If the library is not loaded yet, loads it like `runtime::open`, with the same errors.
-[[nodiscard]] const c::api& functions();
+[[nodiscard]] inline const c::api& functions() {
+  if (const auto* const found = loaded_functions.load(std::memory_order_acquire)) [[likely]] { return *found; }
+  return load_functions();
+}
 }  // namespace detail
 
 /// Options of `runtime::open`.
@@ -52,7 +58,7 @@ public:
 
 private:
   struct loaded;
-  friend const detail::c::api& detail::functions();
+  friend const detail::c::api& detail::load_functions();
   explicit runtime(std::shared_ptr<const loaded> library) noexcept : loaded_(std::move(library)) {}
 
   std::shared_ptr<const loaded> loaded_;

@@ -9,6 +9,7 @@
 #include "stepwell/tensorflow/runtime.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -119,13 +120,20 @@ void open_session::fail(const call_status& outcome, std::string_view tried) cons
 }
 
 void open_session::run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
-                       std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
-                       const c::buffer* options, c::buffer* metadata) const {
+                       std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried) const {
   const call_status outcome;
   values.assign(outputs.size(), nullptr);
-  functions().session_run(handle_->raw, options, feeds.data(), fed.data(), static_cast<int>(feeds.size()), outputs.data(), values.data(),
-                          static_cast<int>(outputs.size()), targets.data(), static_cast<int>(targets.size()), metadata, outcome.get());
+  functions().session_run(handle_->raw, nullptr, feeds.data(), fed.data(), static_cast<int>(feeds.size()), outputs.data(), values.data(),
+                          static_cast<int>(outputs.size()), targets.data(), static_cast<int>(targets.size()), nullptr, outcome.get());
   if (!outcome.ok()) [[unlikely]] { fail(outcome, tried); }
+}
+void open_session::run(const run_plan& plan, const std::vector<c::tensor*>& fed, std::vector<c::tensor*>& values, const c::buffer* options,
+                       c::buffer* metadata, const call_status& outcome) const {
+  const auto& tf = functions();
+  values.resize(plan.outputs.size());
+  tf.session_run(handle_->raw, options, plan.feeds.data(), fed.data(), static_cast<int>(fed.size()), plan.outputs.data(), values.data(),
+                 static_cast<int>(values.size()), plan.targets.data(), static_cast<int>(plan.targets.size()), metadata, outcome.get());
+  if (tf.get_code(outcome.get()) != 0) [[unlikely]] { fail(outcome, "could not run a step of the graph"); }
 }
 
 session_core::session_core(std::shared_ptr<graph_state> over, graph_session_options given)
@@ -224,23 +232,13 @@ void session_core::check_type(const std::string& name, const std::string& option
                                graph->place);
 }
 
-const call_plan& session_core::plan_for(graph_call& wanted, bool has_caller_fetches) {
-  if (!has_caller_fetches && !wanted.has_targets()) {
-    if (options.operations.train_op.empty()) {
-      throw failed_precondition_error(
-          "could not run a step: the graph has no collection \"train_op\" with exactly one operation; set the option "
-          "train_op, or run with a target: run(target(\"...\"))",
-          graph->place);
-    }
-    wanted.add_target(options.operations.train_op);
-  }
-  const auto& signature = wanted.signature();
-  if (last_ != nullptr && *last_signature_ == signature) [[likely]] { return *last_; }
+/// Returns the plan for `call`, whose signature is not that of the previous request.
+const call_plan& session_core::make_or_find_plan() {
+  const auto& signature = call.signature();
   auto found = calls_.find(signature);
   if (found == calls_.end()) { found = calls_.emplace(signature, make(signature)).first; }
-  last_ = found->second.get();
-  last_signature_ = &found->first;
-  return *last_;
+  call.keep_plan(*found->second);
+  return *found->second;
 }
 
 std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
@@ -260,7 +258,8 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
       const auto to = graph->get_output(name, "feed");
       if (contains(feeds, to)) { stepwell::detail::throw_fed_twice(true, graph_state::name_of(to)); }
       feeds.push_back(to);
-      made->feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to)});
+      static std::atomic<std::int64_t> number = 0;
+      made->feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to), ++number});
     } else if (mark == graph_call::target_mark) {
       auto* const one = graph->get(split_tensor_name(name).first, "target");
       if (!contains(targets, one)) { targets.push_back(one); }
@@ -307,8 +306,9 @@ const run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::
                                            std::vector<c::operation*> targets) {
   std::ranges::sort(outputs, is_before);
   std::ranges::sort(targets, std::less<>());
-  auto made = std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), false});
+  auto made = std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), {}, false});
   if (const auto* const known = wider_plan(*made)) { return known; }
+  for (const auto& one : made->outputs) { made->types.push_back(graph->dtype_of(one)); }
   if (step_variable_) {
     auto after = made->targets;
     std::string key;
@@ -384,42 +384,58 @@ bool session_core::is_harmless(const run_plan& wanted, const run_plan& wider) co
   });
 }
 
-void session_core::check_feeds(const call_plan& how, const std::vector<tensor>& fed) const {
+void session_core::check_feed(const call_plan::checked_feed& wanted, const tensor& fed) const {
+  if (fed.dtype() != wanted.type) [[unlikely]] {
+    throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor holds " + std::string(to_string(wanted.type)) + ", but " +
+                                     std::string(to_string(fed.dtype())) + " was fed",
+                                 graph->place);
+  }
+  if (wanted.shape && !fits(fed.raw(), *wanted.shape)) [[unlikely]] {
+    throw invalid_argument_error(
+        "feed \"" + wanted.name + "\": the tensor has the shape " + text_of(*wanted.shape) + ", but " + to_string(fed.shape()) + " was fed",
+        graph->place);
+  }
+  fed.check(wanted.number);
+}
+
+void session_core::run(bool has_caller_fetches, const run_options* given, graph_session::outcome_type& outcome) {
+  if (!has_caller_fetches && !call.has_targets()) {
+    if (options.operations.train_op.empty()) [[unlikely]] { throw_no_train_op(); }
+    call.add_target(options.operations.train_op);
+  }
+  const auto* const kept = call.kept_plan();
+  const auto& how = kept != nullptr ? *kept : make_or_find_plan();
+  outcome.plan = &how;
+  const auto& fed = call.fed();
+  fed_.resize(fed.size());
   for (std::size_t i = 0; i < fed.size(); ++i) {
-    const auto& wanted = how.feeds[i];
-    if (fed[i].dtype() != wanted.type) [[unlikely]] {
-      throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor holds " + std::string(to_string(wanted.type)) + ", but " +
-                                       std::string(to_string(fed[i].dtype())) + " was fed",
-                                   graph->place);
-    }
-    if (wanted.shape && !fits(fed[i].raw(), *wanted.shape)) [[unlikely]] {
-      throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor has the shape " + text_of(*wanted.shape) + ", but " +
-                                       to_string(fed[i].shape()) + " was fed",
-                                   graph->place);
-    }
+    const auto at = how.feed_order[i];
+    const auto& value = fed[at].get();
+    if (!value.is_checked(how.feeds[at].number)) { check_feed(how.feeds[at], value); }
+    fed_[i] = value.raw();
+  }
+  const auto& plan = *how.plan;
+  {
+    run_with_options with(given);
+    session->run(plan, fed_, fetched_, with.options(), with.metadata(), status_);
+    with.record();
+  }
+  const std::size_t count = plan.types.size();
+  auto& all = outcome.values.take(values_, count + how.fetched_feeds.size());
+  for (std::size_t i = 0; i < count; ++i) { all[i].refill(fetched_[i], plan.types[i], graph->has_references); }
+  for (std::size_t i = 0; i < how.fetched_feeds.size(); ++i) { all[count + i] = fed[how.fetched_feeds[i]].get(); }
+  call.release_feeds();
+  if (plan.reads_step) {
+    outcome.step_after = step_in(fetched_.back(), step_variable_->type);
+    functions().delete_tensor(fetched_.back());
   }
 }
 
-std::vector<tensor> session_core::run(const call_plan& how, graph_call& wanted, const run_options* given, std::int64_t& step) {
-  auto& fed = wanted.fed();
-  check_feeds(how, fed);
-  fed_.clear();
-  for (const auto i : how.feed_order) { fed_.push_back(fed[i].raw()); }
-  const auto& plan = *how.plan;
-  run_with_options with(given);
-  session->run(plan.feeds, fed_, plan.outputs, fetched_, plan.targets, "could not run a step of the graph", with.options(),
-               with.metadata());
-  with.record();
-  std::vector<tensor> values;
-  const std::size_t count = plan.outputs.size() - (plan.reads_step ? 1 : 0);
-  values.reserve(count + how.fetched_feeds.size());
-  for (std::size_t i = 0; i < count; ++i) { values.push_back(tensor::take(fetched_[i], graph->has_references)); }
-  for (const auto i : how.fetched_feeds) { values.push_back(fed[i]); }
-  if (plan.reads_step) {
-    step = step_in(fetched_.back(), step_variable_->type);
-    functions().delete_tensor(fetched_.back());
-  }
-  return values;
+void session_core::throw_no_train_op() const {
+  throw failed_precondition_error(
+      "could not run a step: the graph has no collection \"train_op\" with exactly one operation; set the option "
+      "train_op, or run with a target: run(target(\"...\"))",
+      graph->place);
 }
 
 std::vector<tensor> session_core::run_operations(const std::vector<c::output>& outputs, const std::vector<c::operation*>& targets,
@@ -442,11 +458,11 @@ std::vector<tensor> session_core::run_apart(const std::vector<std::string>& fetc
   for (const auto& name : targets) { operations.push_back(graph->get(split_tensor_name(name).first, "target")); }
   for (const auto& one : feeds) {
     const auto to = graph->get_output(one.key, "feed");
-    how.feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to)});
+    how.feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to), 0});
     keys.push_back(to);
     fed.push_back(one.value.for_graph(0));
   }
-  check_feeds(how, fed);
+  for (std::size_t i = 0; i < fed.size(); ++i) { check_feed(how.feeds[i], fed[i]); }
   std::vector<c::tensor*> given;
   for (const auto& one : fed) { given.push_back(one.raw()); }
   std::vector<c::tensor*> fetched;

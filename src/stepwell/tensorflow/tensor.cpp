@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,16 +17,23 @@
 
 namespace stepwell::tensorflow {
 
-/// A tensor of the library, and whether its elements are ours alone.
-struct detail::tensor_memory {
-  explicit tensor_memory(c::tensor* taken, bool is_ours) noexcept : raw(taken), is_exclusive(is_ours) {}
-  tensor_memory(const tensor_memory&) = delete;
-  tensor_memory& operator=(const tensor_memory&) = delete;
-  ~tensor_memory() { functions().delete_tensor(raw); }
+detail::tensor_memory::tensor_memory(c::tensor* taken, dtype taken_type, bool is_ours) noexcept : is_exclusive(is_ours) {
+  hold(taken, taken_type);
+}
+detail::tensor_memory::~tensor_memory() { empty(); }
 
-  c::tensor* raw;
-  bool is_exclusive;  // false if the graph may hold the memory, too
-};
+void detail::tensor_memory::hold(c::tensor* taken, dtype taken_type) noexcept {
+  const auto& tf = functions();
+  raw = taken;
+  data = tf.tensor_data(taken);
+  bytes = tf.tensor_byte_size(taken);
+  type = taken_type;
+  rank = tf.num_dims(taken);
+  checked.store(0, std::memory_order_relaxed);
+}
+void detail::tensor_memory::empty() noexcept {
+  if (raw != nullptr) { functions().delete_tensor(std::exchange(raw, nullptr)); }
+}
 
 namespace {
 
@@ -50,47 +56,56 @@ std::size_t checked_bytes(stepwell::dtype type, const tensor_shape& shape) {
 }
 
 /// Allocates a tensor without initialising its numbers. Strings are empty.
-std::shared_ptr<detail::tensor_memory> allocate(stepwell::dtype type, const tensor_shape& shape) {
+detail::tensor_owner allocate(stepwell::dtype type, const tensor_shape& shape) {
   const auto& tf = detail::functions();
   const auto bytes = checked_bytes(type, shape);
   auto* const raw = tf.allocate_tensor(static_cast<int>(type), shape.data(), static_cast<int>(shape.size()), bytes);
   if (raw == nullptr) {
     throw resource_exhausted_error("could not allocate a tensor of " + std::string(to_string(type)) + " " + to_string(shape));
   }
-  auto made = std::make_shared<detail::tensor_memory>(raw, true);
+  detail::tensor_owner made(new detail::tensor_memory(raw, type, true));
   if (type == dtype::string) {
-    auto* const elements = static_cast<detail::c::string*>(tf.tensor_data(raw));
+    auto* const elements = static_cast<detail::c::string*>(made->data);
     for (std::size_t i = 0; i < bytes / sizeof(detail::c::string); ++i) { tf.string_init(elements + i); }
   }
   return made;
 }
 
-stepwell::dtype dtype_of_raw(const detail::c::tensor* raw) { return static_cast<stepwell::dtype>(detail::functions().tensor_type(raw)); }
-
-tensor_shape shape_of_raw(const detail::c::tensor* raw) {
+tensor_shape shape_of(const detail::tensor_memory& memory) {
+  if (memory.rank == 0) { return {}; }
   const auto& tf = detail::functions();
-  tensor_shape shape(static_cast<std::size_t>(tf.num_dims(raw)));
-  for (std::size_t i = 0; i < shape.size(); ++i) { shape[i] = tf.dim(raw, static_cast<int>(i)); }
+  tensor_shape shape(static_cast<std::size_t>(memory.rank));
+  for (std::size_t i = 0; i < shape.size(); ++i) { shape[i] = tf.dim(memory.raw, static_cast<int>(i)); }
   return shape;
 }
 
 /// Returns a copy of the elements that nothing else refers to.
-std::shared_ptr<detail::tensor_memory> copy_of(const detail::c::tensor* raw) {
+detail::tensor_owner copy_of(const detail::tensor_memory& from) {
   const auto& tf = detail::functions();
-  const auto type = dtype_of_raw(raw);
-  auto made = allocate(type, shape_of_raw(raw));
-  const auto bytes = tf.tensor_byte_size(raw);
-  if (type == dtype::string) {
-    const auto* const from = static_cast<const detail::c::string*>(tf.tensor_data(raw));
-    auto* const to = static_cast<detail::c::string*>(tf.tensor_data(made->raw));
-    for (std::size_t i = 0; i < bytes / sizeof(detail::c::string); ++i) {
-      tf.string_copy(to + i, tf.string_data(from + i), tf.string_size(from + i));
+  auto made = allocate(from.type, shape_of(from));
+  if (from.type == dtype::string) {
+    const auto* const source = static_cast<const detail::c::string*>(from.data);
+    auto* const to = static_cast<detail::c::string*>(made->data);
+    for (std::size_t i = 0; i < from.bytes / sizeof(detail::c::string); ++i) {
+      tf.string_copy(to + i, tf.string_data(source + i), tf.string_size(source + i));
     }
-  } else if (bytes > 0) {
-    std::memcpy(tf.tensor_data(made->raw), tf.tensor_data(raw), bytes);
+  } else if (from.bytes > 0) {
+    std::memcpy(made->data, from.data, from.bytes);
   }
   return made;
 }
+
+/// Returns true if `fetched`, a tensor of the same dtype, has the shape of `memory`.
+bool has_shape_of(const detail::tensor_memory& memory, const detail::c::tensor* fetched) {
+  const auto& tf = detail::functions();
+  if (tf.num_dims(fetched) != memory.rank || tf.tensor_byte_size(fetched) != memory.bytes) { return false; }
+  for (int i = 0; memory.rank > 1 && i < memory.rank; ++i) {  // the size determines the only dimension
+    if (tf.dim(fetched, i) != tf.dim(memory.raw, i)) { return false; }
+  }
+  return true;
+}
+
+constexpr std::size_t kept_bytes = 4096;  // a copy up to this size is kept for the next run
 
 }  // namespace
 
@@ -100,30 +115,25 @@ void detail::throw_other_elements(const tensor& found, std::string_view wanted) 
 }
 
 tensor::tensor(stepwell::dtype type, tensor_shape shape) : memory_(allocate(type, shape)) {
-  const auto& tf = detail::functions();
-  if (type != dtype::string) {
-    if (const auto bytes = tf.tensor_byte_size(memory_->raw); bytes > 0) { std::memset(tf.tensor_data(memory_->raw), 0, bytes); }
-  }
+  if (type != dtype::string && memory_->bytes > 0) { std::memset(memory_->data, 0, memory_->bytes); }
 }
 
 tensor::tensor(const tensor_view& value, std::nullptr_t) : memory_(allocate(value.dtype, value.shape)) {
-  if (!value.bytes.empty()) { std::memcpy(detail::functions().tensor_data(memory_->raw), value.bytes.data(), value.bytes.size()); }
+  if (!value.bytes.empty()) { std::memcpy(memory_->data, value.bytes.data(), value.bytes.size()); }
 }
 
-stepwell::dtype tensor::dtype() const noexcept { return memory_ ? dtype_of_raw(memory_->raw) : dtype::invalid; }
-tensor_shape tensor::shape() const { return memory_ ? shape_of_raw(memory_->raw) : tensor_shape(); }
+tensor_shape tensor::shape() const { return memory_ ? shape_of(*memory_) : tensor_shape(); }
 
 std::size_t tensor::size() const noexcept {
   if (!memory_) { return 0; }
-  const auto bytes = element_bytes(dtype());
-  return bytes == 0 ? 0 : detail::functions().tensor_byte_size(memory_->raw) / bytes;
+  const auto bytes = element_bytes(memory_->type);
+  return bytes == 0 ? 0 : memory_->bytes / bytes;
 }
 
-const void* tensor::data() const noexcept { return memory_ ? detail::functions().tensor_data(memory_->raw) : nullptr; }
 void* tensor::own_data() {
   if (!memory_) { return nullptr; }
-  if (memory_.use_count() > 1 || !memory_->is_exclusive) { memory_ = copy_of(memory_->raw); }
-  return detail::functions().tensor_data(memory_->raw);
+  if (!memory_.is_only_owner() || !memory_->is_exclusive) { memory_ = copy_of(*memory_); }
+  return memory_->data;
 }
 
 std::string tensor::string(std::size_t i) const {
@@ -141,11 +151,11 @@ std::vector<std::string> tensor::strings() const {
 }
 
 std::span<const std::byte> tensor::bytes() const noexcept {
-  if (!memory_ || size_of(dtype()) == 0) { return {}; }
-  return {static_cast<const std::byte*>(data()), detail::functions().tensor_byte_size(memory_->raw)};
+  if (!memory_ || size_of(memory_->type) == 0) { return {}; }
+  return {static_cast<const std::byte*>(memory_->data), memory_->bytes};
 }
 tensor_view tensor::view() const {
-  if (memory_ && size_of(dtype()) == 0) {
+  if (memory_ && size_of(memory_->type) == 0) {
     throw invalid_argument_error("a tensor of " + std::string(to_string(dtype())) +
                                  " has no elements of a fixed size; read strings with strings()");
   }
@@ -159,28 +169,46 @@ tensor tensor::of_strings(std::span<const std::string> elements, tensor_shape sh
   const auto& tf = detail::functions();
   tensor made;
   made.memory_ = allocate(dtype::string, shape);
-  auto* const to = static_cast<detail::c::string*>(tf.tensor_data(made.memory_->raw));
+  auto* const to = static_cast<detail::c::string*>(made.memory_->data);
   for (std::size_t i = 0; i < elements.size(); ++i) { tf.string_copy(to + i, elements[i].data(), elements[i].size()); }
   return made;
 }
 
 tensor tensor::take(detail::c::tensor* fetched, bool may_alias) {
   tensor made;
-  made.memory_ = std::make_shared<detail::tensor_memory>(fetched, false);
-  if (may_alias && made.size() > 0) { made.memory_ = copy_of(fetched); }
+  made.refill(fetched, static_cast<stepwell::dtype>(detail::functions().tensor_type(fetched)), may_alias);
   return made;
+}
+void tensor::refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
+  const bool is_released_copy = memory_ && memory_->raw != nullptr && memory_->is_exclusive && memory_.is_only_owner();
+  if (may_alias && is_released_copy && memory_->type == type && has_shape_of(*memory_, fetched)) {
+    const auto& tf = detail::functions();
+    std::memcpy(memory_->data, tf.tensor_data(fetched), memory_->bytes);
+    return tf.delete_tensor(fetched);
+  }
+  if (memory_ && memory_->raw == nullptr) {
+    memory_->hold(fetched, type);
+    memory_->is_exclusive = false;
+  } else {
+    memory_ = detail::tensor_owner(new detail::tensor_memory(fetched, type, false));
+  }
+  if (may_alias && memory_->bytes > 0) { memory_ = copy_of(*memory_); }
+}
+void tensor::release() noexcept {
+  if (!memory_) { return; }
+  if (!memory_.is_only_owner()) {
+    memory_ = {};
+  } else if (!memory_->is_exclusive || memory_->type == dtype::string || memory_->bytes > kept_bytes) {
+    memory_->empty();
+  }
 }
 
 tensor tensor::for_graph(long owners) const {
+  if (give_to_graph(owners)) { return *this; }
   tensor given;
-  if (!memory_ || !memory_->is_exclusive || memory_.use_count() <= owners) {
-    given.memory_ = memory_;
-  } else {
-    given.memory_ = copy_of(memory_->raw);
-  }
-  if (given.memory_) { given.memory_->is_exclusive = false; }
+  given.memory_ = copy_of(*memory_);
+  given.memory_->is_exclusive = false;
   return given;
 }
-detail::c::tensor* tensor::raw() const noexcept { return memory_ ? memory_->raw : nullptr; }
 
 }  // namespace stepwell::tensorflow

@@ -8,12 +8,12 @@
 #include "stepwell/base/variable.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <ranges>
 #include <span>
 #include <string>
@@ -31,7 +31,59 @@ namespace detail {
 namespace c {
 struct tensor;
 }
-struct tensor_memory;
+
+/// A tensor of the library, the properties of it that are read often, and the number of its owners.
+struct tensor_memory {
+  /// Takes the ownership of `taken`. `is_ours`: the graph does not hold the elements.
+  tensor_memory(c::tensor* taken, dtype type, bool is_ours) noexcept;
+  tensor_memory(const tensor_memory&) = delete;
+  tensor_memory& operator=(const tensor_memory&) = delete;
+  ~tensor_memory();
+
+  /// Takes the ownership of `taken`, a tensor that was fetched. @pre `raw` is null.
+  void hold(c::tensor* taken, dtype type) noexcept;
+  /// Deletes the tensor of the library.
+  void empty() noexcept;
+
+  c::tensor* raw = nullptr;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  dtype type = dtype::invalid;
+  int rank = 0;
+  std::atomic<bool> is_exclusive;  // false if the graph may hold the elements, too
+  std::atomic<long> owners = 1;
+  std::atomic<std::int64_t> checked = 0;  // number of the feed for which dtype and shape were found right
+};
+
+/// An owner of a `tensor_memory`, or null. In contrast to `std::shared_ptr`, the only owner can be sure that it is the only one: it sees
+/// everything that earlier owners did, and may use the memory for another tensor.
+class tensor_owner {
+public:
+  tensor_owner() noexcept = default;
+  /// Takes over the first ownership of `made`.
+  explicit tensor_owner(tensor_memory* made) noexcept : memory_(made) {}
+  tensor_owner(const tensor_owner& other) noexcept : memory_(other.memory_) {
+    if (memory_ != nullptr) { memory_->owners.fetch_add(1, std::memory_order_relaxed); }
+  }
+  tensor_owner(tensor_owner&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  tensor_owner& operator=(tensor_owner other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~tensor_owner() {
+    if (memory_ != nullptr && (is_only_owner() || memory_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)) { delete memory_; }
+  }
+
+  /// @pre Not null.
+  [[nodiscard]] bool is_only_owner() const noexcept { return memory_->owners.load(std::memory_order_acquire) == 1; }
+  [[nodiscard]] long owners() const noexcept { return memory_->owners.load(std::memory_order_acquire); }
+  [[nodiscard]] tensor_memory& operator*() const noexcept { return *memory_; }
+  [[nodiscard]] tensor_memory* operator->() const noexcept { return memory_; }
+  explicit operator bool() const noexcept { return memory_ != nullptr; }
+
+private:
+  tensor_memory* memory_ = nullptr;
+};
 
 /// An expression that has a shape, and computes its elements when they are read, such as `2 * x` of xtensor.
 template<class T>
@@ -81,8 +133,8 @@ public:
   explicit tensor(const T& value) : tensor(make(value)) {}
 
   /// Returns true if the tensor has a type. Returns false for a tensor made by the default constructor.
-  [[nodiscard]] bool has_value() const noexcept { return memory_ != nullptr; }
-  [[nodiscard]] stepwell::dtype dtype() const noexcept;
+  [[nodiscard]] bool has_value() const noexcept { return static_cast<bool>(memory_); }
+  [[nodiscard]] stepwell::dtype dtype() const noexcept { return memory_ ? memory_->type : stepwell::dtype::invalid; }
   [[nodiscard]] tensor_shape shape() const;
   /// Returns the number of elements.
   [[nodiscard]] std::size_t size() const noexcept;
@@ -149,8 +201,27 @@ public:
   /// share them. Otherwise the elements are copied, because another `tensor` object shares them, and a writable span of that object may
   /// still exist.
   [[nodiscard]] tensor for_graph(long owners) const;
+  /// Returns true if `for_graph` would not copy the elements, and notes that the graph may keep them. Returns false otherwise.
+  [[nodiscard]] bool give_to_graph(long owners) const noexcept {
+    if (!memory_ || !memory_->is_exclusive.load(std::memory_order_relaxed)) { return true; }
+    if (memory_.owners() > owners) { return false; }
+    memory_->is_exclusive.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  /// Like `take`, for a tensor that holds the values of one fetch in many runs, and was released after the previous run. `type` is the
+  /// dtype of `fetched`. Allocates nothing if the elements are not copied, or if they are few and the previous value had the same shape.
+  void refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias);
+  /// Deletes the tensor of TensorFlow's library, unless another tensor shares it. A copy of few elements stays, for `refill`. Then this
+  /// tensor may only be refilled, assigned or destroyed.
+  void release() noexcept;
   /// Returns the tensor of TensorFlow's library. Null for a tensor without a type.
-  [[nodiscard]] detail::c::tensor* raw() const noexcept;
+  [[nodiscard]] detail::c::tensor* raw() const noexcept { return memory_ ? memory_->raw : nullptr; }
+  /// Returns true if `check` was called with the number of this feed.
+  [[nodiscard]] bool is_checked(std::int64_t feed) const noexcept {
+    return memory_ && memory_->checked.load(std::memory_order_relaxed) == feed;
+  }
+  /// Notes that dtype and shape are right for the feed with this number.
+  void check(std::int64_t feed) const noexcept { memory_->checked.store(feed, std::memory_order_relaxed); }
 
 private:
   explicit tensor(const tensor_view& value, std::nullptr_t);
@@ -176,7 +247,7 @@ private:
     }
   }
 
-  [[nodiscard]] const void* data() const noexcept;
+  [[nodiscard]] const void* data() const noexcept { return memory_ ? memory_->data : nullptr; }
   [[nodiscard]] void* own_data();
   void check_type(stepwell::dtype wanted) const {
     if (dtype() != wanted) [[unlikely]] { detail::throw_other_elements(*this, to_string(wanted)); }
@@ -185,7 +256,7 @@ private:
     if (size() != 1) [[unlikely]] { detail::throw_other_elements(*this, "exactly one element"); }
   }
 
-  std::shared_ptr<detail::tensor_memory> memory_;
+  detail::tensor_owner memory_;
 };
 
 }  // namespace stepwell::tensorflow

@@ -51,6 +51,15 @@ bool blocks_closing = false;
 std::condition_variable changed;  // with `guard`: `blocks_closing` or `sessions`
 std::atomic<int> sessions = 0;
 std::atomic<int> tensors = 0;
+thread_local int depth = 0;  // of calls that allocate memory
+
+/// A call of a function of the library that allocates memory.
+struct inside {
+  inside() { ++depth; }
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+  ~inside() { --depth; }
+};
 
 }  // namespace
 
@@ -233,6 +242,7 @@ int stub_last_outputs() { return last_outputs; }
 int stub_last_targets() { return last_targets; }
 int stub_sessions() { return sessions; }
 int stub_tensors() { return tensors; }
+int stub_is_inside() { return depth > 0 ? 1 : 0; }
 void stub_reset() {
   runs = train_runs = 0;
   fails_at = 0;
@@ -253,7 +263,10 @@ void stub_fail(int run, int code, const char* message) {
 }
 
 const char* TF_Version() { return "2.0.0-stub"; }
-c::status* TF_NewStatus() { return new c::status; }
+c::status* TF_NewStatus() {
+  const inside call;
+  return new c::status;
+}
 void TF_DeleteStatus(c::status* one) { delete one; }
 int TF_GetCode(const c::status* one) { return one->code; }
 const char* TF_Message(const c::status* one) { return one->message.c_str(); }
@@ -278,6 +291,7 @@ c::buffer* TF_GetAllOpList() {
   return new c::buffer{bytes.data(), bytes.size(), nullptr};
 }
 c::tensor* TF_AllocateTensor(int type, const std::int64_t* dims, int count, std::size_t size) {
+  const inside call;
   return allocate(type, std::vector<std::int64_t>(dims, dims + count), size);
 }
 void TF_DeleteTensor(c::tensor* one) {
@@ -386,7 +400,10 @@ void TF_DeleteSession(c::session* one, c::status* /*status*/) {
 void TF_SessionRun(c::session* session, const c::buffer* /*options*/, const c::output* inputs, c::tensor* const* fed, int input_count,
                    const c::output* outputs, c::tensor** fetched, int output_count, const c::operation* const* targets, int target_count,
                    c::buffer* /*metadata*/, c::status* status) {
+  const inside call;
   const std::lock_guard lock(guard);
+  status->code = 0;
+  status->message.clear();
   ++runs;
   last_outputs = output_count;
   last_targets = target_count;

@@ -23,4 +23,6 @@ int stub_wait_for_sessions(int count);
 /// Returns the number of sessions that exist, and of tensors.
 int stub_sessions();
 int stub_tensors();
+/// Returns 1 if the calling thread is in a function of the stub that allocates memory for its tensors, statuses and runs.
+int stub_is_inside();
 }

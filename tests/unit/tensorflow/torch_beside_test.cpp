@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LibTorch, libprotobuf and TensorFlow's library in one process: all three contain protobuf.
+#include "unit/torch/torch_and_catch.hpp"
+
 #include "stub_graph.hpp"
-#include "support/catch.hpp"
 #include "support/log_capture.hpp"
 
-#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/tensorflow/training.hpp>
 #include <stepwell/torch/torch.hpp>
 
@@ -35,9 +35,9 @@ TEST_CASE("libprotobuf, LibTorch and TensorFlow work in one process", "[tensorfl
   torch::nn::Linear layer(3, 1);
   CHECK(torch_step(layer) >= 0);
   auto graph = tf::graph::import_meta_graph(std::string(STEPWELL_TENSORFLOW_DATA) + "/graph/mlp/model.ckpt-0.meta");
-  auto session = sw::monitored_training_session(graph, {}, sw::stop_at_step_hook{{.last_step = 3}});
+  auto session = sw::monitored_training_session(graph);
   const std::vector<std::vector<tf::named_feed>> batches(
-      5, {{"images:0", tf::tensor(sw::dtype::float32, {16, 64})}, {"labels:0", tf::tensor(sw::dtype::int64, {16})}});
+      3, {{"images:0", tf::tensor(sw::dtype::float32, {16, 64})}, {"labels:0", tf::tensor(sw::dtype::int64, {16})}});
   for ([[maybe_unused]] const auto& step : session.steps(batches)) { CHECK(torch_step(layer) >= 0); }
   CHECK(session.global_step() == 3);
   test::wire::MetaGraphDef parsed;

@@ -33,6 +33,7 @@ struct run_plan {
   std::vector<c::output> outputs;  // sorted; the step is the last one, if there is one
   std::vector<c::output> feeds;    // sorted
   std::vector<c::operation*> targets;
+  std::vector<dtype> types;  // of the outputs, except the step
   bool reads_step = false;
 };
 
@@ -46,6 +47,7 @@ struct call_plan {
     std::string name;
     dtype type;
     std::optional<tensor_shape> shape;
+    std::int64_t number = 0;  // of this feed among all of the process; 0: none
   };
   const run_plan* plan = nullptr;
   std::vector<named_value> values;
@@ -77,10 +79,14 @@ public:
   /// Runs `plan`-like parts. Values of outputs are stored in `values`.
   /// @errors Failures of TensorFlow; `tried` begins their message.
   void run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
-           std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
-           const c::buffer* options = nullptr, c::buffer* metadata = nullptr) const;
+           std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried) const;
+  /// Like the function above, for a step. `fed[i]` is fed for `plan.feeds[i]`. `outcome` may be that of an earlier run.
+  void run(const run_plan& plan, const std::vector<c::tensor*>& fed, std::vector<c::tensor*>& values, const c::buffer* options,
+           c::buffer* metadata, const call_status& outcome) const;
   /// @errors `deadline_exceeded_error` that names the tasks without an answer, if the session is abandoned.
   void close();
+  /// Returns the session of the library. @lifetime Valid as long as this object.
+  [[nodiscard]] c::session* raw() const noexcept { return handle_->raw; }
 
 private:
   [[noreturn]] void fail(const call_status& outcome, std::string_view tried) const;
@@ -95,9 +101,8 @@ class session_core {
 public:
   session_core(std::shared_ptr<graph_state> graph, graph_session_options options);
 
-  [[nodiscard]] const call_plan& plan_for(graph_call& call, bool has_caller_fetches);
-  /// Runs the plan with the feeds of `call`. Returns the values, and sets `step` if the plan reads it.
-  std::vector<tensor> run(const call_plan& how, graph_call& call, const run_options* options, std::int64_t& step);
+  /// Runs `call`. Sets the values and the plan of `outcome`, and `outcome.step_after` if the plan reads the step.
+  void run(bool has_caller_fetches, const run_options* options, graph_session::outcome_type& outcome);
 
   /// Runs something besides the steps, from names. @threads Any.
   std::vector<tensor> run_apart(const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
@@ -134,23 +139,25 @@ private:
   void check_type(const std::string& name, const std::string& option, std::initializer_list<dtype> types) const;
   std::vector<c::operation*> initializers(const std::string& name, const std::vector<std::string>& variables,
                                           const std::vector<std::string>& tables) const;
+  const call_plan& make_or_find_plan();
+  [[noreturn]] void throw_no_train_op() const;
   [[nodiscard]] std::unique_ptr<call_plan> make(const std::string& signature);
   [[nodiscard]] const run_plan* find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
                                              std::vector<c::operation*> targets);
   [[nodiscard]] const run_plan* wider_plan(const run_plan& wanted) const;
   [[nodiscard]] bool is_harmless(const run_plan& wanted, const run_plan& wider) const;
-  void check_feeds(const call_plan& how, const std::vector<tensor>& fed) const;
+  void check_feed(const call_plan::checked_feed& wanted, const tensor& fed) const;
   c::output make_step_read(const std::vector<c::operation*>& after, const std::string& key) const;
 
   std::optional<step_source> step_variable_;
   c::output step_read_{};
   std::unordered_map<std::string, std::unique_ptr<call_plan>> calls_;
-  const call_plan* last_ = nullptr;
-  const std::string* last_signature_ = nullptr;
   std::vector<std::unique_ptr<run_plan>> plans_;
-  std::vector<c::tensor*> fed_;      // reused
-  std::vector<c::tensor*> fetched_;  // reused
-  std::string signature_with_train_op_;
+  // Reused in each run, so that a run allocates no memory for them.
+  std::vector<c::tensor*> fed_;
+  std::vector<c::tensor*> fetched_;
+  std::vector<tensor> values_;
+  call_status status_;
 };
 
 }  // namespace stepwell::tensorflow::detail
