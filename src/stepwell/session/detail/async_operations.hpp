@@ -123,10 +123,7 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
   if (self->may_step_at_once() && holder->is_attached()) [[likely]] {
     outcome = detail::try_next(*self, *holder, step);
     if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] {
-      if constexpr (Async::has_small_steps) {
-        if (self->place.attempt == 1) [[likely]] { co_return self->first_steps.convert(*step); }
-      }
-      self->place = {};
+      if (self->place.attempt != 1) [[unlikely]] { self->place = {}; }
       co_return step_members<Step>{*step};
     }
   }

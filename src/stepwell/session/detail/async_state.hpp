@@ -14,13 +14,10 @@
 #include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/detail/source_registrations.hpp"
-#include "stepwell/session/training_session.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,47 +73,6 @@ enum class cancellation_mode { deferred, forwarded };
 
 /// The value of an operation without a result.
 struct nothing {};
-
-/// Converts the steps of first attempts to the optional steps that `async_next` returns, for a small result of the model. The caller copies
-/// a returned step with loads of 16 bytes. Such a load has to wait if its bytes were stored in smaller pieces just before. A conversion
-/// therefore copies an older step, and replaces its value and its global step with one store.
-template<class Step>
-class first_attempts {
-  using two_words [[gnu::vector_size(16)]] = std::int64_t;
-
-public:
-  /// True if value and global step fill the first 16 bytes of a step.
-  static constexpr bool are_possible = [] {
-    if constexpr (std::is_trivially_copyable_v<Step> && std::is_standard_layout_v<Step> &&
-                  std::is_default_constructible_v<decltype(Step::value)>) {
-      return offsetof(Step, global_step) == sizeof(std::int64_t);
-    } else {
-      return false;
-    }
-  }();
-
-  /// @lifetime `from` and `all` must outlive it.
-  class conversion {
-  public:
-    conversion(const first_attempts& all, const Step& from) noexcept : all_(all), from_(from) {}
-    explicit(false) operator std::optional<Step>() const noexcept {
-      std::optional<Step> converted = all_.older_;
-      std::int64_t value = 0;
-      std::memcpy(&value, &from_.value, sizeof(from_.value));
-      const two_words both = {value, from_.global_step};
-      std::memcpy(static_cast<void*>(&*converted), &both, sizeof(both));
-      return converted;
-    }
-
-  private:
-    const first_attempts& all_;
-    const Step& from_;
-  };
-  [[nodiscard]] conversion convert(const Step& from) const noexcept { return {*this, from}; }
-
-private:
-  std::optional<Step> older_{std::in_place};
-};
 
 /// A guard that sets a variable for the duration of its scope.
 template<class T>
@@ -250,9 +206,6 @@ public:
 
   loop_place place;
   no_data nothing_given;
-  using step_type = step_result<typename Core::raw_type::result_type>;
-  static constexpr bool has_small_steps = first_attempts<step_type>::are_possible;
-  [[no_unique_address]] std::conditional_t<has_small_steps, first_attempts<step_type>, nothing> first_steps;
 
 protected:
   ~async_state() = default;
