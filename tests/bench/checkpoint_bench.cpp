@@ -197,16 +197,18 @@ BENCHMARK(stall_with_fence_against_memcpy)
 /// The only data file of a checkpoint.
 std::string data_file(const std::string& prefix) { return prefix + ".data-00000-of-00001"; }
 
-/// Reads a whole file into memory in pieces of 4 MiB. Returns the time in seconds.
-double read_plainly(const std::string& path, std::span<std::byte> into, int flags) {
+/// Reads a file into some buffers, one after another, in pieces of 4 MiB. Returns the time in seconds.
+double read_plainly(const std::string& path, std::span<const std::span<std::byte>> buffers, int flags) {
   const int file = ::open(path.c_str(), O_RDONLY | flags);
   if (file < 0) { std::abort(); }
   constexpr std::size_t piece = std::size_t{4} << 20;
   const double seconds = seconds_of([&] {
-    for (std::size_t done = 0; done < into.size();) {
-      const auto count = ::read(file, into.data() + done, std::min(piece, into.size() - done));
-      if (count <= 0) { break; }
-      done += static_cast<std::size_t>(count);
+    for (const auto into : buffers) {
+      for (std::size_t done = 0; done < into.size();) {
+        const auto count = ::read(file, into.data() + done, std::min(piece, into.size() - done));
+        if (count <= 0) { break; }
+        done += static_cast<std::size_t>(count);
+      }
     }
   });
   ::close(file);
@@ -231,8 +233,8 @@ struct page_memory {
 };
 
 // Measures the restore of a checkpoint, one pass with checksums into the variables of a model, against a plain read of its
-// data file into memory of the same size: with the file in the cache of the system, or with the file dropped from it
-// (and the plain read past the cache, like dd with iflag=direct and bs=4M).
+// data file. With the file in the cache of the system, the plain read reads into the same variables. With the file dropped
+// from the cache, it reads past the cache into aligned memory of the same size, like dd with iflag=direct and bs=4M.
 void restore_against_read(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0)) << 20;
   const bool is_cold = state.range(1) != 0;
@@ -245,7 +247,13 @@ void restore_against_read(benchmark::State& state) {
     sw::snapshot_pool pool(sw::snapshot_size(list), 1);
     prefix = saver.save_and_wait(sw::snapshot::capture(pool.acquire(), list, 1)).prefix;
   }
-  page_memory memory(bytes);
+  const page_memory memory(is_cold ? bytes : 0);
+  std::vector<std::span<std::byte>> buffers;
+  if (is_cold) {
+    buffers.emplace_back(memory.bytes.get(), memory.size);
+  } else {
+    for (const auto& variable : list) { buffers.push_back(variable.writable_bytes()); }
+  }
   const auto restore = [&] {
     if (is_cold) { drop_from_cache(data_file(prefix)); }
     return seconds_of([&] {
@@ -255,7 +263,7 @@ void restore_against_read(benchmark::State& state) {
   };
   const auto read = [&] {
     if (is_cold) { drop_from_cache(data_file(prefix)); }
-    return read_plainly(data_file(prefix), {memory.bytes.get(), memory.size}, is_cold ? O_DIRECT : 0);
+    return read_plainly(data_file(prefix), buffers, is_cold ? O_DIRECT : 0);
   };
   restore();
   read();

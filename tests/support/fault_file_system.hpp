@@ -13,6 +13,7 @@
 #include <stepwell/io/file_system.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
@@ -86,6 +87,11 @@ public:
     const std::lock_guard lock(state_->mutex);
     state_->watcher = std::move(watcher);
   }
+
+  /// Reports for all files that their bytes are not in the cache of the system.
+  void report_uncached() { state_->reports_uncached = true; }
+  /// Returns the number of calls of `read_uncached`, which also count as operations of the kind `read`.
+  [[nodiscard]] std::uint64_t uncached_reads() const { return state_->uncached_reads; }
 
   [[nodiscard]] bool has_crashed() const {
     const std::lock_guard lock(state_->mutex);
@@ -231,6 +237,8 @@ private:
     std::uint64_t crash_number = 0;
     bool loses_unsynced = false;
     bool has_crashed = false;
+    std::atomic<bool> reports_uncached = false;
+    std::atomic<std::uint64_t> uncached_reads = 0;
   };
 
   class fault_file final : public io::file {
@@ -248,6 +256,14 @@ private:
     result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override {
       if (auto bad = state_->meet(operation::read, path())) { return bad->reason; }
       return base_->read_at(offset, into);
+    }
+    result<std::size_t> read_uncached(std::uint64_t offset, std::span<std::byte> into) override {
+      ++state_->uncached_reads;
+      if (auto bad = state_->meet(operation::read, path())) { return bad->reason; }
+      return base_->read_uncached(offset, into);
+    }
+    bool is_cached(std::uint64_t offset, std::uint64_t size) noexcept override {
+      return !state_->reports_uncached && base_->is_cached(offset, size);
     }
     void start_reading(std::uint64_t offset, std::uint64_t size) noexcept override { base_->start_reading(offset, size); }
     std::uint64_t skip_hole(std::uint64_t offset) noexcept override { return base_->skip_hole(offset); }

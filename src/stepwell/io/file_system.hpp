@@ -41,8 +41,8 @@ namespace stepwell::io {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
-/// Alignment in bytes. After `file::bypass_cache`, data with this alignment, both in the file and in memory, is written without a copy.
-/// Current disks require no larger alignment.
+/// Alignment in bytes of data that is transferred without a copy, both in the file and in memory: after `file::bypass_cache`, and by
+/// `file::read_uncached`. Current disks require no larger alignment.
 inline constexpr std::size_t page_size = 4096;
 
 /// A file that was opened by a `file_system`. The functions repeat system calls that were interrupted or transferred only a part of the
@@ -66,6 +66,16 @@ public:
   /// file.
   /// @errors Any error of the system.
   virtual result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) = 0;
+
+  /// Like `read_at`, but reads directly from the disk into memory, without the cache of the system, if `offset`, the address and the size
+  /// of `into` are multiples of `page_size`, and if the system and the file system support this. Reading a large file then takes neither
+  /// cache memory nor a copy. A later read of the same bytes takes as long as the first one. Reads through the cache otherwise.
+  /// @errors Any error of the system.
+  virtual result<std::size_t> read_uncached(std::uint64_t offset, std::span<std::byte> into) { return read_at(offset, into); }
+
+  /// Returns false if most of the `size` bytes at `offset` are not in the cache of the system. Checks at most 16 pages. Returns true if the
+  /// system does not report this. Linux reports it to the owner of the file, and to processes that may write to it.
+  [[nodiscard]] virtual bool is_cached([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept { return true; }
 
   /// Asks the system to read `size` bytes at `offset` from the disk soon, so that a later `read_at` takes less time.
   virtual void start_reading([[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) noexcept {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file system of this machine: files by pread, pwrite and fsync, writes that bypass the cache (O_DIRECT), and locks (flock).
+// The file system of this machine: files by pread, pwrite and fsync, reads and writes that bypass the cache (O_DIRECT), and locks (flock).
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/detail/posix_file.hpp"
 
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -26,6 +27,17 @@
 namespace stepwell::io {
 namespace {
 
+/// Returns a second descriptor of the file of `cached`, whose reads or writes bypass the cache of the system. Returns -1 if the system or
+/// the file system lacks this.
+/// @param access O_RDONLY or O_WRONLY.
+int open_uncached([[maybe_unused]] int cached, [[maybe_unused]] int access) {
+#if defined(__linux__) && defined(O_DIRECT)
+  return ::open(fmt::format("/proc/self/fd/{}", cached).c_str(), access | O_DIRECT | O_CLOEXEC);
+#else
+  return -1;
+#endif
+}
+
 /// A writer to a file whose descriptor another object owns. Complete pages bypass the cache of the system, which would otherwise copy the
 /// bytes and allocate memory for them without yielding the processor. Pages are written directly if their memory is page-aligned, and from
 /// a page-aligned copy otherwise. The bytes before the first and after the last complete page go through the cache. All bytes go through
@@ -38,7 +50,7 @@ public:
   /// @param cached A descriptor that is open for writing. It must stay open during the lifetime of the writer.
   static std::unique_ptr<uncached_writer> open(int cached) noexcept {
     page_memory aligned(static_cast<std::byte*>(std::aligned_alloc(page_size, most_copied)), &std::free);
-    const int uncached = aligned ? open_uncached(cached) : -1;
+    const int uncached = aligned ? open_uncached(cached, O_WRONLY) : -1;
     if (uncached < 0) { return nullptr; }
     auto* const made = new (std::nothrow) uncached_writer(cached, uncached, std::move(aligned));
     if (made == nullptr) { ::close(uncached); }
@@ -68,14 +80,6 @@ private:
   uncached_writer(int cached, int uncached, page_memory aligned) noexcept
       : cached_(cached), uncached_(uncached), aligned_(std::move(aligned)) {}
 
-  static int open_uncached([[maybe_unused]] int cached) {
-#if defined(__linux__) && defined(O_DIRECT)
-    return ::open(fmt::format("/proc/self/fd/{}", cached).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
-#else
-    return -1;
-#endif
-  }
-
   ssize_t write_cached(std::uint64_t offset, std::span<const std::byte> bytes) const noexcept {
     return ::pwrite(cached_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
   }
@@ -94,6 +98,77 @@ private:
   page_memory aligned_;
   std::atomic<bool> is_refused_ = false;
 };
+
+/// A reader of a file whose descriptor another object owns. Reads pages directly into page-aligned memory, without the cache of the system.
+/// Reads through the cache otherwise, and if the file system rejects uncached reads.
+/// @threads All functions may be called from any thread.
+class uncached_reader {
+public:
+  uncached_reader() = default;
+  uncached_reader(const uncached_reader&) = delete;
+  uncached_reader& operator=(const uncached_reader&) = delete;
+  ~uncached_reader() { close(); }
+
+  /// Reads like pread. Opens the second descriptor of the file of `cached` at the first call.
+  ssize_t read_some(int cached, std::uint64_t offset, std::span<std::byte> into) {
+    const auto places = offset | reinterpret_cast<std::uintptr_t>(into.data()) | into.size();
+    const int uncached = places % page_size == 0 ? opened(cached) : -1;
+    if (uncached >= 0) {
+      const auto moved = ::pread(uncached, into.data(), into.size(), static_cast<off_t>(offset));
+      if (moved >= 0 || errno != EINVAL) { return moved; }
+      is_refused_ = true;  // the file system requires a larger alignment, or lacks uncached reads
+    }
+    return ::pread(cached, into.data(), into.size(), static_cast<off_t>(offset));
+  }
+
+  /// Closes the second descriptor. @pre No other call runs.
+  void close() noexcept {
+    const int uncached = uncached_.exchange(-1);
+    if (uncached >= 0) { ::close(uncached); }
+  }
+
+private:
+  static constexpr int not_tried = -2;
+
+  /// Returns the second descriptor, or -1 if there is none.
+  int opened(int cached) {
+    if (is_refused_) { return -1; }
+    int known = uncached_;
+    if (known != not_tried) { return known; }
+    const int made = open_uncached(cached, O_RDONLY);
+    if (uncached_.compare_exchange_strong(known, made)) { return made; }
+    if (made >= 0) { ::close(made); }  // another thread was faster
+    return known;
+  }
+
+  std::atomic<int> uncached_ = not_tried;
+  std::atomic<bool> is_refused_ = false;
+};
+
+/// Returns true if most of the pages of a range of a file are in the cache of the system. Checks at most 16 of them. Returns true if the
+/// system does not report it.
+bool is_mostly_cached([[maybe_unused]] int descriptor, [[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) {
+#ifdef __linux__
+  static const auto unit = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = offset / unit * unit;
+  const auto length = static_cast<std::size_t>(offset + size - begin);
+  if (size == 0) { return true; }
+  void* const mapped = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, descriptor, static_cast<off_t>(begin));  // never accessed
+  if (mapped == MAP_FAILED) { return true; }
+  const std::uint64_t pages = (length + unit - 1) / unit;
+  const auto samples = std::min<std::uint64_t>(pages, 16);
+  std::uint64_t missing = 0;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    unsigned char state = 1;
+    auto* const page = static_cast<char*>(mapped) + i * pages / samples * unit;
+    if (::mincore(page, static_cast<std::size_t>(unit), &state) == 0 && (state & 1) == 0) { ++missing; }
+  }
+  ::munmap(mapped, length);
+  return missing <= samples / 2;
+#else
+  return true;
+#endif
+}
 
 /// A file that owns a POSIX descriptor.
 class posix_file final : public file {
@@ -117,17 +192,17 @@ public:
   }
 
   result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> into) override {
-    std::size_t done = 0;
-    while (done < into.size()) {
-      const auto count = std::min(into.size() - done, most_at_once);
-      const auto moved =
-          retry_on_signal([&] { return ::pread(descriptor_, into.data() + done, count, static_cast<off_t>(offset + done)); });
-      if (moved < 0) { return status_from_errno(errno, fmt::format("could not read {} bytes at offset {}", into.size(), offset), path()); }
-      if (moved == 0) { break; }
-      done += static_cast<std::size_t>(moved);
-    }
-    return done;
+    return read_with(offset, into, [this](std::uint64_t at, std::span<std::byte> rest) {
+      return ::pread(descriptor_, rest.data(), rest.size(), static_cast<off_t>(at));
+    });
   }
+
+  result<std::size_t> read_uncached(std::uint64_t offset, std::span<std::byte> into) override {
+    return read_with(offset, into,
+                     [this](std::uint64_t at, std::span<std::byte> rest) { return from_disk_.read_some(descriptor_, at, rest); });
+  }
+
+  bool is_cached(std::uint64_t offset, std::uint64_t size) noexcept override { return is_mostly_cached(descriptor_, offset, size); }
 
   void start_reading(std::uint64_t offset, std::uint64_t size) noexcept override {
 #ifdef POSIX_FADV_WILLNEED
@@ -185,6 +260,7 @@ public:
 
   result<void> close() override {
     past_cache_.reset();
+    from_disk_.close();
     const int descriptor = std::exchange(descriptor_, -1);
     // Linux closes the descriptor even if a signal interrupts the call, so the call must not be repeated.
     if (descriptor >= 0 && ::close(descriptor) < 0 && errno != EINTR) {
@@ -199,6 +275,20 @@ private:
   /// Maximum number of bytes per system call. Linux transfers at most 0x7ffff000 bytes per call.
   static constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
+  /// Reads all bytes up to the end of the file. `read_some` reads like pread.
+  template<class Read>
+  result<std::size_t> read_with(std::uint64_t offset, std::span<std::byte> into, const Read& read_some) const {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const auto rest = into.subspan(done, std::min(into.size() - done, most_at_once));
+      const auto moved = retry_on_signal([&] { return read_some(offset + done, rest); });
+      if (moved < 0) { return status_from_errno(errno, fmt::format("could not read {} bytes at offset {}", into.size(), offset), path()); }
+      if (moved == 0) { break; }
+      done += static_cast<std::size_t>(moved);
+    }
+    return done;
+  }
+
   ssize_t write_some(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
     bytes = bytes.first(std::min(bytes.size(), most_at_once));
     if (past_cache_) { return past_cache_->write_some(offset, bytes); }
@@ -207,6 +297,7 @@ private:
 
   int descriptor_;
   std::unique_ptr<uncached_writer> past_cache_;
+  uncached_reader from_disk_;
   std::mutex sync_mutex_;
   std::optional<status> sync_failure_;
 };

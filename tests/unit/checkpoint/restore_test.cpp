@@ -9,9 +9,14 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -306,6 +311,95 @@ TEST_CASE("one damaged byte in any variable of many is found and named", "[check
     CHECK(contains(first, "checksum does not match"));
     CHECK(untouched == mixed_model(0));
   }
+}
+
+TEST_CASE("D-28 large tensors that are not in the cache are read past it, each byte once", "[checkpoint][restore]") {
+  for (const int shards : {1, 3}) {
+    CAPTURE(shards);
+    const sw::test::temporary_directory directory;
+    mixed_model saved(5);
+    const auto prefix = save_mixed(directory, saved, shards);
+    const auto files = std::make_shared<sw::test::fault_file_system>();
+    files->report_uncached();
+    const sw::checkpoint_reader reader(prefix, files);
+    mixed_model restored(0);
+    sw::restore(restored.list(), reader, {.verify_first = false});
+    CHECK(restored == saved);
+    CHECK(files->uncached_reads() == 3);  // 3.2 MB in two parts, 2.1 MB in one; the third large tensor has 64 KiB
+  }
+}
+
+TEST_CASE("D-28 tensors that begin and end inside a page are read past the cache, too", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  std::vector<float> a(900'001);
+  std::vector<float> b(300'000);
+  for (std::size_t i = 0; i < a.size(); ++i) { a[i] = static_cast<float>(i); }
+  for (std::size_t i = 0; i < b.size(); ++i) { b[i] = -static_cast<float>(i); }
+  const auto text_of = [](const std::vector<float>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  const auto entry_at = [&](std::size_t offset, const std::vector<float>& values) {
+    const auto crc = sw::kernel::crc32c_mask(sw::kernel::crc32c(std::as_bytes(std::span(values))));
+    return sw::format::bundle_entry{.dtype = sw::dtype::float32,
+                                    .shape = {static_cast<std::int64_t>(values.size())},
+                                    .offset = static_cast<std::int64_t>(offset),
+                                    .size = static_cast<std::int64_t>(values.size() * sizeof(float)),
+                                    .crc32c = crc,
+                                    .slices = {}};
+  };
+  const std::string before(13, '-');
+  sw::format::table_writer table;
+  REQUIRE(table.add("", encode(sw::format::bundle_header())));
+  REQUIRE(table.add("a", encode(entry_at(before.size(), a))));
+  REQUIRE(table.add("b", encode(entry_at(before.size() + a.size() * sizeof(float), b))));
+  sw::test::write_file_text(directory / "m.index", table.finish());
+  sw::test::write_file_text(directory / "m.data-00000-of-00001", before + text_of(a) + text_of(b));
+
+  const auto files = std::make_shared<sw::test::fault_file_system>();
+  files->report_uncached();
+  const sw::checkpoint_reader reader(directory / "m", files);
+  std::vector<float> restored_a(a.size());
+  std::vector<float> restored_b(b.size());
+  sw::restore(sw::variables({{"a", restored_a}, {"b", restored_b}}), reader, {.verify_first = false});
+  CHECK(restored_a == a);
+  CHECK(restored_b == b);
+  CHECK(files->uncached_reads() == 3);
+}
+
+TEST_CASE("D-28 past the cache, too, a failed read, damage and a file that became shorter end the restore", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  std::vector<float> w(1'500'000, 1.5f);
+  sw::checkpoint_writer writer(directory / "m");
+  writer.add("w", sw::view_of(w));
+  writer.commit();
+  const auto file = directory / "m.data-00000-of-00001";
+  const auto whole = sw::test::file_text(file);
+  const auto files = std::make_shared<sw::test::fault_file_system>();
+  files->report_uncached();
+  const auto restore = [&] {
+    const sw::checkpoint_reader reader(directory / "m", files);
+    sw::restore(sw::variables({{"w", w}}), reader, {.verify_first = false});
+  };
+  restore();
+  REQUIRE(files->uncached_reads() == 3);
+
+  auto damaged = whole;
+  damaged[5'000'000] = static_cast<char>(damaged[5'000'000] ^ 1);
+  sw::test::write_file_text(file, damaged);
+  CHECK(contains(message_of<sw::data_loss_error>(restore), "tensor \"w\": its checksum does not match"));
+
+  sw::test::write_file_text(file, whole);
+  files->before_each([&](const sw::test::event& now) {
+    if (now.kind == sw::test::operation::read && now.path == file) { std::filesystem::resize_file(file, 100'000); }
+  });
+  CHECK(contains(message_of<sw::data_loss_error>(restore), "tensor \"w\": its data file became shorter"));
+
+  sw::test::write_file_text(file, whole);
+  files->before_each({});
+  files->inject({.kind = sw::test::operation::read, .path_contains = ".data-", .nth = 3, .errno_value = EIO});
+  const auto message = message_of<sw::error>(restore);
+  CHECK(contains(message, "injected by a test"));
+  CHECK(contains(message, "hold a mixture"));
 }
 
 TEST_CASE("two variables may be restored from one tensor", "[checkpoint][restore]") {

@@ -68,6 +68,28 @@ TEST_CASE("a dimension of size zero is an empty message", "[format][bundle]") {
   CHECK(*decode_bundle_entry(encode(entry)) == entry);
 }
 
+TEST_CASE("an entry with fields in any order, repeated, or with names of dimensions is decoded as protobuf decodes it",
+          "[format][bundle]") {
+  const bundle_entry entry{.dtype = dtype::float32, .shape = {2}, .size = 8, .crc32c = 1, .slices = {}};
+  CHECK(*decode_bundle_entry(bytes({0x35, 1, 0, 0, 0, 0x28, 8, 0x12, 4, 0x12, 2, 8, 2, 8, 1})) == entry);
+  CHECK(*decode_bundle_entry(bytes({8, 3, 8, 1, 0x12, 4, 0x12, 2, 8, 2, 0x28, 8, 0x35, 1, 0, 0, 0})) == entry);  // the last one wins
+  CHECK(*decode_bundle_entry(bytes({8, 1, 0x12, 7, 0x12, 5, 8, 2, 0x12, 1, 'x', 0x28, 8, 0x35, 1, 0, 0, 0})) == entry);  // a name
+  CHECK(*decode_bundle_entry(bytes({8, 0x81, 0, 0x12, 4, 0x12, 2, 8, 2, 0x28, 8, 0x35, 1, 0, 0, 0})) == entry);          // 1 in two bytes
+  CHECK(*decode_bundle_entry(bytes({8, 1, 0x12, 4, 0x12, 2, 8, 2, 0x28, 8, 0x35, 1, 0, 0, 0, 0x40, 5})) == entry);       // a later field
+  CHECK(code_of(bytes({8, 1, 0x12, 5, 0x12, 2, 8, 2, 0x28, 8, 0x35, 1, 0, 0, 0})) == errc::data_loss);                   // too long a shape
+  CHECK(code_of(bytes({8, 1, 0x12, 4, 0x12, 2, 8, 2, 0x28, 8, 0x35, 1, 0, 0})) == errc::data_loss);                      // cut
+  CHECK(code_of(bytes({8, 1, 0x12, 2, 0x18, 1, 0x28, 8})) == errc::data_loss);                                           // unknown rank
+}
+
+TEST_CASE("entries of any rank are stored and read back", "[format][bundle]") {
+  for (const std::size_t rank : {std::size_t{1}, std::size_t{20}, std::size_t{100}, std::size_t{200}}) {
+    bundle_entry entry{.dtype = dtype::uint8, .shape = tensor_shape(rank, 1), .shard_id = 7, .offset = 1LL << 40, .slices = {}};
+    entry.shape.back() = 1LL << 33;
+    entry.size = 1LL << 33;
+    CHECK(*decode_bundle_entry(encode(entry)) == entry);
+  }
+}
+
 TEST_CASE("entries that cannot be are refused", "[format][bundle]") {
   const auto most = std::numeric_limits<std::int64_t>::max();
   CHECK(code_of("\x08") == errc::data_loss);

@@ -7,12 +7,16 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -245,4 +249,99 @@ TEST_CASE("past the cache, too, a write that is refused says how far it came", "
   REQUIRE_FALSE(written.ok());
   CHECK(written.error().message.find("could not write 20000 bytes at offset 0 (8192 written): File too large") == 0);
   CHECK(*(*opened)->size() == 8192);
+}
+
+namespace {
+
+/// Memory of whole pages.
+struct page_memory {
+  explicit page_memory(std::size_t pages)
+      : first(static_cast<char*>(std::aligned_alloc(io::page_size, pages * io::page_size)), &std::free), size(pages * io::page_size) {
+    std::memset(first.get(), '!', size);
+  }
+  [[nodiscard]] std::span<std::byte> part(std::size_t at, std::size_t count) const {
+    return std::as_writable_bytes(std::span(first.get(), size)).subspan(at, count);
+  }
+  std::unique_ptr<char[], void (*)(void*)> first;
+  std::size_t size;
+};
+
+/// Writes a synced file of some pages and 100 bytes. Returns its content.
+std::string write_pages(const std::string& path) {
+  std::string content;
+  for (std::size_t i = 0; i < 40 * io::page_size + 100; ++i) { content.push_back(static_cast<char>(i * 7919 >> 5)); }
+  auto made = files->open(path, io::open_mode::create_new);
+  REQUIRE(made.ok());
+  REQUIRE((*made)->write_at(0, bytes(content)).ok());
+  REQUIRE((*made)->sync().ok());
+  return content;
+}
+
+}  // namespace
+
+TEST_CASE("D-28 bytes read past the cache are those of the file, wherever a read begins and ends", "[io][file]") {
+  const temporary_directory directory;
+  const auto expected = write_pages(directory / "a");
+  const auto opened = files->open(directory / "a", io::open_mode::read);
+  REQUIRE(opened.ok());
+  const page_memory memory(64);
+  struct request {
+    std::size_t offset, into, size;
+  };
+  for (const auto& [offset, into, size] : std::initializer_list<request>{{0, 0, 4096},
+                                                                         {4096, 8192, 3 * 4096},
+                                                                         {0, 0, 48 * 4096},     // more than the file has
+                                                                         {40 * 4096, 0, 4096},  // the last page is not complete
+                                                                         {41 * 4096, 0, 4096},  // behind the end
+                                                                         {5, 0, 9000},
+                                                                         {4096, 16, 8192},  // memory that is not aligned
+                                                                         {4096, 4096, 5000}}) {
+    CAPTURE(offset, into, size);
+    const auto target = memory.part(into, size);
+    const auto count = (*opened)->read_uncached(offset, target);
+    REQUIRE(count.ok());
+    const auto wanted = offset < expected.size() ? expected.substr(offset, size) : std::string();
+    REQUIRE(*count == wanted.size());
+    CHECK(std::memcmp(target.data(), wanted.data(), *count) == 0);
+  }
+  CHECK((*opened)->close().ok());
+}
+
+TEST_CASE("D-28 a read past the cache shows bytes that were written through the cache and are not synced", "[io][file]") {
+  const temporary_directory directory;
+  write_pages(directory / "a");
+  const auto opened = files->open(directory / "a", io::open_mode::append);
+  REQUIRE(opened.ok());
+  const std::string fresh(2 * io::page_size, 'x');
+  REQUIRE((*opened)->write_at(io::page_size, bytes(fresh)).ok());
+  const page_memory memory(2);
+  CHECK(*(*opened)->read_uncached(io::page_size, memory.part(0, memory.size)) == fresh.size());
+  CHECK(std::string_view(memory.first.get(), memory.size) == fresh);
+}
+
+TEST_CASE("a file is in the cache after it was read, and not after it was dropped from there", "[io][file]") {
+  const temporary_directory directory;
+  const auto expected = write_pages(directory / "a");
+  const auto opened = files->open(directory / "a", io::open_mode::read);
+  REQUIRE(opened.ok());
+  const page_memory memory(64);
+  const auto read = [&] { return (*opened)->read_at(0, memory.part(0, memory.size)).ok(); };
+  CHECK(read());
+  CHECK((*opened)->is_cached(0, expected.size()));
+  CHECK((*opened)->is_cached(12'345, 1));
+  CHECK((*opened)->is_cached(0, 0));
+
+  const int descriptor = ::open((directory / "a").c_str(), O_RDONLY | O_CLOEXEC);
+  struct ::statfs about{};
+  REQUIRE(::fstatfs(descriptor, &about) == 0);
+  const bool is_on_disk = about.f_type == 0xEF53 || about.f_type == 0x58465342;  // ext4 or xfs; other file systems may keep the pages
+  CHECK(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0);
+  ::close(descriptor);
+  if (is_on_disk) {
+    CHECK_FALSE((*opened)->is_cached(0, expected.size()));
+    CHECK(*(*opened)->read_uncached(0, memory.part(0, memory.size)) == expected.size());
+    CHECK_FALSE((*opened)->is_cached(0, 40 * io::page_size));  // the read left the cache as it was
+  }
+  CHECK(read());
+  CHECK((*opened)->is_cached(0, expected.size()));
 }

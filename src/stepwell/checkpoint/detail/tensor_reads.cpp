@@ -6,12 +6,16 @@
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace stepwell::detail {
@@ -21,6 +25,8 @@ constexpr std::size_t part_size = std::size_t{1} << 20;         // bytes of one 
 constexpr std::size_t block_size = std::size_t{256} << 10;      // bytes read at once; they are still in the cache for their checksum
 constexpr std::size_t most_gap = 4096;                          // bytes between two small tensors that are read together
 constexpr std::size_t parts_ahead = 16;                         // parts that the disk reads ahead
+constexpr std::size_t huge_size = std::size_t{2} << 20;         // bytes of a part that is read past the cache
+constexpr std::int64_t least_uncached = std::int64_t{1} << 20;  // bytes of a tensor from which it may be read past the cache
 constexpr std::uint64_t least_shared = std::uint64_t{4} << 20;  // bytes from which other threads take part
 
 /// One part of the work: several small tensors, or a piece of a large one.
@@ -36,6 +42,35 @@ struct read_part {
 struct large_tensor {
   std::size_t first_part = 0;
   std::size_t parts = 0;
+  bool is_cached = true;  ///< Read through the cache of the system.
+};
+
+constexpr std::uint64_t page_of(std::uint64_t offset) noexcept { return offset / io::page_size * io::page_size; }
+constexpr std::uint64_t next_page(std::uint64_t offset) noexcept { return page_of(offset + io::page_size - 1); }
+
+/// The working memory of one thread, which is allocated when it is used.
+class working_memory {
+public:
+  /// Returns memory for a part of small tensors.
+  [[nodiscard]] std::span<std::byte> small() {
+    if (!small_) { small_ = std::make_unique_for_overwrite<std::byte[]>(part_size); }
+    return {small_.get(), part_size};
+  }
+
+  /// Returns memory for a part that is read past the cache: one huge page, if the system has one. The disk then writes to one range of
+  /// memory instead of 512 small ones, which doubled the rate in a measurement.
+  [[nodiscard]] std::span<std::byte> huge() {
+    if (!huge_) {
+      huge_.reset(static_cast<std::byte*>(std::aligned_alloc(huge_size, huge_size)));
+      if (!huge_) { throw std::bad_alloc(); }
+      static_cast<void>(::madvise(huge_.get(), huge_size, MADV_HUGEPAGE));  // a hint; failure is harmless
+    }
+    return {huge_.get(), huge_size};
+  }
+
+private:
+  std::unique_ptr<std::byte[]> small_;
+  std::unique_ptr<std::byte[], void (*)(void*)> huge_ = {nullptr, &std::free};
 };
 
 class reading {
@@ -84,12 +119,19 @@ private:
     const auto begin = static_cast<std::uint64_t>(where.offset);
     const auto end = begin + static_cast<std::uint64_t>(where.size);
     bytes_ += end - begin;
-    large_.push_back({parts_.size(), 0});
-    for (auto at = begin; at < end; at += part_size) {
-      parts_.push_back({.first = i, .begin = at, .end = std::min(end, at + part_size), .large = large_.size() - 1});
-      ++large_.back().parts;
+    auto& file = *files_.shards[static_cast<std::size_t>(where.shard)];
+    auto& large = large_.emplace_back(large_tensor{.first_part = parts_.size()});
+    large.is_cached = where.size < least_uncached || file.is_cached(begin, end - begin);
+    const auto step = large.is_cached ? part_size : huge_size;
+    for (auto at = begin; at < end;) {
+      const auto to = std::min(end, large.is_cached ? at + step : page_of(at) + step);  // so that the next part begins with a page
+      parts_.push_back({.first = i, .begin = at, .end = to, .large = large_.size() - 1});
+      ++large.parts;
+      at = to;
     }
   }
+
+  [[nodiscard]] bool is_cached(const read_part& part) const noexcept { return part.count != 0 || large_[part.large].is_cached; }
 
   [[nodiscard]] io::file& file_of(const read_part& part) const {
     return *files_.shards[static_cast<std::size_t>(reads_[part.first].where.shard)];
@@ -97,17 +139,18 @@ private:
 
   void announce(std::size_t number) const noexcept {
     const auto& part = parts_[number];
+    if (!is_cached(part)) { return; }
     file_of(part).start_reading(part.begin, part.end - part.begin);
   }
 
   /// Runs parts until none is left, or until one has failed on any thread.
   void run_parts() noexcept {
     try {
-      std::vector<std::byte> scratch;
+      working_memory memory;
       for (auto i = next_++; i < parts_.size(); i = next_++) {
         if (i + parts_ahead < parts_.size()) { announce(i + parts_ahead); }
         try {
-          parts_[i].count != 0 ? run_small(parts_[i], scratch) : run_large(i);
+          parts_[i].count != 0 ? run_small(parts_[i], memory) : run_large(i, memory);
         } catch (...) { fail(i); }
       }
     } catch (...) { fail(parts_.size()); }
@@ -123,18 +166,19 @@ private:
   }
 
   void read_at(const read_part& part, const tensor_read& read, std::uint64_t offset, std::span<std::byte> into) const {
-    auto& file = file_of(part);
-    if (value_or_throw(file.read_at(offset, into)) != into.size()) {
-      throw_damaged(read.where, file, read.entry->name, "its data file became shorter");
-    }
+    if (value_or_throw(file_of(part).read_at(offset, into)) != into.size()) { throw_short(part, read); }
   }
 
-  void run_small(const read_part& part, std::vector<std::byte>& scratch) const {
+  [[noreturn]] void throw_short(const read_part& part, const tensor_read& read) const {
+    throw_damaged(read.where, file_of(part), read.entry->name, "its data file became shorter");
+  }
+
+  void run_small(const read_part& part, working_memory& memory) const {
     const auto size = static_cast<std::size_t>(part.end - part.begin);
-    if (scratch.size() < size) { scratch.resize(part_size); }
+    const auto scratch = memory.small();
     const bool is_hole = size != 0 && skip_hole(part);
     const auto& file = file_of(part);
-    if (!is_hole) { read_at(part, reads_[part.first], part.begin, std::span(scratch).first(size)); }
+    if (!is_hole) { read_at(part, reads_[part.first], part.begin, scratch.first(size)); }
     for (std::size_t i = part.first; i < part.first + part.count; ++i) {
       const auto& read = reads_[i];
       const auto count = static_cast<std::size_t>(read.where.size);
@@ -142,8 +186,7 @@ private:
         check_sum(read.where, file, read.entry->name, kernel::crc32c_zeros(count));
         continue;
       }
-      const auto bytes =
-          std::span(scratch).subspan(static_cast<std::size_t>(static_cast<std::uint64_t>(read.where.offset) - part.begin), count);
+      const auto bytes = scratch.subspan(static_cast<std::size_t>(static_cast<std::uint64_t>(read.where.offset) - part.begin), count);
       check_sum(read.where, file, read.entry->name, kernel::crc32c(bytes));
       check_booleans(read.where, file, read.entry->name, read.entry->dtype, bytes);
       if (read.into == nullptr || count == 0) { continue; }
@@ -157,21 +200,36 @@ private:
     return reads_[part.first].into == nullptr && file_of(part).skip_hole(part.begin) >= part.end;
   }
 
-  void run_large(std::size_t number) {
+  void run_large(std::size_t number, working_memory& memory) {
     const auto& part = parts_[number];
     const auto& read = reads_[part.first];
     const auto& file = file_of(part);
-    const auto begin = static_cast<std::uint64_t>(read.where.offset);
+    const std::span into(read.into + (part.begin - static_cast<std::uint64_t>(read.where.offset)),
+                         static_cast<std::size_t>(part.end - part.begin));
+    const auto from_disk = is_cached(part) ? std::span<const std::byte>() : read_past_cache(part, memory);
     std::uint32_t crc = 0;
-    for (auto at = part.begin; at < part.end; at += block_size) {
-      const std::span block(read.into + (at - begin), static_cast<std::size_t>(std::min<std::uint64_t>(block_size, part.end - at)));
-      read_at(part, read, at, block);
+    for (std::size_t at = 0; at < into.size(); at += block_size) {
+      const auto block = into.subspan(at, std::min(block_size, into.size() - at));
+      if (is_cached(part)) {
+        read_at(part, read, part.begin + at, block);
+      } else {
+        std::memcpy(block.data(), from_disk.data() + at, block.size());
+      }
       crc = kernel::crc32c(block, crc);
       check_booleans(read.where, file, read.entry->name, read.entry->dtype, block);
       if (files_.is_swapped) { swap_numbers(block, read.entry->dtype); }
     }
     sums_[number] = crc;
     if (--left_[part.large] == 0) { check_large(part); }
+  }
+
+  /// Reads the pages of a part of a large tensor into `memory`. Returns the bytes of the part.
+  std::span<const std::byte> read_past_cache(const read_part& part, working_memory& memory) const {
+    const auto begin = page_of(part.begin);
+    const auto pages = memory.huge().first(static_cast<std::size_t>(next_page(part.end) - begin));
+    const auto count = value_or_throw(file_of(part).read_uncached(begin, pages));
+    if (count < part.end - begin) { throw_short(part, reads_[part.first]); }
+    return pages.subspan(static_cast<std::size_t>(part.begin - begin), static_cast<std::size_t>(part.end - part.begin));
   }
 
   void check_large(const read_part& part) const {

@@ -53,11 +53,12 @@ void check_booleans(const stored_place& where, const io::file& shard, std::strin
 void swap_numbers(std::span<std::byte> bytes, dtype type);
 
 /// Reads all tensors and compares their checksums. The idle threads of `helpers` take part if there is much to read; null: none.
-/// While one thread computes a checksum, another one reads. The disk reads ahead of both.
+/// While one thread computes a checksum, another one reads. The disk reads ahead of both. Tensors of 1 MiB or more that are not in the
+/// cache of the system are read without it, so that the system need not provide cache memory for them first.
 /// @pre    Tensors that are only checked are smaller than `separate_read`.
 /// @errors `data_loss_error`, of the first damaged tensor in the order of the file that was found. Failures of the file system. The memory
 ///         of all tensors is then unspecified. `std::bad_alloc`.
-/// @cost   1 MiB for each thread, and a few bytes for each tensor.
+/// @cost   At most 3 MiB for each thread, and a few bytes for each tensor.
 void read_tensors(std::vector<tensor_read> reads, const tensor_files& files, io::pool* helpers);
 
 }  // namespace stepwell::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/checkpoint/bundle.hpp"
 
+#include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/detail/parse_message.hpp"
 #include "stepwell/format/proto/tensor_bundle.pb.h"
 
@@ -82,15 +83,121 @@ result<void> check(const bundle_entry& entry) {
   return {};
 }
 
-constexpr std::size_t small_rank = 16;
-constexpr std::size_t small_entry = 256;  // bytes
+// The encoded forms of most entries: those of tensors that are not partitioned. Protobuf takes several times as long for them, which is
+// noticeable if a checkpoint has a million tensors. A tag is the number of a field and its type.
 
-/// Returns an empty message that keeps the memory of its previous use, so that one of a million small entries takes no allocation. A small
-/// entry needs only some KiB of memory, so no sequence of entries makes it large.
-tf::BundleEntryProto& reused_message() {
-  thread_local tf::BundleEntryProto message;
-  message.Clear();
-  return message;
+constexpr char dtype_tag = 0x08;
+constexpr char shape_tag = 0x12;
+constexpr char dim_tag = 0x12;       // in a shape
+constexpr char dim_size_tag = 0x08;  // in a dimension
+constexpr char shard_tag = 0x18;
+constexpr char offset_tag = 0x20;
+constexpr char size_tag = 0x28;
+constexpr char crc32c_tag = 0x35;
+constexpr std::size_t most_plain = 256;  // size in bytes of the largest entry that `decode_plain` decodes
+
+/// Appends a field. A number that is zero is not stored.
+void append_number(std::string& out, char tag, std::int64_t value) {
+  if (value == 0) { return; }
+  out.push_back(tag);
+  append_varint(out, static_cast<std::uint64_t>(value));
+}
+
+/// Returns an entry as a serialized message. @pre It is not partitioned.
+std::string encode_plain(const bundle_entry& entry) {
+  std::string dims;
+  dims.reserve(entry.shape.size() * 12);
+  for (const auto size : entry.shape) {
+    dims.append({dim_tag, '\0'});
+    const auto begin = dims.size();
+    append_number(dims, dim_size_tag, size);
+    dims[begin - 1] = static_cast<char>(dims.size() - begin);  // at most 11
+  }
+  std::string out;
+  out.reserve(48 + dims.size());
+  append_number(out, dtype_tag, static_cast<std::int32_t>(entry.dtype));
+  out.push_back(shape_tag);
+  append_varint(out, dims.size());
+  out.append(dims);
+  append_number(out, shard_tag, entry.shard_id);
+  append_number(out, offset_tag, entry.offset);
+  append_number(out, size_tag, entry.size);
+  if (entry.crc32c != 0) {
+    out.push_back(crc32c_tag);
+    append_fixed(out, entry.crc32c);
+  }
+  return out;
+}
+
+bool take_tag(std::string_view& in, char tag) {
+  if (!in.starts_with(tag)) { return false; }
+  in.remove_prefix(1);
+  return true;
+}
+
+/// Removes a field and stores its number, if the next field has this tag. Returns false if the number is invalid or negative.
+template<class Number>
+bool take_number(std::string_view& in, char tag, Number& into) {
+  if (!take_tag(in, tag)) { return true; }
+  const auto value = take_varint(in);
+  if (!value || *value > static_cast<std::uint64_t>(std::numeric_limits<Number>::max())) { return false; }
+  into = static_cast<Number>(*value);
+  return true;
+}
+
+/// Removes a length and as many bytes, and returns these bytes.
+std::optional<std::string_view> take_sized(std::string_view& in) {
+  const auto size = take_varint(in);
+  if (!size || *size > in.size()) { return std::nullopt; }
+  const auto sized = in.substr(0, static_cast<std::size_t>(*size));
+  in.remove_prefix(sized.size());
+  return sized;
+}
+
+/// Returns the entry in a serialized message whose fields are in ascending order, as TensorFlow and stepwell write them. Returns nullopt
+/// for other messages, for partitioned tensors, and for entries of more than `most_plain` bytes.
+std::optional<bundle_entry> decode_plain(std::string_view bytes) {
+  if (bytes.size() > most_plain) { return std::nullopt; }
+  bundle_entry entry;
+  std::int32_t type = 0;
+  if (!take_number(bytes, dtype_tag, type)) { return std::nullopt; }
+  entry.dtype = static_cast<dtype>(type);
+  if (take_tag(bytes, shape_tag)) {
+    auto shape = take_sized(bytes);
+    if (!shape) { return std::nullopt; }
+    while (!shape->empty()) {
+      auto dim = take_tag(*shape, dim_tag) ? take_sized(*shape) : std::nullopt;
+      std::int64_t size = 0;
+      if (!dim || !take_number(*dim, dim_size_tag, size) || !dim->empty()) { return std::nullopt; }
+      entry.shape.push_back(size);
+    }
+  }
+  const bool has_place = take_number(bytes, shard_tag, entry.shard_id) && take_number(bytes, offset_tag, entry.offset) &&
+                         take_number(bytes, size_tag, entry.size);
+  if (!has_place) { return std::nullopt; }
+  if (take_tag(bytes, crc32c_tag)) {
+    if (bytes.size() < sizeof entry.crc32c) { return std::nullopt; }
+    entry.crc32c = read_fixed<std::uint32_t>(bytes);
+    bytes.remove_prefix(sizeof entry.crc32c);
+  }
+  return bytes.empty() ? std::optional(std::move(entry)) : std::nullopt;
+}
+
+/// Returns the entry in any serialized message.
+result<bundle_entry> decode_message(std::string_view bytes) {
+  tf::BundleEntryProto message;
+  if (!parse_message(message, std::as_bytes(std::span(bytes)))) { return damaged("an entry does not parse"); }
+  auto shape = decode(message.shape());
+  if (!shape) { return std::move(shape).error(); }
+  bundle_entry entry{.dtype = static_cast<dtype>(message.dtype()),
+                     .shape = std::move(*shape),
+                     .shard_id = message.shard_id(),
+                     .offset = message.offset(),
+                     .size = message.size(),
+                     .crc32c = message.crc32c(),
+                     .slices = {}};
+  for (const auto& slice : message.slices()) { entry.slices.push_back(decode(slice)); }
+  return entry;
 }
 
 }  // namespace
@@ -107,8 +214,8 @@ std::string encode(const bundle_header& header) {
 }
 
 std::string encode(const bundle_entry& entry) {
-  tf::BundleEntryProto made;
-  auto& message = entry.slices.empty() && entry.shape.size() <= small_rank ? reused_message() : made;
+  if (entry.slices.empty()) { return encode_plain(entry); }
+  tf::BundleEntryProto message;
   message.set_dtype(static_cast<tf::DataType>(entry.dtype));
   auto& shape = *message.mutable_shape();
   for (const auto size : entry.shape) { shape.add_dim()->set_size(size); }
@@ -140,21 +247,11 @@ result<bundle_header> decode_bundle_header(std::string_view bytes) {
 }
 
 result<bundle_entry> decode_bundle_entry(std::string_view bytes) {
-  tf::BundleEntryProto made;
-  auto& message = bytes.size() <= small_entry ? reused_message() : made;
-  if (!parse_message(message, std::as_bytes(std::span(bytes)))) { return damaged("an entry does not parse"); }
-  auto shape = decode(message.shape());
-  if (!shape) { return std::move(shape).error(); }
-  bundle_entry entry{.dtype = static_cast<dtype>(message.dtype()),
-                     .shape = std::move(*shape),
-                     .shard_id = message.shard_id(),
-                     .offset = message.offset(),
-                     .size = message.size(),
-                     .crc32c = message.crc32c(),
-                     .slices = {}};
-  for (const auto& slice : message.slices()) { entry.slices.push_back(decode(slice)); }
-  if (auto sound = check(entry); !sound) { return std::move(sound).error(); }
-  return entry;
+  auto plain = decode_plain(bytes);
+  auto decoded = plain ? result<bundle_entry>(std::move(*plain)) : decode_message(bytes);
+  if (!decoded) { return decoded; }
+  if (auto sound = check(*decoded); !sound) { return std::move(sound).error(); }
+  return decoded;
 }
 
 // --- Slice keys are an ordered code: the encoded bytes sort in the same order as the encoded values. ---

@@ -20,7 +20,7 @@ std::size_t ascii_prefix(std::string_view text) noexcept {
 
 }  // namespace
 
-std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept {
+std::optional<std::uint64_t> take_any_varint(std::string_view& in) noexcept {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < in.size() && i < 10; ++i) {
     const auto byte = static_cast<unsigned char>(in[i]);

@@ -48,9 +48,17 @@ inline void append_varint(std::string& out, std::uint64_t value) {
   out.push_back(static_cast<char>(value));
 }
 
+/// Like `take_varint`, but slower for a varint of one byte.
+[[nodiscard]] std::optional<std::uint64_t> take_any_varint(std::string_view& in) noexcept;
+
 /// Removes a varint from the front of `in` and returns it. Returns nullopt and leaves `in` unchanged if the varint is incomplete or exceeds
 /// 64 bits.
-[[nodiscard]] std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept;
+[[nodiscard]] inline std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept {
+  if (in.empty() || static_cast<unsigned char>(in.front()) >= 0x80) { return take_any_varint(in); }
+  const auto value = static_cast<std::uint64_t>(in.front());
+  in.remove_prefix(1);
+  return value;
+}
 
 /// Returns true if `text` is well-formed UTF-8. @cost Eight bytes per step up to the first character that is not ASCII.
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
