@@ -25,6 +25,7 @@ tables() {
     }
     # Returns the default of a member.
     function show(type, value) {
+      if (value == "" && type == "evaluation_period") { return "required" }
       if (value == "{}" && type ~ /^setting</) { return "not set" }
       if (value == "{}" && type ~ /(_options|_policy|_bounds|_config|target|restore_from)$/) { return "its defaults" }
       if (value == "{}" || value == "std::nullopt" || value == "") { return "empty" }

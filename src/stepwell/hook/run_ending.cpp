@@ -50,6 +50,17 @@ std::optional<run_ending> run_ended(const std::string& directory) { return run_e
 
 namespace detail {
 
+session_ending ending_after(stop_cause cause) noexcept {
+  switch (cause) {
+    case stop_cause::error:
+    case stop_cause::nan: return session_ending::failed;
+    case stop_cause::signal:
+    case stop_cause::stop_token:
+    case stop_cause::deadline: return session_ending::interrupted;
+    default: return session_ending::finished;
+  }
+}
+
 void write_ending_file(io::file_system& files, const std::string& directory, const run_ending& ending) {
   value_or_throw(io::write_file_atomically(files, path_in(directory),
                                            format::encode(format::ending_file{.how = std::string(to_string(ending.how)),

@@ -20,7 +20,7 @@ class file_system;
 
 /// How a session ended. If an asynchronous session is destroyed before it is closed, no ending is reported.
 enum class session_ending {
-  interrupted,  ///< The session was closed because of a signal or a time limit; another process will continue.
+  interrupted,  ///< A signal, the application's stop token or a time limit ended the loop; another process will continue.
   failed,       ///< A failure or a NaN ended the session, or the close failed.
   finished,     ///< The session was closed for any other reason, for example after the last step.
 };
@@ -55,6 +55,8 @@ struct run_ending {
 
 namespace detail {
 
+/// Returns how a session ends that is closed after a stop because of `cause`.
+[[nodiscard]] session_ending ending_after(stop_cause cause) noexcept;
 /// Writes the ending file of `directory`, durably. @errors Errors of the file system.
 void write_ending_file(io::file_system& files, const std::string& directory, const run_ending& ending);
 /// Removes the ending file of `directory`, durably, if it exists. @errors Errors of the file system.

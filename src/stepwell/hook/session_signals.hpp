@@ -30,6 +30,7 @@ enum class stop_cause {
   nan,          ///< A watched value is not finite.
   no_progress,  ///< A watched value no longer improves (early stopping).
   signal,       ///< A signal requested the process to end.
+  stop_token,   ///< The stop token of the application requested a stop.
   deadline,     ///< The time limit has expired.
   error,        ///< A failure. The session has thrown it, or will throw it.
   closed,       ///< The session was closed.
@@ -44,6 +45,7 @@ enum class stop_cause {
     case stop_cause::nan: return "nan";
     case stop_cause::no_progress: return "no_progress";
     case stop_cause::signal: return "signal";
+    case stop_cause::stop_token: return "stop_token";
     case stop_cause::deadline: return "deadline";
     case stop_cause::error: return "error";
     case stop_cause::closed: return "closed";
@@ -54,9 +56,9 @@ enum class stop_cause {
 namespace detail {
 
 /// All values of `stop_cause`.
-inline constexpr std::array all_stop_causes{stop_cause::none,  stop_cause::requested,   stop_cause::last_step, stop_cause::end_of_data,
-                                            stop_cause::nan,   stop_cause::no_progress, stop_cause::signal,    stop_cause::deadline,
-                                            stop_cause::error, stop_cause::closed};
+inline constexpr std::array all_stop_causes{stop_cause::none,     stop_cause::requested,   stop_cause::last_step, stop_cause::end_of_data,
+                                            stop_cause::nan,      stop_cause::no_progress, stop_cause::signal,    stop_cause::stop_token,
+                                            stop_cause::deadline, stop_cause::error,       stop_cause::closed};
 
 }  // namespace detail
 

@@ -258,7 +258,7 @@ std::function<void(double, const snapshot&)> best_checkpoints::taker_of_snapshot
 
 void best_checkpoints::finish(const session_requests& session) const {
   const auto why = session.signals()->why().cause;
-  const bool was_interrupted = why == stop_cause::signal || why == stop_cause::deadline;
+  const bool was_interrupted = ending_after(why) == session_ending::interrupted;
   if (!has_run_ || was_interrupted || work_->has_value() || work_->best()) { return; }
   throw failed_precondition_error(fmt::format(
       "best_checkpoint_hook: {} never had a value, so no checkpoint was saved as the best; train until the first evaluation, or check that "

@@ -67,7 +67,7 @@ protected:
   [[nodiscard]] const void* identity() const noexcept { return work_.get(); }
   /// Checks at the close that there was a value.
   /// @errors `failed_precondition_error` if there never was a value, and no earlier session has saved a best checkpoint. Not thrown if the
-  ///         session did no step, or was stopped by a signal or a time limit.
+  ///         session did no step, or was interrupted.
   void finish(const session_requests& session) const;
 
 private:
@@ -91,7 +91,7 @@ private:
 /// the previous best checkpoint is still being written, the session blocks until it is written.
 /// @errors `failed_precondition_error` when the session begins, if there is no directory. `failed_precondition_error` at the close, if
 ///         there never was a value, and no earlier session has saved a best checkpoint. The close does not fail for this reason if the
-///         session did no step, or was stopped by a signal or a time limit.
+///         session did no step, or was interrupted.
 /// @cost Memory and time of one copy of the variables while a best checkpoint is saved. One thread, which writes the best checkpoints.
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {

@@ -43,7 +43,7 @@ struct early_stopping_options {
   /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint; without it, the run with the first value
   /// fails with `failed_precondition_error`. The session makes its last checkpoint
   /// before this restore, so the last checkpoint has the state in which the training ended. The global step is not restored. Nothing is
-  /// restored if the session ends because of a failure, a NaN, a signal or a time limit.
+  /// restored if the session ends because of a failure or a NaN, or if it is interrupted (see `session_ending`).
   bool restore_best = false;
   /// The option `best_checkpoint_options::name` of the `best_checkpoint_hook`.
   std::string best_name = std::string(default_best_name);

@@ -345,23 +345,30 @@ void progress_printer::show(const session_requests& session, std::int64_t step, 
 /// Writes the final line after the last checkpoint has become durable.
 class progress_printer::ending final : public boundary_work {
 public:
-  ending(progress_printer& printer, const session_requests& session, std::int64_t step)
-      : printer_(printer), session_(session), step_(step) {}
-  void write_ending(const run_ending& /*ending*/) override { printer_.write_final(session_, step_); }
+  ending(progress_printer& printer, const session_requests& session, std::int64_t step, std::vector<std::optional<double>> at_end)
+      : printer_(printer), session_(session), step_(step), at_end_(std::move(at_end)) {}
+  void write_ending(const run_ending& /*ending*/) override { printer_.write_final(session_, step_, at_end_); }
 
 private:
   progress_printer& printer_;
   session_requests session_;
   std::int64_t step_;
+  std::vector<std::optional<double>> at_end_;
 };
 
-void progress_printer::finish(const session_requests& session, std::int64_t step) {
+void progress_printer::finish(const session_requests& session, std::int64_t step, std::vector<std::optional<double>> at_end) {
   if (!clock_ || (step == state_.first_step && !line_)) { return; }
-  session.add_work(std::make_shared<ending>(*this, session, step));
+  session.add_work(std::make_shared<ending>(*this, session, step, std::move(at_end)));
 }
 
-void progress_printer::write_final(const session_requests& session, std::int64_t step) {
+void progress_printer::write_final(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& at_end) {
   state_.has_ended = true;
+  const bool is_of_last_step = step == state_.step;
+  if (!is_of_last_step) { state_.epoch.reset(); }
+  for (std::size_t i = 0; i < state_.values.size(); ++i) {
+    const auto newest = i < at_end.size() ? at_end[i] : std::nullopt;
+    if (newest || !is_of_last_step) { state_.values[i].value = newest; }
+  }
   if (style_.is_terminal || !is_written_ || step != state_.step) {  // otherwise displayed already
     measure(session, step);
     if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }

@@ -7,8 +7,10 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/data/source.hpp"
+#include "stepwell/hook/evaluated_value.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 
@@ -102,9 +104,10 @@ public:
   /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);
   /// Makes the session write the final line and a line feed at its close, when all checkpoints are durable. Nothing is written if the
-  /// session did no step and displayed no line.
+  /// session did no step and displayed no line. `at_end` has an element for each value: the number at the close, or an empty
+  /// optional if the value is known only in a run. Such a value, and the epoch, are displayed only if they are those of the last step.
   /// @lifetime This object must not be moved between this call and the close.
-  void finish(const session_requests& session, std::int64_t step);
+  void finish(const session_requests& session, std::int64_t step, std::vector<std::optional<double>> at_end = {});
   /// Ends the line on the terminal, so that an error message begins on a line of its own.
   void interrupt();
   void print(std::string_view text);
@@ -112,7 +115,7 @@ public:
 private:
   class ending;
   void measure(const session_requests& session, std::int64_t step);
-  void write_final(const session_requests& session, std::int64_t step);
+  void write_final(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& at_end);
   void write();
 
   progress_options options_;
@@ -135,6 +138,20 @@ std::string progress_name(const tagged<Projection>& given) {
 template<class Projection>
 std::string progress_name(const Projection& /*given*/) {
   return "loss";
+}
+
+/// Returns the number to which `watched` refers after the last run: a metric of an evaluation, or a member of the model. Returns an empty
+/// optional for everything else, which is known only in a run.
+template<class Watched, class Raw>
+std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
+  if constexpr (std::is_same_v<Watched, evaluated_value>) {
+    return watched.value();
+  } else if constexpr (std::is_member_pointer_v<Watched> && requires { std::invoke(watched, raw.model()); }) {
+    [[maybe_unused]] const auto alone = detail::alone_with(raw);
+    return detail::as_number(std::invoke(watched, raw.model()));
+  } else {
+    return std::nullopt;
+  }
 }
 
 }  // namespace detail
@@ -166,7 +183,11 @@ public:
     if (values.has_value()) [[unlikely]] { show(context, values, std::index_sequence_for<Watched...>{}); }
   }
   void on_error(auto& /*context*/, const std::exception_ptr& /*failure*/) { printer_.interrupt(); }
-  void end(auto& session) { printer_.finish(session, session.global_step()); }
+  void end(auto& session) {
+    std::vector<std::optional<double>> at_end;
+    watched_.for_each([&](const auto& watched) { at_end.push_back(detail::value_at_end(watched, session.raw_session())); });
+    printer_.finish(session, session.global_step(), std::move(at_end));
+  }
 
   /// Writes `text` and a line feed to standard output (or to `progress_options::output`), above the progress lines.
   void print(std::string_view text) { printer_.print(text); }

@@ -19,7 +19,9 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <utility>
 
 namespace sw = stepwell;
 using sw::session_ending;
@@ -134,6 +136,31 @@ TEST_CASE("a session that a signal ends is interrupted: another process continue
   session.close();
   CHECK(on.ending().how == session_ending::interrupted);
   CHECK(on.ending().why.cause == stop_cause::signal);
+}
+
+TEST_CASE("a session that the application's stop token ends is interrupted, too, and one that request_stop ends has finished",
+          "[hook][ending]") {
+  rig on;
+  SECTION("the stop token") {
+    std::stop_source stop;
+    sw::session_settings settings;
+    settings.stop_token = stop.get_token();
+    sw::monitored_session session(std::move(settings), on.model, on.saver());
+    session.run();
+    stop.request_stop();
+    train(session);
+    session.close();
+    CHECK(on.ending().how == session_ending::interrupted);
+    CHECK(on.ending().why.cause == stop_cause::stop_token);
+  }
+  SECTION("request_stop") {
+    sw::monitored_session session(on.model, on.saver());
+    session.request_stop("good enough");
+    train(session);
+    session.close();
+    CHECK(on.ending().how == session_ending::finished);
+    CHECK(on.ending().why.text == "good enough");
+  }
 }
 
 TEST_CASE("early stopping is a cause of its own", "[hook][ending]") {

@@ -168,6 +168,25 @@ TEST_CASE("the final line has the values of the last step, the last checkpoint, 
   CHECK(out == "step 4/9   44%  1 steps/s  0:01  saved 4\n");
 }
 
+TEST_CASE("the final line has no value of an earlier step, but members of the model as they are at the close", "[hooks][progress]") {
+  std::string out;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  sw::monitored_session session(
+      sw::session_settings{.clock = clock}, model,
+      sw::progress_hook{{.last_step = 40, .line_every = 10, .is_terminal = false, .output = [&](auto text) { out += text; }},
+                        sw::tag("loss", &adding_model::result::loss),
+                        sw::tag("sum", &adding_model::sum)});
+  for (std::int64_t batch = 1; batch <= 12; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+  }
+  session.close();
+  CHECK(out ==
+        "step 10/40   25%  loss 55  sum 55  1 steps/s  0:10  ETA 0:30\n"
+        "step 12/40   30%  sum 78  1 steps/s  0:12\n");
+}
+
 TEST_CASE("on a terminal the line is drawn over itself, and text is printed above it", "[hooks][progress]") {
   screen terminal(60);
   const auto clock = std::make_shared<sw::manual_clock>();

@@ -424,21 +424,11 @@ snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory)
 
 // ---- the end
 
-static session_ending how_it_ends(stop_cause cause) noexcept {
-  switch (cause) {
-    case stop_cause::error:
-    case stop_cause::nan: return session_ending::failed;
-    case stop_cause::signal:
-    case stop_cause::deadline: return session_ending::interrupted;
-    default: return session_ending::finished;
-  }
-}
-
 /// Returns how the session ends. `failure` is the failure of the close so far, or null.
 run_ending session_engine::ending(const std::exception_ptr& failure) const {
   auto reason = why();
   if (reason.cause == stop_cause::none) { reason = {stop_cause::closed, "the session was closed"}; }
-  auto how = how_it_ends(reason.cause);
+  auto how = detail::ending_after(reason.cause);
   if (const auto& cause = failure ? failure : failure_; cause && how != session_ending::failed) {
     how = session_ending::failed;
     reason = {stop_cause::error, detail::text_of(cause)};

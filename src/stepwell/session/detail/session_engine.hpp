@@ -145,7 +145,7 @@ protected:
 private:
   struct stop_for_application {
     std::shared_ptr<session_signals> signals;
-    void operator()() const { signals->request_stop({stop_cause::requested, "the application's stop token"}); }
+    void operator()() const { signals->request_stop({stop_cause::stop_token, "the application's stop token"}); }
   };
   struct stop_for_threads {
     coordinator* threads;
