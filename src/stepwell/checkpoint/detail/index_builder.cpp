@@ -18,6 +18,10 @@ void index_builder::append(std::string_view key, std::string_view value) {
   auto* const text = static_cast<char*>(text_.allocate(key.size() + value.size(), 1));
   std::memcpy(text, key.data(), key.size());
   if (!value.empty()) { std::memcpy(text + key.size(), value.data(), value.size()); }
+  if (items_.size() == room_) {  // `keys_` would grow more often, and would read all keys each time
+    room_ = std::max<std::size_t>(4 * room_, 1024);
+    keys_.reserve(room_);
+  }
   items_.push_back({text, static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())});
   keys_.add(static_cast<std::uint32_t>(items_.size() - 1));
 }

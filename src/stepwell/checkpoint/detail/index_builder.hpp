@@ -55,6 +55,7 @@ private:
   std::pmr::monotonic_buffer_resource text_;
   std::vector<item> items_;
   name_index<key_of> keys_{key_of{&items_}};
+  std::size_t room_ = 0;  // keys for which `keys_` has memory
   std::map<std::string, format::bundle_entry> partitioned_;
 };
 

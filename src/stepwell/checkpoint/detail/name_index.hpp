@@ -22,6 +22,9 @@ class name_index {
 public:
   explicit name_index(NameOf name_of, std::size_t expected = 0) : numbers_(0, hash{name_of}, equal{name_of}) { numbers_.reserve(expected); }
 
+  /// Allocates memory for `expected` names. Reads all names again if the memory has to grow.
+  void reserve(std::size_t expected) { numbers_.reserve(expected); }
+
   /// Adds the name of `number`. Returns the number that has the same name, if there is one; nothing is then added.
   std::optional<std::uint32_t> add(std::uint32_t number) {
     const auto [at, is_new] = numbers_.insert(number);
