@@ -47,16 +47,17 @@ public:
       saver_.reset();
     }
     open();
-    remove_ending_file(files(), options_.checkpoint_dir);
     events_ = summary::writer::shared(options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir, options_.events);
     for (const auto& listener : options_.listeners) { listener->begin(); }
   }
 
-  /// Connects the work to a session: failures and finished saves call `signals->notify()`.
+  /// Connects the work to a session: failures and finished saves call `signals->notify()`. Removes the ending file of an earlier session;
+  /// a session that could not be created has left it.
   void attach(std::shared_ptr<session_signals> signals) {
     signals_ = std::move(signals);
     is_postponed_ = false;
     last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
+    remove_ending_file(files(), options_.checkpoint_dir);
     if (!buffers_) {
       const std::lock_guard lock(reported_mutex_);
       buffers_ = snapshot_pool::on_demand(saver_->options().max_staged, saver_->options().clock);

@@ -9,6 +9,7 @@
 #include "stepwell/checkpoint/detail/unsynced_file_system.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/ending_file.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -127,12 +128,12 @@ std::optional<std::int64_t> newest_save_number(const std::shared_ptr<io::file_sy
 
 bool is_ours(std::string_view prefix, std::string_view basename) { return step_in_name(prefix, basename, "").has_value(); }
 
-/// Returns true if `name` is a temporary name of a file that this saver writes.
+/// Returns true if `name` is a temporary name of a file that this saver or its session writes.
 bool is_own_temporary(std::string_view name, std::string_view basename) {
   const auto final_name = io::final_name_of_temporary(name);
   const auto data = parse_data_name(final_name);
-  return final_name == state_file_name || step_in_name(final_name, basename, ".index").has_value() ||
-         (data && is_ours(data->prefix, basename));
+  return final_name == state_file_name || final_name == format::ending_file_name ||
+         step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
 }
 
 /// Returns the files that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
