@@ -8,11 +8,16 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/hook/any_hook.hpp>
+#include <stepwell/hook/run_ending.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/feed_fn_hook.hpp>
 #include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/global_step_waiter_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
@@ -250,6 +255,30 @@ TEST_CASE("hooks that take numbers take typed fetches", "[tensorflow][session]")
   CHECK(::stub_runs() == 4);
   session.close();
   CHECK_FALSE(line.empty());
+}
+
+TEST_CASE("evaluation, best checkpoint, early stopping and functions work over a graph as over a model", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  // The loss falls in each step, so the greatest loss is that of the first evaluation.
+  const auto loss_now = [](tf::graph_session& raw) { return raw.run_apart({"loss"}).front().as<float>(); };
+  const auto tested = sw::evaluate_every(2, loss_now, sw::measure("loss", [](float loss) { return loss; }));
+  int called = 0;
+  auto session =
+      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100}, tested,
+                                     sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, tested.value("loss")},
+                                     sw::early_stopping_hook{tested.value("loss"), {.patience = 2, .mode = sw::metric_mode::maximize}},
+                                     sw::every_n_steps(3, [&] { ++called; }), sw::stop_at_step(100));
+  const auto all = session.run_all();
+  session.close();
+  CHECK(all.steps == 6);  // the evaluations at the steps 4 and 6 are not better
+  CHECK(all.why.cause == sw::stop_cause::no_progress);
+  CHECK(called == 2);
+  const auto best = sw::best_checkpoint(made.run_dir());
+  REQUIRE(best);
+  CHECK(best->step == 2);
+  CHECK(best->value > *tested.value("loss").value());
+  CHECK(sw::run_ended(made.run_dir()).value().global_step == 6);
 }
 
 TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorflow][session]") {
