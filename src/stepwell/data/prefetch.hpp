@@ -83,8 +83,7 @@ public:
     if (slot.failure) [[unlikely]] { fail(slot.failure); }
     if (slot.is_end) { return nullptr; }
     current_ = &slot;
-    place_.epoch =
-        slot.epoch;  // `place_` was stored before the batch was read, when the source may not know yet that it is the last of an epoch
+    place_.epoch = slot.epoch;  // `place_` is older than the batch: the source may not have known yet that an epoch ends with it
     return &*slot.value;
   }
   void advance() {

@@ -41,6 +41,23 @@ std::string terminal_line(const sw::progress_state& state, int columns) {
   return sw::progress_line(state, {.is_terminal = true, .columns = columns});
 }
 
+/// Returns the plain lines of a session that does `runs` of 40 runs, one a second, and shows `watched` every ten seconds.
+template<class... Watched>
+std::string plain_lines_of(std::int64_t runs, Watched... watched) {
+  std::string out;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  sw::monitored_session session(
+      sw::session_settings{.clock = clock}, model,
+      sw::progress_hook{{.last_step = 40, .line_every = 10, .is_terminal = false, .output = [&](auto text) { out += text; }}, watched...});
+  for (std::int64_t batch = 1; batch <= runs; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+  }
+  session.close();
+  return out;
+}
+
 struct noting_hook {
   void after_run(auto& context, const auto&) { context.show("eval", "loss 0.5 at " + std::to_string(context.global_step())); }
 };
@@ -106,18 +123,7 @@ TEST_CASE("colours and Unicode are used only if wanted", "[hooks][progress]") {
 }
 
 TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks][progress]") {
-  std::string out;
-  const auto clock = std::make_shared<sw::manual_clock>();
-  adding_model model;
-  sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
-      sw::progress_hook{{.last_step = 40, .line_every = 10, .is_terminal = false, .output = [&](auto text) { out += text; }},
-                        &adding_model::result::loss});
-  for (std::int64_t batch = 1; batch <= 40; ++batch) {
-    clock->advance(1s);
-    session.run(batch);
-  }
-  session.close();
+  const auto out = plain_lines_of(40, &adding_model::result::loss);
   CHECK(out ==
         "step 10/40   25%  loss 55  1 steps/s  0:10  ETA 0:30\n"
         "step 20/40   50%  loss 210  1 steps/s  0:20  ETA 0:20\n"
@@ -169,19 +175,7 @@ TEST_CASE("the final line has the values of the last step, the last checkpoint, 
 }
 
 TEST_CASE("the final line has no value of an earlier step, but members of the model as they are at the close", "[hooks][progress]") {
-  std::string out;
-  const auto clock = std::make_shared<sw::manual_clock>();
-  adding_model model;
-  sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
-      sw::progress_hook{{.last_step = 40, .line_every = 10, .is_terminal = false, .output = [&](auto text) { out += text; }},
-                        sw::tag("loss", &adding_model::result::loss),
-                        sw::tag("sum", &adding_model::sum)});
-  for (std::int64_t batch = 1; batch <= 12; ++batch) {
-    clock->advance(1s);
-    session.run(batch);
-  }
-  session.close();
+  const auto out = plain_lines_of(12, sw::tag("loss", &adding_model::result::loss), sw::tag("sum", &adding_model::sum));
   CHECK(out ==
         "step 10/40   25%  loss 55  sum 55  1 steps/s  0:10  ETA 0:30\n"
         "step 12/40   30%  sum 78  1 steps/s  0:12\n");

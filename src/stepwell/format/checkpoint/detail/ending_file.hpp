@@ -19,7 +19,6 @@ struct ending_file {
   std::string cause;  ///< The name of a `stop_cause`.
   std::string text;   ///< One sentence that describes the cause.
   std::int64_t global_step = 0;
-  friend bool operator==(const ending_file&, const ending_file&) = default;
 };
 
 /// Returns the content as text with one field per line.
