@@ -127,13 +127,14 @@ struct field {
 };
 
 constexpr int bar_rank = 6;
+constexpr int elapsed_rank = 7;
 constexpr int least_important = 9;
 constexpr int least_bar = 10;
 constexpr int greatest_bar = 30;
 constexpr std::string_view gap = "  ";
 constexpr int gap_columns = static_cast<int>(gap.size());
-constexpr int note_columns = 14;  // kept free for notes, if the terminal has its usual width
-constexpr int usual_columns = 80;
+constexpr int note_columns = 16;  // kept free for a note such as "saved 12000" by the fields that are less important than the elapsed time
+constexpr int usual_columns = 80;  // a narrower terminal keeps nothing free
 
 field bar_field(const progress_state& state, int columns, bool unicode) {
   const auto filled = static_cast<int>(fraction_done(state) * columns);
@@ -184,7 +185,7 @@ std::vector<field> steady_fields(const progress_state& state) {
     const auto samples = state.steps_per_second * static_cast<double>(state.batch_size);
     all.push_back({8, {{fmt::format("{:>5} samples/s", rate(samples)), style::faint}}});
   }
-  all.push_back({7, {{fmt::format("{:>7}", duration_text(state.elapsed.count())), style::faint}}});
+  all.push_back({elapsed_rank, {{fmt::format("{:>7}", duration_text(state.elapsed.count())), style::faint}}});
   if (state.last_step > 0) {
     const auto left = seconds_left(state);
     const bool is_done = state.has_ended || state.step >= state.last_step;
@@ -223,7 +224,7 @@ std::string terminal_line(const progress_state& state, const progress_style& how
   for (int rank = 0; rank <= least_important; ++rank) {  // the widths do not change, so the choice does not change either
     if (rank == bar_rank && state.last_step > 0) { has_bar = accept(least_bar + frame, most); }
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (fields[i].rank == rank) { is_shown[i] = accept(fields[i].columns(), rank > bar_rank ? most - for_notes : most); }
+      if (fields[i].rank == rank) { is_shown[i] = accept(fields[i].columns(), rank > elapsed_rank ? most - for_notes : most); }
     }
   }
   std::size_t kept = 0;
@@ -232,11 +233,11 @@ std::string terminal_line(const progress_state& state, const progress_style& how
   }
   fields.resize(kept);
   if (has_bar) {
-    const int free_columns = least_bar + most - used - for_notes;
-    fields.insert(fields.begin(), bar_field(state, std::clamp(free_columns / 2, least_bar, greatest_bar), how.unicode));
+    const int free_columns = most - used - for_notes;
+    fields.insert(fields.begin(), bar_field(state, std::clamp(least_bar + free_columns / 3, least_bar, greatest_bar), how.unicode));
   }
   for (const auto& [name, text] : state.notes) {
-    field note{least_important, {{detail::printable(name) + " " + detail::printable(text), style::faint}}};
+    field note{least_important, {{detail::printable(name) + " " + padded(detail::printable(text), value_columns), style::faint}}};
     if (columns_of(fields) + gap_columns + note.columns() > most) { continue; }
     fields.push_back(std::move(note));
   }

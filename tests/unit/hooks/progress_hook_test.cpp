@@ -79,7 +79,7 @@ TEST_CASE("a line on a terminal is never wider than the terminal, and keeps the 
     INFO(columns);
     CHECK(static_cast<int>(terminal_line(state, columns).size()) < std::max(columns, 2));
   }
-  const auto wide = terminal_line(state, 200);
+  const auto wide = terminal_line(state, 220);
   CHECK(wide.starts_with("[==="));
   for (const std::string part : {"digits", "epoch 2/5", "52.5k samples/s", "0:03", "eval accuracy 0.95 at 1000", "saved 1000"}) {
     INFO(part);
@@ -106,6 +106,18 @@ TEST_CASE("the fields of a line stay at their places while numbers change", "[ho
         }
       }
     }
+  }
+}
+
+TEST_CASE("a note is displayed or not independently of the digits of its number", "[hooks][progress]") {
+  for (int columns = 40; columns < 160; ++columns) {
+    const auto is_displayed = [columns](const std::string& number) {
+      auto state = typical_state();
+      state.notes = {{"saved", number}};
+      return terminal_line(state, columns).find("saved " + number) != std::string::npos;
+    };
+    INFO(columns);
+    CHECK(is_displayed("0") == is_displayed("10500000"));
   }
 }
 
