@@ -261,6 +261,7 @@ struct beside_model {
 /// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
 /// decisions. If the evaluation has not ended at that time, the training waits for it. The training also waits for a running evaluation
 /// before it saves a checkpoint. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
+/// Sessions over graphs of TensorFlow cannot evaluate beside the training: they do not compile with this option.
 /// @errors   `invalid_argument_error`, thrown by the creation of the session, if `other` is the model that the session trains.
 /// @lifetime `other` must outlive the session. No other code may use `other` until the session is closed or destroyed.
 template<class Model>
@@ -286,7 +287,13 @@ public:
 
   void begin() { begin_session(); }
   void after_create_session(auto& session, auto& /*threads*/) {
-    if constexpr (is_beside) { check_is_other(parts_->place.model, std::addressof(detail::model_in(session.raw_session()))); }
+    if constexpr (is_beside) {
+      using raw = std::remove_cvref_t<decltype(session.raw_session())>;
+      static_assert(!detail::pulls_variables<raw>,
+                    "stepwell: `beside` evaluates a second model object, but the state of this session is not in a model object (it is in a "
+                    "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
+      check_is_other(parts_->place.model, std::addressof(detail::model_in(session.raw_session())));
+    }
     start(session, session.global_step());
   }
   void after_run(auto& context, const auto&) {

@@ -86,7 +86,8 @@ struct training_options<tensorflow::graph> {
   std::string ready_op = {};
   std::string ready_for_local_init_op = {};
   std::string local_init_op = {};
-  /// Name of the tensor with encoded summaries. Empty: the tensor in the graph's collection `summary_op`.
+  /// Name of the tensor with encoded summaries. Empty: the tensor in the graph's collection `summary_op`. Other values are written by a
+  /// `summary_saver_hook`: `summary_saver_hook{{.save_steps = 100}, summary::scalar("loss", tensorflow::typed_fetch<float>("loss:0"))}`.
   std::string summary_op = {};
   /// Further settings of TensorFlow's session.
   tensorflow::runtime_config runtime = {};

@@ -11,7 +11,9 @@
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/creation/scaffold.hpp>
 #include <stepwell/hook/any_hook.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/feed_fn_hook.hpp>
 #include <stepwell/hooks/final_ops_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
@@ -416,6 +418,25 @@ TEST_CASE("a warm start pushes what it restored and keeps the rest", "[session][
   CHECK(state.weight == 42);
   CHECK(state.bias == 0.5);
   CHECK(state.note == "new");
+}
+
+TEST_CASE("early stopping pushes the best state into the graph at the close", "[session][graph]") {
+  const test::log_capture quiet;
+  const test::temporary_directory directory;
+  graph_process process;
+  saving saves(directory.path(), 100);
+  auto settings = saves.settings();
+  const auto best = directory / "best";
+  constexpr auto greatest = sw::metric_mode::maximize;  // the loss falls in each step, so the first one is best
+  sw::monitored_session session(std::move(settings), graph_connector{&process}, std::move(saves.hook),
+                                sw::best_checkpoint_hook{{.mode = greatest, .directory = best}, "loss:0"},
+                                sw::early_stopping_hook{
+                                    "loss:0", {.patience = 2, .mode = greatest, .restore_best = true, .best_directory = best}});
+  for ([[maybe_unused]] const auto& step : session.steps()) {}
+  CHECK(session.global_step() == 3);
+  CHECK(process.pull().weight == trained(3).weight);
+  session.close();
+  CHECK(process.pull().weight == trained(1).weight);
 }
 
 TEST_CASE("final ops of a graph get the raw session", "[session][graph]") {

@@ -4,6 +4,7 @@
 #include "stub.hpp"
 #include "stub_graph.hpp"
 #include "support/catch.hpp"
+#include "support/event_oracle.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -22,6 +23,7 @@
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
+#include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/tensorflow/evaluation.hpp>
@@ -33,6 +35,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -279,6 +282,56 @@ TEST_CASE("evaluation, best checkpoint, early stopping and functions work over a
   CHECK(best->step == 2);
   CHECK(best->value > *tested.value("loss").value());
   CHECK(sw::run_ended(made.run_dir()).value().global_step == 6);
+}
+
+TEST_CASE("a run over a graph with a schedule, evaluations and early stopping resumes exactly", "[tensorflow][session]") {
+  const test::log_capture log;
+  struct outcome {
+    std::int64_t step = 0;
+    std::vector<float> variable;
+    std::vector<std::int64_t> called_at;
+  };
+  // Trains up to `last_step`. The loss falls, so early stopping with the mode `maximize` stops after the second evaluation that is worse.
+  const auto train = [](stub_graph& made, std::int64_t last_step) {
+    outcome end;
+    float rate = 0;
+    const auto loss_now = [](tf::graph_session& raw) { return raw.run_apart({"loss"}).front().as<float>(); };
+    const auto tested = sw::evaluate_every(2, loss_now, sw::measure("loss", [](float loss) { return loss; }));
+    auto session = sw::monitored_training_session(
+        made.graph, {.name = "line", .checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100},
+        sw::scheduled([&](double now) { rate = static_cast<float>(now); }, [](std::int64_t step) { return 0.125 / (1 + double(step)); }),
+        sw::feed_fn_hook{[&] { return sw::feed("rate:0", rate); }}, tested,
+        sw::early_stopping_hook{tested.value("loss"), {.patience = 2, .mode = sw::metric_mode::maximize}},
+        sw::every_n_steps(2, [&](std::int64_t step) { end.called_at.push_back(step); }), sw::stop_at_step(last_step));
+    session.run_all();
+    end.step = session.global_step();
+    end.variable = variable_of(session);
+    session.close();
+    return end;
+  };
+  stub_graph undisturbed;
+  const auto whole = train(undisturbed, 100);
+  CHECK(whole.step == 6);
+  CHECK(whole.called_at == std::vector<std::int64_t>{2, 4, 6});
+
+  stub_graph interrupted;
+  CHECK(train(interrupted, 3).step == 3);
+  const auto resumed = train(interrupted, 100);
+  CHECK(resumed.step == whole.step);
+  CHECK(resumed.variable == whole.variable);
+  CHECK(resumed.called_at == std::vector<std::int64_t>{4, 6});
+  CHECK(log.contains(sw::log_level::info, "[line] saved "));
+}
+
+TEST_CASE("summaries of a graph need no directory if the session has one", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  auto session = sw::monitored_training_session(
+      made.graph, {.checkpoint_dir = made.run_dir()},
+      sw::summary_saver_hook{{.save_steps = 1}, sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0"))}, sw::stop_at_step(2));
+  session.run_all();
+  session.close();
+  CHECK(test::steps_with_oracle(made.run_dir(), "cost") == std::set<std::int64_t>{1, 2});
 }
 
 TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorflow][session]") {
