@@ -51,7 +51,7 @@ public:
     posix_spawn_file_actions_destroy(&actions);
   }
 
-  void kill() const { ::kill(id_, SIGKILL); }
+  void kill(int signal = SIGKILL) const { ::kill(id_, signal); }
 
   /// Returns the results of a successful run without the path of its checkpoint, or nothing if the process was killed.
   std::optional<std::string> wait() const {
@@ -175,6 +175,27 @@ TEST_CASE("killed at each file event of the very first save, training starts aga
     const auto line = digits_process(data, run_dir).wait();
     REQUIRE(line);
     CHECK(*line == expected);
+    no_temporary_files(run_dir);
+  }
+}
+
+TEST_CASE("stopped by a signal and started again, training ends as if never disturbed", "[fault][kill]") {
+  const temporary_directory directory;
+  const auto data = directory / "whole/data";
+  const auto expected = undisturbed(directory / "whole");
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const auto run_dir = directory / ("stopped-by-" + std::to_string(signal));
+    fs::create_directory(run_dir);
+    const int watch = inotify_init1(IN_CLOEXEC);
+    REQUIRE(inotify_add_watch(watch, run_dir.c_str(), IN_CREATE | IN_MOVED_TO | IN_MODIFY) >= 0);
+    const digits_process process(data, run_dir);
+    CHECK(wait_for_file_events(watch, 20));  // some checkpoints
+    process.kill(signal);
+    const auto stopped = process.wait();
+    close(watch);
+    REQUIRE(stopped);
+    CHECK(stopped->starts_with("stopped at step "));
+    CHECK(digits_process(data, run_dir).wait() == expected);
     no_temporary_files(run_dir);
   }
 }

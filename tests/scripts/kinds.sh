@@ -132,37 +132,39 @@ tensorflow_environment() {
   echo "$environment"
 }
 
+run_tensorflow_package() {
+  have tensorflow
+  tensorflow_environment
+}
+
 # run_tensorflow [KILLS]: run_graph is killed KILLS times for each graph, by default 50 times.
 # The adapter for TensorFlow needs nothing of TensorFlow to build. Its tests run against a stub library, and then against the real one.
 run_tensorflow() {
-  local environment library torch=OFF
+  local environment library tree=$root/build/release graphs=$root/build/tensorflow-graphs torch=OFF
   have build examples tests tensorflow
   environment=$(tensorflow_environment)
   if [ -n "$(entries torch)" ]; then have torch && torch=ON; fi
   say "building the adapter for TensorFlow"
-  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TOOL=OFF \
-    -DSTEPWELL_BUILD_TORCH=$torch
-  cmake --build "$root/build/tensorflow" -j "$jobs" --target unit_tensorflow unit_tensorflow_allocations real_tensorflow run_graph fit_line cluster tensorflow_digits
-  check tensorflow -R "^unit_tensorflow(_allocations)?\$"
+  configure release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TORCH=$torch
+  build release unit_tensorflow unit_tensorflow_allocations real_tensorflow run_graph fit_line cluster tensorflow_digits
+  check release -R "^unit_tensorflow(_allocations)?\$"
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
   say "with TensorFlow in $library"
-  rm -rf "$root/build/tensorflow/graphs" && mkdir -p "$root/build/tensorflow/graphs"
-  STEPWELL_TENSORFLOW=$library STEPWELL_KEEP_ESTIMATOR=$root/build/tensorflow/graphs/estimator "$root/build/tensorflow/tests/unit/real_tensorflow"
+  rm -rf "$graphs" && mkdir -p "$graphs"
+  STEPWELL_TENSORFLOW=$library STEPWELL_KEEP_ESTIMATOR=$graphs/estimator "$tree/tests/unit/real_tensorflow"
   if [ "$torch" = ON ]; then
-    cmake --build "$root/build/tensorflow" -j "$jobs" --target real_tensorflow_beside_torch
-    STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/unit/real_tensorflow_beside_torch"
+    build release real_tensorflow_beside_torch
+    STEPWELL_TENSORFLOW=$library "$tree/tests/unit/real_tensorflow_beside_torch"
   else
     say "SKIPPED: LibTorch and TensorFlow in one process; tests/packages.txt names no package of LibTorch for this system"
   fi
   STEPWELL_TENSORFLOW=$library "$environment/bin/python" "$root/tests/tensorflow/compare.py" "$root/tests/data/tensorflow/graph" \
-    "$root/build/tensorflow/examples/tensorflow/run_graph" "$root/build/tensorflow/graphs" --kills "${1:-50}" --estimator "$root/build/tensorflow/graphs/estimator"
-  (cd "$root/build/tensorflow/graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
-    STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/examples/tensorflow/fit_line" line.meta &&
-    STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$root/build/tensorflow/examples/tensorflow/cluster")
-  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/cluster.py" "$root/build/tensorflow/examples/tensorflow/cluster" \
-    "$root/build/tensorflow/graphs"
-  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/digits.py" "$root/build/tensorflow/examples/tensorflow/digits" \
-    "$root/build/tensorflow/graphs/digits"
+    "$tree/examples/tensorflow/run_graph" "$graphs" --kills "${1:-50}" --estimator "$graphs/estimator"
+  (cd "$graphs" && "$environment/bin/python" "$root/examples/tensorflow/fit_line.py" line.meta &&
+    STEPWELL_TENSORFLOW=$library "$tree/examples/tensorflow/fit_line" line.meta &&
+    STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$tree/examples/tensorflow/cluster")
+  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/cluster.py" "$tree/examples/tensorflow/cluster" "$graphs"
+  STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/digits.py" "$tree/examples/tensorflow/digits" "$graphs/digits"
 }
 
 # Runs the tests with TensorFlow's own library under the address sanitizer. The sanitizer rejects RTLD_DEEPBIND, without which TensorFlow
@@ -182,16 +184,15 @@ run_tensorflow_address() {
 
 # Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.
 run_tensorflow_bench() {
-  local environment library graphs=$root/build/tensorflow/graphs
+  local environment library graphs=$root/build/tensorflow-graphs
   have build examples tests bench tensorflow
   environment=$(tensorflow_environment)
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
-  cmake -S "$root" -B "$root/build/tensorflow" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTEPWELL_BUILD_TENSORFLOW=ON \
-    -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
-  cmake --build "$root/build/tensorflow" -j "$jobs" --target bench_tensorflow
+  configure release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_BENCHMARKS=ON
+  build release bench_tensorflow
   mkdir -p "$graphs"
   "$environment/bin/python" "$root/tests/tensorflow/bench.py" "$graphs/regression.meta" "$graphs/large.meta"
-  STEPWELL_TENSORFLOW=$library "$root/build/tensorflow/tests/bench/bench_tensorflow" \
+  STEPWELL_TENSORFLOW=$library "$root/build/release/tests/bench/bench_tensorflow" \
     "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta" "$graphs/regression.meta" "$graphs/large.meta"
 }
 
