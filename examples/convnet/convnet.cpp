@@ -29,7 +29,7 @@ int main(int count, char** arguments) {
   torch::set_num_threads(1);  // a fixed order of summation
   torch::manual_seed(1);      // the initial weights
   const convnet::drawings to_learn(1, 2000), to_test(2, 500);
-  convnet::trainee model;
+  convnet::trainee_with_fence model;
   auto batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
 
   auto session = sw::monitored_training_session(

@@ -6,6 +6,7 @@
 #include "render.hpp"
 
 #include <stepwell/base/variable.hpp>
+#include <stepwell/checkpoint/update_fence.hpp>
 #include <stepwell/torch/torch.hpp>
 
 #include <torch/torch.h>
@@ -63,7 +64,7 @@ private:
   convnet::batch all_;
 };
 
-/// The model of the session.
+/// A model for a session. Its checkpoints are copied between two steps.
 struct trainee {
   struct result {
     double loss;
@@ -89,6 +90,18 @@ struct trainee {
   double accuracy(const batch& seen) {
     const torch::NoGradGuard without_gradients;
     return network.forward(seen.images).argmax(1).eq(seen.labels).to(torch::kDouble).mean().item<double>();
+  }
+};
+
+/// The same model. Its checkpoints are copied while the next step computes the gradients.
+struct trainee_with_fence : trainee {
+  result step(const batch& seen, sw::update_fence& fence) {
+    optimizer.zero_grad();
+    const auto scores = network.forward(seen.images);
+    auto loss = torch::nll_loss(torch::log_softmax(scores, 1), seen.labels);
+    loss.backward();
+    sw::libtorch::step(optimizer, fence);  // waits until the snapshot is copied, then updates the parameters
+    return {loss.item<double>(), scores.detach()};
   }
 };
 

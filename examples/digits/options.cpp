@@ -14,10 +14,10 @@ namespace {
 namespace po = boost::program_options;
 
 /// A whole-number option. It rejects inputs that Boost accepts: signs of unsigned numbers, and values out of range.
-template<class Integer>
+template<class Target>  // an integer, or an optional one
 struct number {
   std::string name;
-  Integer& target;
+  Target& target;
   std::int64_t low;
   std::int64_t high;
 
@@ -28,15 +28,15 @@ struct number {
       throw usage_error("--" + name + " must be a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not '" +
                         text + "'");
     }
-    target = static_cast<Integer>(value);
+    target = static_cast<Target>(value);
   }
 };
 
 constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
 
-template<class Integer>
-auto whole(const char* name, Integer& target, std::int64_t low, std::int64_t high) {
-  return po::value<std::string>()->value_name("N")->notifier(number<Integer>{name, target, low, high});
+template<class Target>
+auto whole(const char* name, Target& target, std::int64_t low, std::int64_t high) {
+  return po::value<std::string>()->value_name("N")->notifier(number<Target>{name, target, low, high});
 }
 
 po::options_description description(options& into) {
@@ -53,6 +53,8 @@ po::options_description description(options& into) {
   add(all, "run-dir", po::value(&into.run_dir)->value_name("DIR"),
       with_default("the directory of checkpoints and event files", into.run_dir));
   add(all, "steps", whole("steps", into.steps, 1, any), with_default("the step to stop at", into.steps));
+  add(all, "epochs", whole("epochs", into.epochs, 1, 1'000'000),
+      "the number of epochs to stop after, if --steps is not reached before (no limit)");
   add(all, "data", po::value(&into.data)->value_name("DIR"), "MNIST's four files, unpacked (rendered into RUN-DIR/data)");
   add(all, "batch-size", whole("batch-size", into.batch_size, 1, 100'000), with_default("examples per step", into.batch_size));
   add(all, "hidden", whole("hidden", into.hidden, 1, 100'000), with_default("units of the hidden layer", into.hidden));

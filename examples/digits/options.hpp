@@ -15,6 +15,7 @@ struct options {
   std::string run_dir = "run";
   std::string data;  // empty: render the data into run_dir/data
   std::int64_t steps = 30'000;
+  std::optional<std::uint64_t> epochs;  // empty: no limit
   std::size_t batch_size = 128;
   std::size_t hidden = 128;
   std::uint64_t seed = 1;

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <utility>
 
 namespace digits {
 namespace {
@@ -32,18 +31,10 @@ sw::format::hparam_map settings_of(const network& model, const options& wanted) 
           {"seed", static_cast<double>(wanted.seed)}};
 }
 
-/// Returns the hook for cheap summaries, written often.
-auto frequent_summaries(const network& model, const options& wanted) {
-  auto settings = settings_of(model, wanted);
-  return sw::summary_saver_hook{{.output_dir = wanted.run_dir, .save_steps = 100, .hparams = std::move(settings)},
-                                sw::summary::scalar("train/loss", &network::result::loss),
-                                sw::summary::scalar("train/accuracy", &network::result::accuracy)};
-}
-
-/// Returns the hook for more expensive summaries, written rarely.
-auto rare_summaries(const options& wanted) {
+/// Returns the hook for the more expensive summaries, written rarely.
+auto rare_summaries() {
   return sw::summary_saver_hook{
-      {.output_dir = wanted.run_dir, .save_steps = 1000},
+      {.save_steps = 1000},
       sw::summary::histogram("hidden/kernel", [](const network& now) -> const auto& { return now.hidden.kernel.value; }),
       sw::summary::image("hidden/features", [](const network& now) { return features(now, 3); })};
 }
@@ -56,10 +47,10 @@ auto evaluation(const dataset& test) {
 }
 
 /// Returns the hook that sets the learning rate: it rises for 200 steps, then falls to a tenth.
-auto learning_rate(const network& model, const options& wanted) {
+auto learning_rate(const network& model, std::int64_t last_step) {
   constexpr std::int64_t warm_up = 200;
   const sw::schedules::cosine_decay fall({.initial = static_cast<double>(model.optimizer.learning_rate),
-                                          .decay_steps = std::max<std::int64_t>(wanted.steps - warm_up, 1),
+                                          .decay_steps = std::max<std::int64_t>(last_step - warm_up, 1),
                                           .alpha = 0.1});
   return sw::scheduled([](network& now) -> float& { return now.optimizer.learning_rate; }, sw::schedules::warm_up(warm_up, fall));
 }
@@ -67,8 +58,11 @@ auto learning_rate(const network& model, const options& wanted) {
 }  // namespace
 
 outcome train(network& model, const datasets& data, const options& wanted) {
-  auto batches = sw::data::shuffled_batches(
-      data.train, {.batch_size = std::min<std::uint64_t>(wanted.batch_size, data.train.size()), .seed = wanted.seed});
+  const auto batch_size = std::min<std::uint64_t>(wanted.batch_size, data.train.size());
+  auto batches = sw::data::shuffled_batches(data.train, {.batch_size = batch_size, .seed = wanted.seed, .epochs = wanted.epochs});
+  const auto epochs = static_cast<std::int64_t>(wanted.epochs.value_or(0));
+  const auto steps_per_epoch = static_cast<std::int64_t>(batches.batches_per_epoch());
+  const auto last_step = epochs > 0 ? std::min(wanted.steps, epochs * steps_per_epoch) : wanted.steps;
 
   // All writers of a directory share one event file. This one flushes every second, so that the run can be watched.
   const auto events = sw::summary::writer::shared(wanted.run_dir, {.flush_secs = 1});
@@ -79,11 +73,17 @@ outcome train(network& model, const datasets& data, const options& wanted) {
       model,
       {.checkpoint_dir = wanted.run_dir,
        .save_checkpoint_steps = wanted.save_steps,
+       .save_summaries_steps = 100,
        .log_step_count_steps = 5000,
+       .summaries = {sw::summary::scalar("train/loss", &network::result::loss),
+                     sw::summary::scalar("train/accuracy", &network::result::accuracy)},
+       .hparams = settings_of(model, wanted),
        .stop_on = {SIGINT, SIGTERM}},
-      sw::stop_at_step(wanted.steps), learning_rate(model, wanted), sw::nan_tensor_hook{&network::result::loss}, tested,
+      sw::stop_at_step(wanted.steps), learning_rate(model, last_step), sw::nan_tensor_hook{&network::result::loss}, tested,
       sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, accuracy},
-      sw::progress_hook{{.last_step = wanted.steps}, &network::result::loss}, frequent_summaries(model, wanted), rare_summaries(wanted));
+      sw::progress_hook{{.last_step = last_step, .last_epoch = epochs, .batch_size = static_cast<std::int64_t>(batch_size)},
+                        &network::result::loss},
+      rare_summaries());
 
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
   session.close();

@@ -19,8 +19,8 @@ struct outcome {
   stepwell::stop_reason why;
 };
 
-/// Trains `model` on `data.train` up to step `wanted.steps`, from the newest checkpoint of the run directory. Stops
-/// earlier if the process gets SIGINT or SIGTERM. Measures the model on `data.test` after each epoch, and saves the one
+/// Trains `model` on `data.train` up to step `wanted.steps` or up to the end of epoch `wanted.epochs`, from the newest
+/// checkpoint of the run directory. Stops earlier if the process gets SIGINT or SIGTERM. Measures the model on `data.test` after each epoch, and saves the one
 /// with the highest accuracy.
 outcome train(network& model, const datasets& data, const options& wanted);
 

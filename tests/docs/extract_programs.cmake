@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # extract_programs(PAGE ROOT DIRECTORY VARIABLE): writes the n-th program of PAGE, a Markdown file below ROOT, to
-# DIRECTORY/PAGE_n.cpp and sets VARIABLE to these files. CMake configures again when the page changes.
+# DIRECTORY/PAGE_n.cpp and sets VARIABLE to these files. If the page shows the output of the program, in a block after the
+# line "<!-- printed -->", writes it to DIRECTORY/PAGE_n.txt. CMake configures again when the page changes.
 function(extract_programs page root directory variable)
   cmake_path(RELATIVE_PATH page BASE_DIRECTORY ${root} OUTPUT_VARIABLE shown)
   string(REGEX REPLACE "\\.md$" "" name ${shown})
@@ -24,6 +25,12 @@ function(extract_programs page root directory variable)
       math(EXPR count "${count} + 1")
       file(CONFIGURE OUTPUT ${directory}/${name}_${count}.cpp CONTENT "// The program of ${shown}.\n@code@\n" @ONLY)
       list(APPEND found ${directory}/${name}_${count}.cpp)
+      string(FIND "${rest}" "${fence}cpp\n" begin)
+      string(SUBSTRING "${rest}" 0 ${begin} text)
+      file(REMOVE ${directory}/${name}_${count}.txt)
+      if(text MATCHES "\n<!-- printed -->\n```\n([^`]*\n)```")
+        file(WRITE ${directory}/${name}_${count}.txt "${CMAKE_MATCH_1}")
+      endif()
     endif()
     string(FIND "${rest}" "${fence}cpp\n" begin)
   endwhile()

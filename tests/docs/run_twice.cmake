@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DPROGRAM=... -DDIRECTORY=dir -P run_twice.cmake
+# cmake -DPROGRAM=... -DPRINTED=file -DDIRECTORY=dir -P run_twice.cmake
 # Runs the program twice in `dir`, which is empty at the start. Both runs must succeed, print the same output and leave
-# identical checkpoint files: a run that has reached its end makes no further step (decision D-6).
+# identical checkpoint files: a run that has reached its end makes no further step (decision D-6). If the file `PRINTED`
+# exists, the output must contain its lines.
 cmake_minimum_required(VERSION 3.25)
 
 # run(VARIABLE): sets VARIABLE to the output of the program and the checksums of its checkpoints.
@@ -24,4 +25,11 @@ run(second)
 file(REMOVE_RECURSE ${DIRECTORY})
 if(NOT first STREQUAL second)
   message(FATAL_ERROR "the second run ended otherwise than the first")
+endif()
+if(EXISTS ${PRINTED})
+  file(READ ${PRINTED} printed)
+  string(FIND "\n${first}" "\n${printed}" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "the page shows other output:\n${printed}")
+  endif()
 endif()

@@ -139,7 +139,7 @@ std::shared_ptr<detail::profiler_work> work_in(const std::string& directory, con
 
 profiler_hook::profiler_hook(profiler_options options) {
   const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs}, std::nullopt);
-  if (!period) { throw invalid_argument_error("profiler_hook: exactly one of save_steps and save_secs must be given and above zero"); }
+  if (!period) { throw invalid_argument_error("profiler_hook: one of save_steps and save_secs must be given and above zero"); }
   period_ = *period;
   events_ = std::move(options.events);
   if (!options.output_dir.empty()) { work_ = work_in(options.output_dir, events_); }

@@ -19,12 +19,13 @@ TEST_CASE("without arguments the defaults apply", "[digits][options]") {
   REQUIRE(found);
   CHECK(found->run_dir == "run");
   CHECK(found->data.empty());
+  CHECK_FALSE(found->epochs);
   CHECK(found->threads == 1);
 }
 
 TEST_CASE("every option is taken, in both spellings", "[digits][options]") {
   const auto found = parsed({"--run-dir", "a b", "--steps=7", "--data=d", "--batch-size", "3", "--hidden", "5", "--seed", "11",
-                             "--save-steps", "0", "--threads", "2"});
+                             "--save-steps", "0", "--threads", "2", "--epochs", "4"});
   REQUIRE(found);
   CHECK(found->run_dir == "a b");
   CHECK(found->steps == 7);
@@ -34,6 +35,7 @@ TEST_CASE("every option is taken, in both spellings", "[digits][options]") {
   CHECK(found->seed == 11);
   CHECK(found->save_steps == 0);
   CHECK(found->threads == 2);
+  CHECK(found->epochs == 4U);
 }
 
 TEST_CASE("what cannot be meant is refused", "[digits][options]") {
@@ -48,6 +50,8 @@ TEST_CASE("what cannot be meant is refused", "[digits][options]") {
                                                        {"--steps", "1.5"},
                                                        {"--steps", "99999999999999999999"},
                                                        {"--steps", "1", "--steps", "2"},
+                                                       {"--epochs", "0"},
+                                                       {"--epochs", "1000001"},
                                                        {"--batch-size", "0"},
                                                        {"--hidden", "0"},
                                                        {"--seed", "-1"},
@@ -65,7 +69,8 @@ TEST_CASE("what cannot be meant is refused", "[digits][options]") {
 
 TEST_CASE("help is asked for, and names every option", "[digits][options]") {
   CHECK_FALSE(parsed({"--help"}));
-  for (const auto* name : {"--run-dir", "--steps", "--data", "--batch-size", "--hidden", "--seed", "--save-steps", "--threads"}) {
+  for (const auto* name :
+       {"--run-dir", "--steps", "--epochs", "--data", "--batch-size", "--hidden", "--seed", "--save-steps", "--threads"}) {
     CHECK(digits::help_text().find(name) != std::string::npos);
   }
 }

@@ -481,11 +481,13 @@ TEST_CASE("a graph is evaluated at each checkpoint of its training", "[tensorflo
     for ([[maybe_unused]] const auto& step : session.steps()) {}
     session.close();
   }
-  tf::graph_evaluation graph(made.graph, {.operations = {.train_op = "summary"}});
+  const auto& graph = made.graph;
+  tf::graph_evaluation measured(graph, {.operations = {.train_op = "summary"}});
   const std::vector<sw::fed<std::string, std::vector<float>>> batches(3, {"x", {1}});
   const auto weight = [](const tf::graph_session& raw) { return raw.run_apart({"w/first"}).front().as<float>(); };
   SECTION("once, and the variables have the values of the checkpoint") {
-    const auto found = sw::evaluate_once(graph, made.run_dir() + "/model.ckpt-4", batches, {}, sw::final_ops_hook{weight});
+    const auto newest = made.run_dir() + "/model.ckpt-4";
+    const auto found = sw::evaluate_once(measured, newest, batches, {}, sw::final_ops_hook{weight});
     CHECK(found.evals == 3);
     CHECK(found.global_step == 4);
     CHECK(std::get<0>(*found.final_ops_values) == trained(4));
@@ -494,7 +496,7 @@ TEST_CASE("a graph is evaluated at each checkpoint of its training", "[tensorflo
     std::vector<std::int64_t> steps;
     const auto all = [&] { return sw::data::source(batches); };
     for (const auto& found :
-         sw::evaluate_repeatedly(graph, made.run_dir(), all, {.eval_interval_secs = 0, .timeout = 0, .all_listed = true})) {
+         sw::evaluate_repeatedly(measured, made.run_dir(), all, {.eval_interval_secs = 0, .timeout = 0, .all_listed = true})) {
       steps.push_back(found.global_step);
     }
     CHECK(steps == std::vector<std::int64_t>{0, 4});

@@ -58,6 +58,8 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
       {"stop_at_step_options", "num_steps and last_step", [] { sw::stop_at_step_hook({}); }},
       {"multi_step_stop_at_step_options", "last_step", [] { sw::multi_step_stop_at_step_hook({.last_step = -1}); }},
       {"multi_step_stop_at_step_options", "num_steps", [] { sw::multi_step_stop_at_step_hook({.num_steps = -1}); }},
+      {"multi_step_stop_at_step_options", "num_steps and last_step",
+       [] { sw::multi_step_stop_at_step_hook({.num_steps = 1, .last_step = 1}); }},
       {"multi_step_stop_at_step_options", "steps_per_run", [] { sw::multi_step_stop_at_step_hook({.last_step = 1, .steps_per_run = 0}); }},
       {"stop_at_epoch_options", "last_epoch", [] { sw::stop_at_epoch_hook({.last_epoch = -1}); }},
       {"stop_at_epoch_options", "last_epoch", [] { sw::stop_at_epoch_hook({}); }},
@@ -251,4 +253,28 @@ TEST_CASE("a value that makes no sense is an error that names the member: evalua
       {"new_checkpoint_options", "seconds_to_sleep", [&] { iterate({.wait = {.seconds_to_sleep = 0}}); }},
       {"new_checkpoint_options", "timeout", [&] { iterate({.wait = {.timeout = -1}}); }},
   });
+}
+
+TEST_CASE("a period in seconds and one in steps: the seconds are used, with a warning that names both members",
+          "[training][senseless_options]") {
+  const temporary_directory directory;
+  const auto path = directory / "run";
+  const auto warns = [](const std::string& warning, const std::function<void()>& use) {
+    INFO(warning);
+    const log_capture log;
+    use();
+    CHECK(log.contains(sw::log_level::warning, warning));
+  };
+  warns("both save_checkpoint_secs and save_checkpoint_steps are given; save_checkpoint_secs (2 s) is used",
+        [&] { train({.checkpoint_dir = path, .save_checkpoint_secs = 2, .save_checkpoint_steps = 3}); });
+  warns("both save_summaries_secs and save_summaries_steps are given; save_summaries_secs (2 s) is used",
+        [&] { train({.checkpoint_dir = path, .save_summaries_steps = 3, .save_summaries_secs = 2}); });
+  warns("both save_secs and save_steps are given; save_secs (2 s) is used",
+        [&] { sw::checkpoint_saver_hook hook({.checkpoint_dir = path, .save_secs = 2, .save_steps = 3}); });
+  warns("both save_secs and save_steps are given; save_secs (2 s) is used",
+        [] { sw::summary_saver_hook{{.save_steps = 3, .save_secs = 2}, sw::summary::scalar("loss", &result::loss)}; });
+  warns("both save_secs and save_steps are given; save_secs (2 s) is used",
+        [] { sw::profiler_hook hook({.save_steps = 3, .save_secs = 2}); });
+  warns("both every_n_secs and every_n_steps are given; every_n_secs (2 s) is used",
+        [] { sw::step_counter_hook hook({.every_n_steps = 3, .every_n_secs = 2}); });
 }
