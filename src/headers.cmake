@@ -158,6 +158,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/session/detail/source_cursor.hpp
   stepwell/session/detail/source_registrations.hpp
   # layer 8: hooks
+  stepwell/hooks/detail/evaluation_watch.hpp
   stepwell/hooks/detail/optional_value.hpp
   stepwell/hooks/detail/options_given_last.hpp
   stepwell/hooks/detail/value_text.hpp

@@ -160,7 +160,7 @@ private:
     if (options_.drop_remainder && options_.batch_size > size_) {
       throw invalid_argument_error("shuffled_batches: batch_size is " + std::to_string(options_.batch_size) + ", but there are only " +
                                    std::to_string(size_) + " examples, so no batch can be filled; reduce batch_size, " +
-                                   "or do not drop the remainder");
+                                   "or set drop_remainder to false");
     }
   }
 

@@ -241,12 +241,8 @@ void best_checkpoints::start(const session_requests& session, std::int64_t step)
   session.add_work(work_);
 }
 
-void best_checkpoints::note_run(std::int64_t step) noexcept {
-  looked_at_ = step / options_.every_n_steps;
-  has_run_ = true;
-}
-
 void best_checkpoints::take(const session_requests& session, double value, std::int64_t step) {
+  looked_at_ = step / options_.every_n_steps;
   if (work_->add(value, step)) { session.request_save(*work_); }
 }
 

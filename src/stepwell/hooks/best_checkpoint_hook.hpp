@@ -9,6 +9,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hooks/detail/evaluation_watch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 
 #include <cstdint>
@@ -25,8 +26,9 @@ struct best_checkpoint_options {
   int keep = 1;  ///< Number of checkpoints to keep: the best checkpoint, and those that were the best before it. At least 1.
   /// A value counts as better only if it is lower (or higher, see `mode`) than the best value so far by more than `min_delta`.
   double min_delta = 0;
-  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. If the hook watches a metric
-  /// of an evaluation, this option is not used: each new value of the metric is checked.
+  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. If a `std::optional` value
+  /// is empty in such a run, the next run with a value is checked. If the hook watches a metric of an evaluation, this option is not used:
+  /// each new value of the metric is checked.
   std::int64_t every_n_steps = 1;
   /// The checkpoints are in the directory `directory/name`. Two such hooks in one session need different names.
   std::string name = std::string(default_best_name);
@@ -57,8 +59,8 @@ protected:
   /// Opens the directory at the first call. Registers `work_` with the session.
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
-  /// Records that a run ended at `step`.
-  void note_run(std::int64_t step) noexcept;
+  /// Records that a run was checked for a value.
+  void note_run() noexcept { has_run_ = true; }
   /// Compares `value`, the value of the state after `step`, with the best value so far. If it is better, requests a save of this state.
   void take(const session_requests& session, double value, std::int64_t step);
   /// Returns a function that compares the value of an earlier state with the best value so far. If it is better, the function saves the
@@ -114,7 +116,7 @@ public:
   }
   void after_run(auto& context, const auto& values) {
     if (!is_due_) { return; }
-    note_run(context.global_step());
+    note_run();
     if (const auto value = detail::as_number(values.value())) { take(context, *value, context.global_step()); }
   }
   void end(auto& session) { finish(session); }
@@ -136,22 +138,19 @@ public:
       : best_checkpoint_hook(std::move(options), std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    watched_.check_is_measured("best_checkpoint_hook");
+    watched_.start("best_checkpoint_hook");
     start(session, session.global_step());
-    seen_ = watched_.count();
-    watched_.on_evaluated_snapshot(identity(), taker_of_snapshots());
+    watched_.metric().on_evaluated_snapshot(identity(), taker_of_snapshots());
   }
   void after_run(auto& context, const auto&) {
-    note_run(context.global_step());
-    if (watched_.count() == seen_) { return; }
-    seen_ = watched_.count();
-    if (!watched_.is_of_snapshot()) { take(context, *watched_.value(), context.global_step()); }
+    note_run();
+    if (!watched_.take_new() || watched_.metric().is_of_snapshot()) { return; }
+    take(context, *watched_.metric().value(), context.global_step());
   }
   void end(auto& session) { finish(session); }
 
 private:
-  evaluated_value watched_;
-  std::int64_t seen_ = 0;
+  detail::evaluation_watch watched_;
 };
 
 }  // namespace stepwell

@@ -12,6 +12,7 @@
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hooks/detail/evaluation_watch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 
 #include <cstdint>
@@ -177,20 +178,16 @@ public:
       : early_stopping_hook(std::move(watched), std::move(options)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    watched_.check_is_measured("early_stopping_hook");
+    watched_.start("early_stopping_hook");
     start(session, session.global_step());
-    seen_ = watched_.count();
   }
   void after_run(auto& context, const auto&) {
-    if (watched_.count() == seen_) { return; }
-    seen_ = watched_.count();
-    take(context, *watched_.value(), watched_.step());
+    if (watched_.take_new()) { take(context, *watched_.metric().value(), watched_.metric().step()); }
   }
   void end(auto& session) { restore_at_end(session); }
 
 private:
-  evaluated_value watched_;
-  std::int64_t seen_ = 0;
+  detail::evaluation_watch watched_;
 };
 
 }  // namespace stepwell

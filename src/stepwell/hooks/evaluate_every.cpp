@@ -23,7 +23,7 @@ namespace {
 void check(const evaluate_every_options& options, const std::vector<std::string>& names) {
   const auto refuse = [](std::string why) { throw invalid_argument_error("evaluate_every: " + std::move(why)); };
   const auto check_above_zero = [&](const auto& value, std::string_view unit) {
-    if (value && !(*value > 0)) { refuse(fmt::format("the period is {} {}; it must be above zero", *value, unit)); }
+    if (value && !(*value > 0)) { refuse(fmt::format("invalid every={} {}; it must be above zero", *value, unit)); }
   };
   check_above_zero(options.every.steps(), "steps");
   check_above_zero(options.every.epochs(), "epochs");
@@ -49,9 +49,7 @@ public:
     board->names = std::move(names);
     reset();
   }
-  ~state() override {
-    if (thread_.joinable()) { thread_.join(); }
-  }
+  ~state() override { join(); }
 
   const evaluate_every_options options;
   const std::shared_ptr<evaluation_board> board = std::make_shared<evaluation_board>();
@@ -177,6 +175,8 @@ public:
   }
 
   void drain(const deadline& /*until*/) override { collect(); }
+  /// Waits for the evaluation, because its model and its data need not outlive the session. Its values are dropped.
+  void detach() override { join(); }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
   [[nodiscard]] variable_list variables() {
@@ -192,6 +192,9 @@ public:
   }
 
 private:
+  void join() {
+    if (thread_.joinable()) { thread_.join(); }
+  }
   void reset() {
     constexpr auto none_yet = std::numeric_limits<double>::quiet_NaN();
     std::ranges::fill(board->values, none_yet);

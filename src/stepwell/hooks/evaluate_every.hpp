@@ -89,8 +89,8 @@ struct measured {
 
 /// Returns a metric of an evaluation. For each batch, `metric.update(projection(result))` is called, where `result` is the result of the
 /// evaluation function for this batch. If the projection returns a tuple or pair, its elements become the arguments of `update`. For
-/// example, for a mean weighted by the size of the batch, the projection returns `std::pair(mean, size)`. If the projection returns an
-/// empty optional, the metric is not updated. Alternatively, a projection may take the metric and the result, and update the metric itself.
+/// example, for a mean weighted by the size of the batch, the projection returns `std::pair(mean, size)`. The projection may also return a
+/// `std::optional` of these types. If it is empty, the metric is not updated. Alternatively, a projection may take the metric and the result, and update the metric itself.
 template<class Metric, class Projection>
   requires metrics::streaming_metric<Metric>
 [[nodiscard]] measured<Metric, Projection> measure(std::string name, Metric metric, Projection projection) {
@@ -141,10 +141,11 @@ void update_metric(measured<Metric, Projection>& to, const Result& result) {
                   "stepwell: the projection of a metric takes the result of the evaluation function, or the metric and the result");
     const auto add = [&to](const auto&... values) { to.metric.update(detail::metric_argument<Metric>(values)...); };
     const auto& value = std::invoke(to.projection, result);
-    if constexpr (tuple_like<std::remove_cvref_t<decltype(value)>>) {
-      std::apply(add, value);
+    if (!is_present(value)) { return; }
+    if constexpr (tuple_like<std::remove_cvref_t<decltype(present(value))>>) {
+      std::apply(add, present(value));
     } else {
-      if (is_present(value)) { add(present(value)); }
+      add(present(value));
     }
   }
 }
@@ -260,8 +261,9 @@ struct beside_model {
 /// a second object of the type of the model. While the training continues, a thread restores a snapshot of the state into `other` and
 /// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
 /// decisions. If the evaluation has not ended at that time, the training waits for it. The training also waits for a running evaluation
-/// before it saves a checkpoint. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
-/// Sessions over graphs of TensorFlow cannot evaluate beside the training: they do not compile with this option.
+/// before it saves a checkpoint. The close and the destruction of the session wait for it, too. A `best_checkpoint_hook` saves the state
+/// that was evaluated, not the current one. Sessions over graphs of TensorFlow cannot evaluate beside the training: they do not compile
+/// with this option.
 /// @errors   `invalid_argument_error`, thrown by the creation of the session, if `other` is the model that the session trains.
 /// @lifetime `other` must outlive the session. No other code may use `other` until the session is closed or destroyed.
 template<class Model>

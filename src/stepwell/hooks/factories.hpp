@@ -45,7 +45,8 @@ template<class Rep, class Period>
 }
 
 /// Returns a hook that writes summaries to an event file in `directory` every `n` steps, or once in each `period`:
-/// `summarize_every(10, "run", summary::scalar("loss", &result::loss))`.
+/// `summarize_every(10, "run", summary::scalar("loss", &result::loss))`. Without `directory`, the hook writes to the event file of its
+/// session: `summarize_every(10, summary::scalar("loss", &result::loss))`.
 /// @errors The errors of `summary_saver_hook`.
 template<std::integral Steps, summary::summary_op... Ops>
 [[nodiscard]] summary_saver_hook<Ops...> summarize_every(Steps n, std::string directory, Ops... ops) {
@@ -54,6 +55,16 @@ template<std::integral Steps, summary::summary_op... Ops>
 template<class Rep, class Period, summary::summary_op... Ops>
 [[nodiscard]] summary_saver_hook<Ops...> summarize_every(std::chrono::duration<Rep, Period> period, std::string directory, Ops... ops) {
   return summary_saver_hook<Ops...>({.output_dir = std::move(directory), .save_secs = seconds_value(period)}, std::move(ops)...);
+}
+template<std::integral Steps, summary::summary_op... Ops>
+  requires(sizeof...(Ops) > 0)
+[[nodiscard]] summary_saver_hook<Ops...> summarize_every(Steps n, Ops... ops) {
+  return stepwell::summarize_every(n, std::string(), std::move(ops)...);
+}
+template<class Rep, class Period, summary::summary_op... Ops>
+  requires(sizeof...(Ops) > 0)
+[[nodiscard]] summary_saver_hook<Ops...> summarize_every(std::chrono::duration<Rep, Period> period, Ops... ops) {
+  return stepwell::summarize_every(period, std::string(), std::move(ops)...);
 }
 
 }  // namespace stepwell

@@ -13,6 +13,7 @@
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/hooks/detail/options_given_last.hpp"
 
 #include <array>
 #include <chrono>
@@ -135,6 +136,7 @@ template<class Projection>
 std::string progress_name(const tagged<Projection>& given) {
   return given.name;
 }
+inline std::string progress_name(const evaluated_value& given) { return given.name(); }
 template<class Projection>
 std::string progress_name(const Projection& /*given*/) {
   return "loss";
@@ -157,13 +159,14 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 }  // namespace detail
 
 /// Displays a bar with step, epoch, rates, times and named values:
-/// `progress_hook{{.last_step = 1000}, tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`. A value without a name is called
-/// "loss". Values are fetched only in the runs that display them. If a value is an empty `std::optional`, its previous value is displayed.
+/// `progress_hook{{.last_step = 1000}, tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`. A metric of an evaluation has its
+/// own name. Any other value without a name is called "loss". Values are fetched only in the runs that display them. If a value is an empty
+/// `std::optional`, its previous value is displayed.
 /// The line also has the notes of the session: texts such as the last checkpoint and the last evaluation, see `session_requests::show`.
 ///
 /// All sessions of a process share the last lines of the terminal. Log messages, and text of `print` and `print_line`, are printed above
-/// these lines. If a run fails or the session ends, the hook ends its line, so that an error message begins on a new line. If standard
-/// error is not a terminal (for example a file or a pipe), the hook writes plain lines.
+/// these lines. If a run fails, or the session or the program ends, the line is ended, so that an error message begins on a new line. If
+/// standard error is not a terminal (for example a file or a pipe), the hook writes plain lines.
 /// @cost One relaxed load for each run.
 template<class... Watched>
 class progress_hook {
@@ -202,8 +205,25 @@ private:
   fetch_pack<Watched...> watched_;
 };
 
+/// Reports at compile time that the options were given last.
+template<class... Given>
+class progress_hook<detail::options_given_last, Given...> {
+  static_assert(sizeof...(Given) > 1000,
+                "stepwell: progress_hook takes its options first: progress_hook{{.last_step = 1000}, &result::loss}");
+
+public:
+  explicit progress_hook(Given... given, progress_options options);
+  void begin();
+};
+
 template<class First, class... Others>
   requires(!std::is_same_v<First, progress_options>)
 progress_hook(First, Others...) -> progress_hook<First, Others...>;
+template<class A>
+progress_hook(A, progress_options) -> progress_hook<detail::options_given_last, A>;
+template<class A, class B>
+progress_hook(A, B, progress_options) -> progress_hook<detail::options_given_last, A, B>;
+template<class A, class B, class C>
+progress_hook(A, B, C, progress_options) -> progress_hook<detail::options_given_last, A, B, C>;
 
 }  // namespace stepwell

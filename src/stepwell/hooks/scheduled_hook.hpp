@@ -6,9 +6,11 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/hook/evaluated_value.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
+#include "stepwell/hooks/detail/evaluation_watch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/kernel/schedules.hpp"
 
@@ -89,17 +91,67 @@ struct reduce_on_plateau_hook_options {
   /// Options of the rule that decides when and how much the rate is reduced.
   schedules::reduce_on_plateau_options plateau = {};
   /// The rule gets the watched value after each run in which the global step reaches a multiple of this number. If a run does several steps
-  /// and passes a multiple, the rule gets the value after that run or the next one. Must be above zero.
+  /// and passes a multiple, the rule gets the value after that run or the next one. If a `std::optional` value is empty in such a run, the
+  /// rule gets the next value. Not used for the metric of an evaluation: the rule gets each result. Must be above zero.
   std::int64_t every_n_steps = 1;
   std::string name = "reduce_on_plateau";  ///< The name under which checkpoints store the state of the hook.
 };
 
 namespace detail {
+
 /// Checks the options other than `plateau`.
 /// @errors `invalid_argument_error` that names the invalid member.
 void check_plateau_hook(const reduce_on_plateau_hook_options& options);
 /// Logs that the rate was reduced from `from` to `to`.
 void log_reduction(double from, double to, std::int64_t step);
+
+/// The part of `reduce_on_plateau_hook` that does not depend on the watched value.
+template<class Target>
+class plateau_reduction {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  void begin() noexcept {
+    plateau_.reset();
+    rate_ = none_yet;
+  }
+
+  [[nodiscard]] const schedules::reduce_on_plateau& plateau() const noexcept { return plateau_; }
+  [[nodiscard]] variable_list variables() { return stepwell::variables({{"plateau", plateau_.variables()}, {"rate", rate_}}); }
+  [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
+
+protected:
+  explicit plateau_reduction(Target target, reduce_on_plateau_hook_options options)
+      : target_(std::move(target)), options_(std::move(options)), plateau_(options_.plateau) {
+    static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
+    check_plateau_hook(options_);
+  }
+
+  /// Sets the rate that was reduced before the session was created.
+  void start(auto& session) {
+    if (!std::isnan(rate_)) { detail::set_target(target_, session, rate_); }
+  }
+  /// Gives a value to the rule, and sets the rate if the rule reduces it.
+  void take(auto& context, double value) {
+    const auto before = static_cast<double>(std::invoke(target_, detail::model_in(context.raw_session())));
+    const double after = plateau_.update(value, before);
+    if (after == before) { return; }
+    rate_ = after;
+    detail::set_target(target_, context, after);
+    detail::log_reduction(before, after, context.global_step());
+  }
+  /// Returns the number of the period of `every_n_steps` steps that `step` has reached.
+  [[nodiscard]] std::int64_t period_of(std::int64_t step) const noexcept { return step / options_.every_n_steps; }
+
+private:
+  static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
+
+  Target target_;
+  reduce_on_plateau_hook_options options_;
+  schedules::reduce_on_plateau plateau_;
+  double rate_ = none_yet;  // the rate that this hook set most recently
+};
+
 }  // namespace detail
 
 /// Watches a number, and reduces a rate of the model when the number no longer improves, by the rule `schedules::reduce_on_plateau`:
@@ -110,61 +162,58 @@ void log_reduction(double from, double to, std::int64_t step);
 /// rate are saved in checkpoints, and a resumed run continues with the reduced rate.
 /// @cost The number is fetched only in runs after which the rule gets it.
 template<class Target, class Projection>
-class reduce_on_plateau_hook {
+class reduce_on_plateau_hook : public detail::plateau_reduction<Target> {
 public:
-  static constexpr auto phase = hook_phase::guard;
-
   /// @errors `invalid_argument_error` that names the invalid member.
   explicit reduce_on_plateau_hook(Target target, Projection watched, reduce_on_plateau_hook_options options = {})
-      : target_(std::move(target)), watched_(stepwell::fetch(std::move(watched))), options_(std::move(options)),
-        plateau_(options_.plateau) {
-    static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
-    detail::check_plateau_hook(options_);
-  }
+      : detail::plateau_reduction<Target>(std::move(target), std::move(options)), watched_(stepwell::fetch(std::move(watched))) {}
   explicit reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, Projection watched)
       : reduce_on_plateau_hook(std::move(target), std::move(watched), std::move(options)) {}
 
-  void begin() noexcept {
-    plateau_.reset();
-    rate_ = none_yet;
-  }
   void after_create_session(auto& session, auto& /*threads*/) {
-    last_ = session.global_step() / options_.every_n_steps;
-    if (!std::isnan(rate_)) { detail::set_target(target_, session, rate_); }
+    last_ = this->period_of(session.global_step());
+    this->start(session);
   }
   auto before_run(auto& context) {
-    is_due_ = (context.global_step() + 1) / options_.every_n_steps > last_;
+    is_due_ = this->period_of(context.global_step() + 1) > last_;
     return is_due_ ? std::optional(watched_) : std::nullopt;
   }
   void after_run(auto& context, const auto& values) {
     if (!is_due_) { return; }
-    last_ = context.global_step() / options_.every_n_steps;
-    if (const auto value = detail::as_number(values.value())) { add(context, *value); }
+    const auto value = detail::as_number(values.value());
+    if (!value) { return; }
+    last_ = this->period_of(context.global_step());
+    this->take(context, *value);
   }
-
-  [[nodiscard]] const schedules::reduce_on_plateau& plateau() const noexcept { return plateau_; }
-  [[nodiscard]] variable_list variables() { return stepwell::variables({{"plateau", plateau_.variables()}, {"rate", rate_}}); }
-  [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
 
 private:
-  static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
+  fetch_pack<Projection> watched_;
+  std::int64_t last_ = 0;  // the period of the value that the rule got most recently
+  bool is_due_ = false;
+};
 
-  void add(auto& context, double value) {
-    const auto before = static_cast<double>(std::invoke(target_, detail::model_in(context.raw_session())));
-    const double after = plateau_.update(value, before);
-    if (after == before) { return; }
-    rate_ = after;
-    detail::set_target(target_, context, after);
-    detail::log_reduction(before, after, context.global_step());
+/// Watches a metric that an `evaluate_every` hook measures: `reduce_on_plateau_hook{&model::rate, tested.value("loss")}`. The rule gets
+/// each result once.
+/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have that `evaluate_every` hook.
+template<class Target>
+class reduce_on_plateau_hook<Target, evaluated_value> : public detail::plateau_reduction<Target> {
+public:
+  /// @errors `invalid_argument_error` that names the invalid member.
+  explicit reduce_on_plateau_hook(Target target, evaluated_value watched, reduce_on_plateau_hook_options options = {})
+      : detail::plateau_reduction<Target>(std::move(target), std::move(options)), watched_(std::move(watched)) {}
+  explicit reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, evaluated_value watched)
+      : reduce_on_plateau_hook(std::move(target), std::move(watched), std::move(options)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    watched_.start("reduce_on_plateau_hook");
+    this->start(session);
+  }
+  void after_run(auto& context, const auto&) {
+    if (watched_.take_new()) { this->take(context, *watched_.metric().value()); }
   }
 
-  Target target_;
-  fetch_pack<Projection> watched_;
-  reduce_on_plateau_hook_options options_;
-  schedules::reduce_on_plateau plateau_;
-  double rate_ = none_yet;  // the rate that this hook set most recently
-  std::int64_t last_ = 0;   // index of the period (global step / `every_n_steps`) that was handled most recently
-  bool is_due_ = false;
+private:
+  detail::evaluation_watch watched_;
 };
 
 }  // namespace stepwell

@@ -38,7 +38,7 @@ piecewise_constant::piecewise_constant(std::vector<std::int64_t> boundaries, std
   }
   const auto wrong = std::ranges::adjacent_find(boundaries_, std::greater_equal());
   if (wrong != boundaries_.end()) {
-    throw invalid_argument_error(fmt::format("piecewise_constant: the boundary {} does not lie before {}", *wrong, *(wrong + 1)));
+    throw invalid_argument_error(fmt::format("piecewise_constant: the boundaries {} and {} do not increase", *wrong, *(wrong + 1)));
   }
 }
 double piecewise_constant::operator()(std::int64_t step) const noexcept {

@@ -81,9 +81,10 @@ void check_roles(const session_target& target, seconds_value max_wait, seconds_v
   }
 }
 
-void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
+void check_not_negative(const setting<std::int64_t>& log_step_count_steps, seconds_value log_every_secs, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace) {
   refuse_negative("log_step_count_steps", log_step_count_steps);
+  refuse_negative("log_every_secs", log_every_secs);
   refuse_negative("max_to_keep", max_to_keep);
   refuse_negative("stop_grace_period_secs", stop_grace_period_secs);
   refuse_negative("preemption_grace", preemption_grace);

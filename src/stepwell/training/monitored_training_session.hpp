@@ -242,7 +242,7 @@ using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 /// Check those options that are checked nowhere else.
 /// @errors `invalid_argument_error` naming an invalid value or combination.
 void check_roles(const session_target& target, seconds_value max_wait, seconds_value recovery_wait);
-void check_not_negative(const setting<std::int64_t>& log_step_count_steps, const setting<int>& max_to_keep,
+void check_not_negative(const setting<std::int64_t>& log_step_count_steps, seconds_value log_every_secs, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
 /// Returns the directory of the event files: `summary_dir` or, if that is empty, `checkpoint_dir`. Empty if there are no event files.
 /// @errors `invalid_argument_error` if there is no directory although an option needs one. `user` is the name of that option, or empty.
@@ -289,7 +289,8 @@ public:
         saver_(detail::completed_saver_options(options.scaffold && options.scaffold->saver() ? *options.scaffold->saver() : options.saver,
                                                options.max_to_keep, options.clock, options.config.io)) {
     detail::check_roles({options.master, options.is_chief, options.config}, options.max_wait_secs, options.recovery_wait);
-    detail::check_not_negative(options.log_step_count_steps, options.max_to_keep, options.stop_grace_period_secs, options.preemption_grace);
+    detail::check_not_negative(options.log_step_count_steps, options.log_every_secs, options.max_to_keep, options.stop_grace_period_secs,
+                               options.preemption_grace);
     if (options.is_chief) {
       checkpoint_dir_ = options.checkpoint_dir;
       std::string_view user = options.hparams ? "hparams" : "";

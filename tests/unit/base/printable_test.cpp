@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,13 @@ TEST_CASE("the default log writes control bytes escaped", "[base][log]") {
   const auto written = standard_error_of([] { sw::log_warning("tensor " + hostile); });
   sw::set_log_sink(before);
   CHECK(written.ends_with(" stepwell warning: tensor " + harmless + "\n"));
+}
+
+TEST_CASE("a line of the default log begins with the date and the time, where there is no terminal", "[base][log]") {
+  const auto before = sw::set_log_sink({});
+  const auto written = standard_error_of([] { sw::log_info("a message"); });
+  sw::set_log_sink(before);
+  CHECK(std::regex_match(written, std::regex(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stepwell info: a message\n)")));
 }
 
 TEST_CASE("a name with the end of a line cannot begin a line of the default log", "[base][log]") {

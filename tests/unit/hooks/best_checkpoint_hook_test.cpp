@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
 #include "support/log_capture.hpp"
+#include "support/signalling_hook.hpp"
 #include "support/temporary_directory.hpp"
 #include "unit/hooks/scripted_model.hpp"
 
@@ -11,15 +12,20 @@
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,6 +107,13 @@ TEST_CASE("NaN and an empty value are never better, and min_delta is the least g
   }
 }
 
+TEST_CASE("if an optional value is empty when it is due, the next one is checked", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {9, 8, 7, 6, 5, 4, 3}};
+  train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 9, .every_n_steps = 3}, &scripted_model::result::measured});
+  CHECK(steps_in(directory / "best") == "4 6");  // due after step 3, which has no value, and after step 6
+}
+
 TEST_CASE("a resumed run keeps the best checkpoint of the run before, until a better state comes", "[hooks][best]") {
   const sw::test::temporary_directory directory;
   const auto run = [&](std::vector<double> script) {
@@ -135,6 +148,17 @@ TEST_CASE("a new best value is logged at most once in ten seconds, and the last 
   CHECK_FALSE(log.contains(sw::log_level::info, "at step 2"));
   CHECK(log.contains(sw::log_level::info, "best: the watched value 3 at step 3"));
   CHECK(steps_in(directory / "best") == "3");
+}
+
+TEST_CASE("log_every_secs = 0 logs each new best value at once", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 4, 3}};
+  sw::test::log_capture log;
+  train(directory.path(), model,
+        sw::best_checkpoint_hook{{.log_every_secs = 0, .saver = {.clock = std::make_shared<sw::manual_clock>()}}, score});
+  for (const auto* const line : {"5 at step 1", "4 at step 2", "3 at step 3"}) {
+    CHECK(log.contains(sw::log_level::info, std::string("best: the watched value ") + line));
+  }
 }
 
 TEST_CASE("training that begins anew in a directory with an earlier best checkpoint is warned", "[hooks][best]") {
@@ -225,6 +249,40 @@ TEST_CASE("restore_best without a hook for best checkpoints is an error at the f
   CHECK_THROWS_WITH(train(directory.path(), model, sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
                     ContainsSubstring("add a best_checkpoint_hook"));
   CHECK(model.next == 1);
+}
+
+TEST_CASE("an interrupted session needs no best value, and does not restore the best state", "[hooks][best][early_stopping]") {
+  const sw::test::log_capture log;
+  const sw::test::temporary_directory directory;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  std::stop_source stops;
+  const bool has_value = GENERATE(false, true);
+  CAPTURE(has_value);
+  scripted_model model{.script = has_value ? std::vector<double>{1, 2, 3, 4} : std::vector<double>(4, nan_value)};
+  const auto cause_of_stop = [&](auto interrupting_hook) {
+    auto session = sw::monitored_training_session(model,
+                                                  {.checkpoint_dir = directory.path(),
+                                                   .save_summaries_steps = sw::none,
+                                                   .log_step_count_steps = sw::none,
+                                                   .stop_token = stops.get_token(),
+                                                   .stop_on = {SIGURG},
+                                                   .clock = clock},
+                                                  sw::time_limit_hook{60}, sw::best_checkpoint_hook{score},
+                                                  sw::early_stopping_hook{score, {.patience = 100, .restore_best = true}},
+                                                  std::move(interrupting_hook));
+    session.run_all();
+    session.close();
+    return session.stop_reason().cause;
+  };
+  SECTION("by a signal") { CHECK(cause_of_stop(sw::test::signalling_hook{2}) == sw::stop_cause::signal); }
+  SECTION("by a stop token") {
+    CHECK(cause_of_stop(sw::every_n_steps(2, [&] { stops.request_stop(); })) == sw::stop_cause::stop_token);
+  }
+  SECTION("by a time limit") {
+    CHECK(cause_of_stop(sw::every_n_steps(2, [&] { clock->advance(std::chrono::minutes(2)); })) == sw::stop_cause::deadline);
+  }
+  CHECK(model.next >= 2);  // the best state is that of step 1
+  CHECK(sw::best_checkpoint(directory.path()).has_value() == has_value);
 }
 
 TEST_CASE("restore_best without a best value is an error at the close", "[hooks][best][early_stopping]") {

@@ -11,6 +11,7 @@
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -156,6 +157,25 @@ TEST_CASE("HOOK-CKPT-3 begin opens the event file of the directory and begins th
   sw::monitored_session session(model, noting_creation{&heard}, std::move(saver));
   CHECK(heard.starts_with("abegin bbegin created a<0 b<0"));
   CHECK(sw::test::event_files_in(options.checkpoint_dir) == 1);
+}
+
+TEST_CASE("a durable checkpoint is logged at most once in ten seconds and at the end, or each one with log_every_secs = 0",
+          "[hooks][checkpoint_saver]") {
+  const auto lines_with = [](sw::seconds_value log_every_secs) {
+    const temporary_directory directory;
+    sw::test::log_capture log;
+    counting_model model;
+    auto options = every(1, directory);
+    options.log_every_secs = log_every_secs;
+    options.saver.clock = std::make_shared<sw::manual_clock>();
+    sw::monitored_session session(model, sw::checkpoint_saver_hook{options});
+    run_slowly(session, 4);
+    session.close();
+    const auto all = log.messages();
+    return std::ranges::count_if(all, [](const auto& message) { return message.text.starts_with("saved "); });
+  };
+  CHECK(lines_with(10) == 2);  // steps 0 and 4
+  CHECK(lines_with(0) == 5);
 }
 
 TEST_CASE("HOOK-CKPT-10 with several steps a run, the first that is a period after the one before is saved", "[hooks][checkpoint_saver]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
+#include "support/gate.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
@@ -13,6 +14,7 @@
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hook/any_hook.hpp>
+#include <stepwell/hook/boundary.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
@@ -28,13 +30,17 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -91,6 +97,57 @@ struct effects_hook {
 };
 
 using effects = std::vector<std::pair<std::int64_t, double>>;
+
+/// An evaluation that a gate holds. It counts the evaluations that have ended.
+struct held_evaluation {
+  sw::test::gate door;
+  std::atomic<int> ended = 0;
+  const std::thread::id training = std::this_thread::get_id();
+
+  held_evaluation() { door.close(); }
+
+  /// Returns a function that evaluates a model after the gate was opened.
+  [[nodiscard]] auto function() {
+    return [this](const valley_model& model) {
+      if (std::this_thread::get_id() == training) { throw sw::internal_error("the evaluation is not beside the training"); }
+      door.pass();
+      for (int i = 0; i < 1000; ++i) { std::this_thread::yield(); }  // a session that does not wait is now faster
+      ++ended;
+      return model.loss();
+    };
+  }
+};
+
+/// Opens a gate in the run that reaches `step`, before the hooks of later phases are called.
+struct opening_hook {
+  static constexpr auto phase = sw::hook_phase::observe;
+  sw::test::gate* door;
+  std::int64_t step;
+
+  void after_run(auto& context, const auto&) {
+    if (context.global_step() == step) { door->open(); }
+  }
+};
+
+/// Opens a gate when the session that has this hook is closed, left by an exception or destroyed.
+struct opening_at_the_end {
+  struct work final : sw::boundary_work {
+    explicit work(sw::test::gate* given) : door(given) {}
+    void drain(const sw::deadline& /*until*/) override { door->open(); }
+    void detach() override { door->open(); }
+    sw::test::gate* door;
+  };
+  static constexpr auto phase = sw::hook_phase::observe;
+  sw::test::gate* door;
+
+  void after_create_session(auto& session, auto& /*threads*/) { session.add_work(std::make_shared<work>(door)); }
+};
+
+/// Runs three steps of an awaited session, and does not close it.
+boost::asio::awaitable<void> run_three_awaited(auto& session) {
+  co_await session.async_start();
+  for (int i = 0; i < 3; ++i) { static_cast<void>(co_await session.async_run()); }
+}
 
 /// Runs an awaited session over `source` to its end.
 boost::asio::awaitable<void> run_awaited(auto& session, auto& source) {
@@ -241,6 +298,57 @@ TEST_CASE("beside the training, a value takes effect when the next evaluation is
   CHECK(tested.value("loss").step() == 4);
   session.close();
   CHECK(other.steps == 6);  // the last evaluation has ended, too
+}
+
+TEST_CASE("an evaluation beside the training runs during the next steps, and the run at the next boundary waits for it",
+          "[hooks][evaluate_every]") {
+  held_evaluation held;
+  valley_model model;
+  valley_model other;
+  const auto tested = sw::evaluate_every(3, sw::beside(other), held.function(), sw::measure("loss", &own_value));
+  effects seen;
+  sw::monitored_session session(model, opening_hook{&held.door, 6}, tested, effects_hook{tested.value("loss"), &seen});
+  for (int i = 0; i < 3; ++i) { session.run(); }
+  held.door.wait_for_somebody();
+  for (int i = 0; i < 2; ++i) { session.run(); }
+  CHECK(held.ended == 0);
+  CHECK(seen.empty());
+  session.run();  // the gate is opened after the step, before the evaluation hook is called
+  CHECK(held.ended >= 1);
+  CHECK(seen == effects{{6, 1}});
+}
+
+TEST_CASE("a session that is left by an exception waits for an evaluation beside the training", "[hooks][evaluate_every]") {
+  const sw::test::log_capture log;
+  held_evaluation held;
+  valley_model model;
+  valley_model other;
+  const auto tested = sw::evaluate_every(3, sw::beside(other), held.function(), sw::measure("loss", &own_value));
+  const auto train = [&] {
+    sw::monitored_session session(model, opening_at_the_end{&held.door}, tested);
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    held.door.wait_for_somebody();
+    throw sw::internal_error("the loop's own");
+  };
+  CHECK_THROWS_WITH(train(), ContainsSubstring("the loop's own"));
+  CHECK(held.ended == 1);  // `tested` still exists, but the thread uses neither `other` nor the data any more
+}
+
+TEST_CASE("an awaited session that is destroyed waits for an evaluation beside the training", "[hooks][evaluate_every][async]") {
+  const sw::test::log_capture log;
+  held_evaluation held;
+  valley_model model;
+  valley_model other;
+  const auto tested = sw::evaluate_every(3, sw::beside(other), held.function(), sw::measure("loss", &own_value));
+  {
+    sw::async_monitored_session session(sw::session_settings(), model, opening_at_the_end{&held.door}, tested);
+    boost::asio::io_context io;
+    auto done = boost::asio::co_spawn(io, run_three_awaited(session), boost::asio::use_future);
+    io.run();
+    done.get();
+    held.door.wait_for_somebody();
+  }
+  CHECK(held.ended == 1);
 }
 
 TEST_CASE("START stands before the values of an evaluation, even if other summaries of the session begin later",
@@ -403,15 +511,50 @@ TEST_CASE("a failed evaluation is a failure of the run, in the loop and beside i
     for (int i = 0; i < 3; ++i) { session.run(); }
     CHECK_THROWS_WITH(session.run(), ContainsSubstring("no test data"));
   }
+  SECTION("beside it, in the last evaluation, which the close waits for") {
+    valley_model other;
+    sw::monitored_session session(model, sw::evaluate_every(2, sw::beside(other), fails, sw::measure("loss", &own_value)));
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    CHECK_THROWS_WITH(session.close(), ContainsSubstring("no test data"));
+    CHECK(session.stop_reason().cause == sw::stop_cause::error);
+  }
+}
+
+TEST_CASE("a metric is not updated with an empty optional, be it a number or a pair", "[hooks][evaluate_every][optional]") {
+  const auto only = [](std::int64_t wanted, auto value) {  // returns `value` for one batch, and nothing for the others
+    return [=](std::int64_t batch) { return batch == wanted ? std::optional(value) : std::nullopt; };
+  };
+  const auto tested = sw::evaluate_every(
+      2, test_set, [](const adding_model& /*model*/, const std::int64_t& batch) { return batch; },
+      sw::measure("number", sw::metrics::sum(), only(20, 4.0)), sw::measure("pair", only(30, std::pair(5.0, 2.0))),
+      sw::measure("weight", sw::metrics::sum(), only(30, std::tuple(7.0F))), sw::measure("never", only(-1, 1.0)));
+  adding_model model;
+  sw::monitored_session session(model, tested);
+  for (int i = 0; i < 2; ++i) { session.run(std::int64_t{1}); }
+  CHECK(tested.value("number").value() == 4);
+  CHECK(tested.value("pair").value() == 5);
+  CHECK(tested.value("weight").value() == 7);
+  CHECK(std::isnan(tested.value("never").value().value()));
+}
+
+TEST_CASE("log_every_secs = 0 logs each evaluation at once", "[hooks][evaluate_every]") {
+  valley_model model;
+  const sw::test::log_capture log;
+  sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model,
+                                sw::evaluate_every({.every = 1, .log_every_secs = 0}, &loss_of, sw::measure("loss", &own_value)));
+  for (const auto* const step : {"step 1: ", "step 2: ", "step 3: "}) {
+    session.run();
+    CHECK(log.contains(sw::log_level::info, std::string("evaluation at ") + step));
+  }
 }
 
 TEST_CASE("options of an evaluation that make no sense are refused", "[hooks][evaluate_every]") {
   const auto make = [](sw::evaluate_every_options options) {
     return sw::evaluate_every(options, &loss_of, sw::measure("loss", &own_value));
   };
-  CHECK_THROWS_WITH(make({.every = 0}), ContainsSubstring("0 steps"));
-  CHECK_THROWS_WITH(make({.every = sw::epochs(-1)}), ContainsSubstring("-1 epochs"));
-  CHECK_THROWS_WITH(make({.every = 0s}), ContainsSubstring("seconds"));
+  CHECK_THROWS_WITH(make({.every = 0}), ContainsSubstring("invalid every=0 steps"));
+  CHECK_THROWS_WITH(make({.every = sw::epochs(-1)}), ContainsSubstring("invalid every=-1 epochs"));
+  CHECK_THROWS_WITH(make({.every = 0s}), ContainsSubstring("invalid every=0 seconds"));
   CHECK_THROWS_WITH(make({.every = 1, .name = ""}), ContainsSubstring("name"));
   CHECK_THROWS_WITH(sw::evaluate_every(1, &loss_of, sw::measure("a", &own_value), sw::measure("a", &own_value)),
                     ContainsSubstring("two metrics"));

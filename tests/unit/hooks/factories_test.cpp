@@ -10,6 +10,7 @@
 #include <stepwell/hooks/factories.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -66,6 +67,21 @@ TEST_CASE("summarize_every writes in steps and in seconds", "[hooks][factories]"
   session.close();
   CHECK(scalars_in(directory / "a", "count").size() == 2);
   CHECK(scalars_in(directory / "b", "count").size() == 1);
+}
+
+TEST_CASE("summarize_every without a directory writes to the event file of its session", "[hooks][factories]") {
+  const temporary_directory directory;
+  counting_model model;
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = sw::none},
+                                                sw::summarize_every(2, sw::summary::scalar("by steps", &counting_model::count)),
+                                                sw::summarize_every(1h, sw::summary::scalar("by seconds", &counting_model::count)));
+  for (int i = 0; i < 4; ++i) { session.run(); }
+  session.close();
+  CHECK(scalars_in(directory.path(), "by steps").size() == 2);
+  CHECK(scalars_in(directory.path(), "by seconds").size() == 1);
+  CHECK(event_files_in(directory.path()) == 1);
+  CHECK_THROWS_AS(sw::monitored_session(model, sw::summarize_every(2, sw::summary::scalar("count", &counting_model::count))),
+                  sw::invalid_argument_error);
 }
 
 TEST_CASE("periods that make no sense are refused with the name of the option", "[hooks][factories]") {

@@ -7,6 +7,7 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
+#include <stepwell/base/clock.hpp>
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/hook/boundary.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
@@ -14,6 +15,7 @@
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>
 
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <span>
@@ -23,6 +25,7 @@
 #include <vector>
 
 namespace sw = stepwell;
+using namespace std::chrono_literals;
 using sw::format::hparams_status;
 using sw::test::counting_model;
 using sw::test::temporary_directory;
@@ -30,12 +33,12 @@ using statuses = std::vector<hparams_status>;
 
 namespace {
 
-/// Returns all end statuses in the event files of a directory.
-statuses endings_in(const std::string& directory) {
-  statuses all;
+/// Returns all records of an end in the event files of a directory.
+std::vector<sw::format::hparams_end> ends_in(const std::string& directory) {
+  std::vector<sw::format::hparams_end> all;
   for (const auto& [step, value] : sw::test::tagged_in(directory, "_hparams_/session_end_info")) {
     const auto record = sw::format::decode_hparams(std::as_bytes(std::span(value.metadata.value().plugin_content)));
-    all.push_back(std::get<sw::format::hparams_end>(*record).status);
+    all.push_back(std::get<sw::format::hparams_end>(*record));
   }
   return all;
 }
@@ -44,13 +47,18 @@ struct rig {
   temporary_directory directory;
   sw::test::log_capture log;
   counting_model model;
+  std::shared_ptr<sw::manual_clock> clock = std::make_shared<sw::manual_clock>(sw::clock::wall_time(1'700'000'000s));
 
   [[nodiscard]] auto hook() const {
     const sw::summary_saver_options options{
-        .output_dir = directory.path(), .save_steps = 1, .hparams = sw::format::hparam_map{{"batch_size", 32}}};
+        .output_dir = directory.path(), .events = {.time = clock}, .save_steps = 1, .hparams = sw::format::hparam_map{{"batch_size", 32}}};
     return sw::summary_saver_hook{options, sw::summary::scalar("count", [](const int& count) { return count; })};
   }
-  [[nodiscard]] statuses endings() const { return endings_in(directory.path()); }
+  [[nodiscard]] statuses endings() const {
+    statuses all;
+    for (const auto& end : ends_in(directory.path())) { all.push_back(end.status); }
+    return all;
+  }
 };
 
 /// A hook that throws in the run with this number.
@@ -88,6 +96,17 @@ TEST_CASE("D-33 a session that is closed writes that its run succeeded, once", "
     session.close();
   }
   CHECK(on.endings() == statuses{hparams_status::success});
+}
+
+TEST_CASE("D-33 the end has the time of the close, not that of the last step", "[hooks][hparams]") {
+  rig on;
+  sw::monitored_session session(on.model, on.hook());
+  session.run();
+  on.clock->advance(90s);
+  session.close();
+  const auto ends = ends_in(on.directory.path());
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].end_time_secs == 1'700'000'090);
 }
 
 TEST_CASE("D-33 a session without hyper-parameters writes no end", "[hooks][hparams]") {

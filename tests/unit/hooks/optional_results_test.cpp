@@ -7,6 +7,7 @@
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/base/clock.hpp>
+#include <stepwell/base/tensor.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
@@ -38,6 +39,8 @@ struct measuring_model {
     float loss;
     std::optional<float> error;
     std::optional<std::vector<float>> sizes;
+    std::optional<sw::tensor> picture = std::nullopt;
+    std::optional<std::string> words = std::nullopt;
   };
   std::int64_t steps = 0;
   float bad = 0;  // added to each measured error
@@ -46,7 +49,7 @@ struct measuring_model {
     ++steps;
     if (steps % 3 != 0) { return {1, std::nullopt, std::nullopt}; }
     const auto error = static_cast<float>(steps) + bad;
-    return {1, error, std::vector{error, error}};
+    return {1, error, std::vector{error, error}, sw::tensor(sw::dtype::uint8, {2, 2}), "error " + std::to_string(steps)};
   }
   sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
 };
@@ -97,11 +100,19 @@ TEST_CASE("summary_saver_hook writes optional values of every kind in the next r
   measuring_model model;
   sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 4},
                                                               sw::summary::scalar("error", &result::error),
-                                                              sw::summary::histogram("sizes", &result::sizes)});
+                                                              sw::summary::histogram("sizes", &result::sizes),
+                                                              sw::summary::image("picture", &result::picture),
+                                                              sw::summary::text("words", &result::words)});
   run_steps(session, 10);
   session.close();
   CHECK(scalars_in(directory.path(), "error") == std::map<std::int64_t, float>{{3, 3}, {9, 9}});
-  CHECK(tagged_in(directory.path(), "sizes").size() == 2);
+  for (const auto* const tag : {"sizes", "picture/image", "words"}) {
+    const auto values = tagged_in(directory.path(), tag);
+    INFO(tag);
+    REQUIRE(values.size() == 2);
+    CHECK(values[0].first == 3);
+    CHECK(values[1].first == 9);
+  }
 }
 
 TEST_CASE("summary_saver_hook writes the values that there are", "[hooks][optional]") {

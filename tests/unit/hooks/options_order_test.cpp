@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
-#include "support/toy_model.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
-#include <stepwell/model/model_session.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <utility>
 
 namespace sw = stepwell;
 using namespace sw::test;
@@ -31,12 +36,24 @@ struct spoilt_model {
 };
 using result = spoilt_model::result;
 
-/// Runs a session with `hook` until the hook stops it. Returns the number of steps.
-template<class Hook>
-std::int64_t steps_with(Hook hook) {
+/// Runs a session with `hooks` until one of them stops it. Returns the number of steps.
+template<class... Hooks>
+std::int64_t steps_with(Hooks... hooks) {
   spoilt_model model;
-  sw::monitored_session session(model, std::move(hook));
+  sw::monitored_session session(model, std::move(hooks)...);
   return session.run_all().steps;
+}
+
+/// Runs three steps of a session with `hooks`, one of which saves the best checkpoint. Returns the step of the best checkpoint.
+template<class... Hooks>
+std::int64_t best_after(Hooks... hooks) {
+  const temporary_directory directory;
+  spoilt_model model;
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none},
+                                                std::move(hooks)..., sw::stop_at_step(3));
+  session.run_all();
+  session.close();
+  return sw::best_checkpoint(directory.path()).value().step;
 }
 
 }  // namespace
@@ -63,6 +80,34 @@ TEST_CASE("a hook with one projection takes its options first or last", "[hooks]
   SECTION("reduce_on_plateau_hook") {
     const sw::reduce_on_plateau_hook last{&spoilt_model::rate, &result::loss, {.name = "plateau"}};
     const sw::reduce_on_plateau_hook first{{.name = "plateau"}, &spoilt_model::rate, &result::loss};
+    CHECK(first.state_name() == last.state_name());
+  }
+  SECTION("best_checkpoint_hook") {
+    const auto name = sw::tag("loss", &result::loss);
+    CHECK(best_after(sw::best_checkpoint_hook{&result::loss, {.mode = sw::metric_mode::maximize}}) == 1);
+    CHECK(best_after(sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, &result::loss}) == 1);
+    CHECK(best_after(sw::best_checkpoint_hook{name, {.mode = sw::metric_mode::maximize}}) == 1);
+    CHECK(best_after(sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, name}) == 1);
+  }
+}
+
+TEST_CASE("a hook that watches a metric of an evaluation takes its options first or last", "[hooks][options_order]") {
+  const log_capture log;
+  const auto tested =
+      sw::evaluate_every(1, [](const spoilt_model& model) { return model.steps; }, sw::measure("steps", [](int steps) { return steps; }));
+  const auto steps = tested.value("steps");
+
+  SECTION("early_stopping_hook, last") { CHECK(steps_with(tested, sw::early_stopping_hook{steps, {.patience = 3}}) == 4); }
+  SECTION("early_stopping_hook, first") { CHECK(steps_with(tested, sw::early_stopping_hook{{.patience = 3}, steps}) == 4); }
+  SECTION("best_checkpoint_hook, last") {
+    CHECK(best_after(tested, sw::best_checkpoint_hook{steps, {.mode = sw::metric_mode::maximize}}) == 3);
+  }
+  SECTION("best_checkpoint_hook, first") {
+    CHECK(best_after(tested, sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, steps}) == 3);
+  }
+  SECTION("reduce_on_plateau_hook") {
+    const sw::reduce_on_plateau_hook last{&spoilt_model::rate, steps, {.name = "plateau"}};
+    const sw::reduce_on_plateau_hook first{{.name = "plateau"}, &spoilt_model::rate, steps};
     CHECK(first.state_name() == last.state_name());
   }
 }

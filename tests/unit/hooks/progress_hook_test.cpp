@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
+#include "support/log_capture.hpp"
 #include "support/screen.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/detail/status_region.hpp>
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -56,6 +62,21 @@ std::string plain_lines_of(std::int64_t runs, Watched... watched) {
   }
   session.close();
   return out;
+}
+
+/// A model that counts its batches.
+struct batch_model {
+  using result = int;
+  int batches = 0;
+  int step(const std::vector<std::int64_t>& /*batch*/) { return ++batches; }
+  sw::variable_list variables() { return sw::variables({{"batches", batches}}); }
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(in, line);) { all.push_back(line); }
+  return all;
 }
 
 struct noting_hook {
@@ -141,6 +162,60 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
         "step 20/40   50%  loss 210  1 steps/s  0:20  ETA 0:20\n"
         "step 30/40   75%  loss 465  1 steps/s  0:30  ETA 0:10\n"
         "step 40/40  100%  loss 820  1 steps/s  0:40\n");
+}
+
+TEST_CASE("where there is no terminal, a plain line comes every ten seconds unless line_every is given", "[hooks][progress]") {
+  std::string out;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+                                sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}});
+  for (int i = 0; i < 100; ++i) {
+    clock->advance(250ms);
+    session.run(std::int64_t{1});
+  }
+  session.close();
+  CHECK(out ==
+        "step 40  4 steps/s  0:10\n"
+        "step 80  4 steps/s  0:20\n"
+        "step 100  4 steps/s  0:25\n");
+}
+
+TEST_CASE("a session over epochs displays the epoch, the rate of samples, the last evaluation and the best one", "[hooks][progress]") {
+  const sw::test::log_capture log;
+  const sw::test::temporary_directory directory;
+  std::string out;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  const std::vector<std::int64_t> numbers(12, 1);
+  auto batches = sw::data::shuffled_batches(numbers, {.batch_size = 4, .epochs = 2});
+  batch_model model;
+  const auto tested = sw::evaluate_every(
+      sw::epochs(1), [](const batch_model& now) { return 10 - now.batches; }, sw::measure("error", [](int error) { return error; }));
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock}, tested,
+      sw::best_checkpoint_hook{tested.value("error")},
+      sw::progress_hook{{.last_step = 6,
+                         .last_epoch = 2,
+                         .batch_size = 4,
+                         .line_every = 1,
+                         .is_terminal = false,
+                         .output = [&](auto text) { out += text; }},
+                        tested.value("error")});
+  clock->advance(500ms);
+  for ([[maybe_unused]] const auto& step : session.steps(batches)) { clock->advance(500ms); }
+  session.close();
+  const auto lines = lines_of(out);
+  INFO(out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0].starts_with("epoch 1/2  step 2/6   33%  2 steps/s  8 samples/s  0:01  ETA 0:02"));
+  CHECK(lines[1].starts_with("epoch 2/2  step 4/6   66%  error 7  2 steps/s  8 samples/s  0:02  ETA 0:01"));
+  CHECK_THAT(lines[1], ContainsSubstring("  evaluation error = 7 at 3"));
+  CHECK_THAT(lines[1], ContainsSubstring("  best error 7"));
+  // The final line has the epoch of the last step, and the result of the evaluation after it.
+  CHECK(lines[2].starts_with("epoch 2/2  step 6/6  100%  error 4  1.71 steps/s  6.86 samples/s  0:03"));
+  CHECK_THAT(lines[2], ContainsSubstring("  evaluation error = 4 at 6"));
+  CHECK_THAT(lines[2], ContainsSubstring("  best error 4"));
+  CHECK_THAT(lines[2], ContainsSubstring("  saved 6"));
 }
 
 TEST_CASE("the elapsed time is rounded down, and the remaining time up", "[hooks][progress]") {

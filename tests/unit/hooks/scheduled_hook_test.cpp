@@ -4,6 +4,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -47,6 +49,33 @@ double halves(std::int64_t step) { return 1.0 / static_cast<double>(1 + step); }
 
 void run_steps(auto& session, int count) {
   for (int i = 0; i < count; ++i) { session.run(); }
+}
+
+double constant_loss(const rated_model& /*model*/) { return 1; }
+
+/// Steps after which the rate has changed, with the new rates.
+using changes = std::vector<std::pair<std::int64_t, double>>;
+
+/// Trains to the step `first_end`, and then with another session to `end`. The rate is halved after two results of the evaluation that are
+/// not better. `evaluation(other)` makes the hook that evaluates.
+changes changes_of_rate(const auto& evaluation, std::int64_t first_end, std::int64_t end) {
+  const temporary_directory directory;
+  changes seen;
+  double rate = 1;
+  for (const auto last : {first_end, end}) {
+    rated_model model;
+    rated_model other;
+    const auto tested = evaluation(other);
+    auto session = sw::monitored_training_session(
+        model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none, .log_step_count_steps = sw::none}, tested,
+        sw::reduce_on_plateau_hook{&rated_model::rate, tested.value("loss"), {.plateau = {.factor = 0.5, .patience = 2}}},
+        sw::stop_at_step(last));
+    for (const auto& step : session.steps()) {
+      if (model.rate != rate) { seen.emplace_back(step.global_step, rate = model.rate); }
+    }
+    session.close();
+  }
+  return seen;
 }
 
 }  // namespace
@@ -126,6 +155,40 @@ TEST_CASE("a run that is resumed continues with the reduced rate", "[hooks][sche
     rates.insert(rates.end(), model.rates.begin(), model.rates.end());
   }
   CHECK(rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25});
+}
+
+TEST_CASE("reduce_on_plateau_hook waits for the next value if an optional one is empty when it is due", "[hooks][scheduled]") {
+  const log_capture log;
+  rated_model model;
+  sw::monitored_session session(
+      model, sw::reduce_on_plateau_hook{
+                 &rated_model::rate, &rated_model::result::measured, {.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 3}});
+  run_steps(session, 7);
+  CHECK(model.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5});  // step 3 has no value: the values of the steps 4 and 6 are used
+}
+
+TEST_CASE("reduce_on_plateau_hook counts each result of an evaluation once, and a resumed run goes on counting", "[hooks][scheduled]") {
+  const log_capture log;
+  const auto check = [](const auto& evaluation, const changes& wanted) {
+    for (const std::int64_t end : {0, 15, 25, 30, 35}) {  // 0: not resumed
+      CAPTURE(end);
+      CHECK(changes_of_rate(evaluation, end, 60) == wanted);
+    }
+  };
+  const auto loss = sw::measure("loss", [](double value) { return value; });
+  SECTION("in the loop") {
+    check([&](rated_model&) { return sw::evaluate_every(10, &constant_loss, loss); }, {{30, 0.5}, {50, 0.25}});
+  }
+  SECTION("beside the training, where each result takes effect at the next evaluation") {
+    check([&](rated_model& other) { return sw::evaluate_every(10, sw::beside(other), &constant_loss, loss); }, {{40, 0.5}, {60, 0.25}});
+  }
+}
+
+TEST_CASE("reduce_on_plateau_hook is rejected if the session does not have the evaluation that it watches", "[hooks][scheduled]") {
+  rated_model model;
+  const auto tested = sw::evaluate_every(10, &constant_loss, sw::measure("loss", [](double value) { return value; }));
+  CHECK_THROWS_WITH(sw::monitored_session(model, sw::reduce_on_plateau_hook{&rated_model::rate, tested.value("loss")}),
+                    ContainsSubstring("reduce_on_plateau_hook: the metric \"loss\" would never get a value"));
 }
 
 TEST_CASE("options of reduce_on_plateau_hook that make no sense are refused by name", "[hooks][scheduled]") {

@@ -100,6 +100,15 @@ TEST_CASE("HOOK-CNT no rate is told of steps that went backwards or of no time a
   CHECK(rates({}, {.every_n_steps = 1}, 3, 0s).empty());
 }
 
+TEST_CASE("the rate is logged at most once in ten seconds, or each time with log_every_secs = 0", "[hooks][step_counter]") {
+  sw::test::log_capture log;
+  CHECK(rates({}, {.every_n_steps = 1}, 15, 1s).size() == 14);
+  CHECK(log.count(sw::log_level::info) == 2);
+  log.clear();
+  CHECK(rates({}, {.every_n_steps = 1, .log_every_secs = 0}, 15, 1s).size() == 14);
+  CHECK(log.count(sw::log_level::info) == 14);
+}
+
 TEST_CASE("HOOK-CNT-5 a step that stands still is warned of, five times a process, and one that goes on is not", "[hooks][step_counter]") {
   sw::test::log_capture log;
   const auto warnings = [&] {

@@ -178,6 +178,14 @@ TEST_CASE("variance is stable for values far from zero", "[kernel][metrics]") {
   CHECK(variance.standard_deviation() == Approx(2.6604745817240953).epsilon(1e-8));
   CHECK(variance.mean() == Approx(offset + 2.875));
   CHECK(variance.count() == 6);
+  metrics::variance in_one_call;
+  in_one_call.update(sample);
+  CHECK(in_one_call.value() == Approx(7.078125));
+  CHECK(in_one_call.mean() == Approx(2.875));
+  in_one_call.update(std::vector<float>{1, 2});  // (7.078125 * 6 + squared distances of 1 and 2 and of the means) / 8
+  CHECK(in_one_call.count() == 8);
+  CHECK(in_one_call.mean() == Approx(20.25 / 8));
+  CHECK(in_one_call.sum_of_squares() == Approx(6 * 7.078125 + 0.5 + 1.375 * 1.375 * 6 * 2 / 8));
   metrics::variance one;
   one.update(std::vector<float>{3});
   CHECK(one.value() == 0);

@@ -38,7 +38,7 @@ TEST_CASE("piecewise_constant keeps a value up to and including its boundary", "
   const schedules::piecewise_constant rate({100, 200}, {1, 0.5, 0.1});
   check(rate, {{0, 1}, {100, 1}, {101, 0.5}, {200, 0.5}, {201, 0.1}, {1'000'000, 0.1}});
   CHECK_THROWS_WITH(schedules::piecewise_constant({1}, {1}), ContainsSubstring("1 values for 1 boundaries"));
-  CHECK_THROWS_WITH(schedules::piecewise_constant({5, 5}, {1, 2, 3}), ContainsSubstring("boundary 5 does not lie before 5"));
+  CHECK_THROWS_WITH(schedules::piecewise_constant({5, 5}, {1, 2, 3}), ContainsSubstring("boundaries 5 and 5 do not increase"));
 }
 
 TEST_CASE("exponential_decay multiplies gradually, or in steps", "[kernel][schedules]") {

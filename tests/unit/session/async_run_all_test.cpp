@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -103,4 +104,15 @@ TEST_CASE("the functions of hooks may be awaited", "[session][async][function_ho
   auto batches = batches_of_ten(2);
   CHECK(result_of(whole_loop(session, batches)).steps == 6);
   CHECK(steps == std::vector<std::int64_t>{2, -3, 4, 1004, 6, -6, 600});
+}
+
+TEST_CASE("the awaited function of every_n_steps takes an optional value", "[session][async][function_hooks][optional]") {
+  batch_model model;
+  std::vector<std::int64_t> seen;
+  const auto fourth = [](const batch_model& now) { return now.batches % 4 == 0 ? std::optional(now.batches) : std::nullopt; };
+  const auto note = [&seen](std::optional<std::int64_t> value) { return append_later(seen, value.value_or(-1)); };
+  sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, note, sw::fetch(fourth)));
+  auto batches = batches_of_ten(3);
+  CHECK(result_of(whole_loop(session, batches)).steps == 9);
+  CHECK(seen == std::vector<std::int64_t>{-1, 4, -1, 8});
 }

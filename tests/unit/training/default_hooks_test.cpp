@@ -217,6 +217,29 @@ TEST_CASE("summaries need a directory for event files", "[training]") {
                   sw::invalid_argument_error);
 }
 
+TEST_CASE("log_every_secs = 0 logs each durable checkpoint and each rate", "[training]") {
+  const temporary_directory directory;
+  const log_capture log;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  adding_model model;
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
+                                                        .save_checkpoint_steps = 1,
+                                                        .log_step_count_steps = 1,
+                                                        .log_every_secs = 0,
+                                                        .saver = {.when_busy = sw::when_busy::wait},
+                                                        .clock = clock});
+  for (std::int64_t batch = 1; batch <= 5; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+    session.checkpoint_now();  // waits until the checkpoint is durable
+    CHECK(log.contains(sw::log_level::info, "/model.ckpt-" + std::to_string(batch) + ", "));
+  }
+  session.close();
+  std::size_t rates = 0;
+  for (const auto& message : log.messages()) { rates += message.text.find("global_step/sec: 1") != std::string::npos; }
+  CHECK(rates == 4);  // the first run only starts the clock
+}
+
 TEST_CASE("durable checkpoints and rates are logged with the name of the session, at most once in 10 s", "[training]") {
   const temporary_directory directory;
   const log_capture log;

@@ -8,9 +8,11 @@
 
 #include <stepwell/stepwell.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,7 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
     options.checkpoint_dir = path;
     sw::checkpoint_saver_hook hook(options);
   };
+  const auto best = [](const sw::best_checkpoint_options& options) { sw::best_checkpoint_hook{options, &result::loss}; };
   check({
       {"logging_tensor_options", "every_n_iter", [] { sw::logging_tensor_hook{{.every_n_iter = 0}, &result::loss}; }},
       {"logging_tensor_options", "every_n_iter", [] { sw::logging_tensor_hook{{.every_n_iter = -1}, &result::loss}; }},
@@ -110,6 +113,7 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
       {"checkpoint_saver_options", "save_overhead and save_secs", [&] { saves({.save_secs = 1, .save_overhead = 0.1}); }},
       {"interval_bounds", "min_interval", [&] { saves({.save_overhead = 0.1, .save_interval = {.min_interval = -1}}); }},
       {"interval_bounds", "max_interval", [&] { saves({.save_overhead = 0.1, .save_interval = {.min_interval = 2, .max_interval = 1}}); }},
+      {"checkpoint_saver_options", "log_every_secs", [&] { saves({.save_steps = 1, .log_every_secs = -1}); }},
       {"checkpoint_saver_options", "checkpoint_dir", [] { sw::checkpoint_saver_hook({.save_steps = 1}); }},
       {"saver_options", "basename", [&] { sw::saver(path, {.basename = ""}); }},
       {"saver_options", "max_to_keep", [&] { sw::saver(path, {.max_to_keep = -1}); }},
@@ -121,6 +125,17 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
       {"step_counter_options", "every_n_steps", [] { sw::step_counter_hook({.every_n_steps = -1}); }},
       {"step_counter_options", "every_n_secs", [] { sw::step_counter_hook({.every_n_secs = -1}); }},
       {"step_counter_options", "every_n_steps", [] { sw::step_counter_hook({.every_n_steps = sw::none}); }},
+      {"step_counter_options", "log_every_secs", [] { sw::step_counter_hook({.log_every_secs = -1}); }},
+      {"best_checkpoint_options", "keep", [&] { best({.keep = 0}); }},
+      {"best_checkpoint_options", "min_delta", [&] { best({.min_delta = -1}); }},
+      {"best_checkpoint_options", "min_delta", [&] { best({.min_delta = not_a_number}); }},
+      {"best_checkpoint_options", "every_n_steps", [&] { best({.every_n_steps = 0}); }},
+      {"best_checkpoint_options", "name", [&] { best({.name = ""}); }},
+      {"best_checkpoint_options", "name", [&] { best({.name = "a/b"}); }},
+      {"best_checkpoint_options", "name", [&] { best({.name = ".hidden"}); }},
+      {"best_checkpoint_options", "log_every_secs", [&] { best({.log_every_secs = -1}); }},
+      {"best_checkpoint_options", "saver.pool", [&] { best({.saver = {.pool = std::make_shared<sw::io::pool>(1)}}); }},
+      {"best_checkpoint_options", "shards", [&] { best({.saver = {.shards = 0}}); }},
       {"profiler_options", "save_steps", [&] { sw::profiler_hook({.save_steps = -1, .output_dir = path}); }},
       {"profiler_options", "save_secs", [&] { sw::profiler_hook({.save_secs = -1, .output_dir = path}); }},
       {"profiler_options", "save_steps and save_secs", [&] { sw::profiler_hook({.output_dir = path}); }},
@@ -134,12 +149,30 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
 
 TEST_CASE("a value that makes no sense is an error that names the member: other hooks", "[training][senseless_options]") {
   counting_model model;
+  const auto evaluate = [](const sw::evaluate_every_options& options) {
+    static_cast<void>(sw::evaluate_every(
+        options, [](const counting_model& now) { return now.count; }, sw::measure("count", [](int count) { return count; })));
+  };
   check({
       {"ema_options", "decay", [&] { sw::ema_hook(model, {.decay = 1}); }},
       {"ema_options", "decay", [&] { sw::ema_hook(model, {.decay = not_a_number}); }},
       {"ema_options", "name", [&] { sw::ema_hook(model, {.name = ""}); }},
       {"global_step_waiter_options", "max_wait_secs", [] { sw::global_step_waiter_hook({.wait_until_step = 1, .max_wait_secs = -1}); }},
       {"progress_options", "last_step", [] { sw::progress_hook<>({.last_step = -1}); }},
+      {"progress_options", "last_epoch", [] { sw::progress_hook<>({.last_epoch = -1}); }},
+      {"progress_options", "batch_size", [] { sw::progress_hook<>({.batch_size = -1}); }},
+      {"progress_options", "bar_every", [] { sw::progress_hook<>({.bar_every = -1}); }},
+      {"progress_options", "bar_every", [] { sw::progress_hook<>({.bar_every = not_a_number}); }},
+      {"progress_options", "line_every", [] { sw::progress_hook<>({.line_every = -1}); }},
+      {"progress_options", "columns", [] { sw::progress_hook<>({.columns = -1}); }},
+      {"evaluate_every_options", "every", [&] { evaluate({.every = 0}); }},
+      {"evaluate_every_options", "every", [&] { evaluate({.every = sw::epochs(0)}); }},
+      {"evaluate_every_options", "every", [&] { evaluate({.every = std::chrono::seconds(-1)}); }},
+      {"evaluate_every_options", "every", [&] { evaluate({.every = std::chrono::duration<double>(not_a_number)}); }},
+      {"evaluate_every_options", "name", [&] { evaluate({.every = 1, .name = ""}); }},
+      {"evaluate_every_options", "log_every_secs", [&] { evaluate({.every = 1, .log_every_secs = -1}); }},
+      {"early_stopping_options", "generalization_loss",
+       [] { sw::early_stopping_hook{&result::loss, {.mode = sw::early_stopping_mode::maximize, .generalization_loss = 5}}; }},
       {"every_n_steps", "n is 0", [] { static_cast<void>(sw::every_n_steps(0, [] {})); }},
       {"every", "period", [] { static_cast<void>(sw::every(std::chrono::seconds(0), [] {})); }},
       {"saved_state", "name",
@@ -161,6 +194,15 @@ TEST_CASE("a value that makes no sense is an error that names the member: other 
       {"cosine_restarts_options", "first_decay_steps", [] { sw::schedules::cosine_restarts({}); }},
       {"cosine_restarts_options", "t_mul", [] { sw::schedules::cosine_restarts({.first_decay_steps = 1, .t_mul = 0.5}); }},
       {"cosine_restarts_options", "m_mul", [] { sw::schedules::cosine_restarts({.first_decay_steps = 1, .m_mul = -1}); }},
+      {"piecewise_constant", "boundaries", [] { sw::schedules::piecewise_constant({1, 2}, {1, 2}); }},
+      {"piecewise_constant", "boundaries", [] { sw::schedules::piecewise_constant({2, 1}, {1, 2, 3}); }},
+      {"warm_up", "steps", [] { sw::schedules::warm_up(-1, sw::schedules::constant(1)); }},
+      {"windowed_mean", "size", [] { sw::metrics::windowed_mean(0); }},
+      {"exponential_mean", "decay", [] { sw::metrics::exponential_mean(1); }},
+      {"exponential_mean", "decay", [] { sw::metrics::exponential_mean{not_a_number}; }},
+      {"auc", "bins", [] { sw::metrics::auc(1); }},
+      {"top_k_accuracy", "k is 0", [] { sw::metrics::top_k_accuracy(0); }},
+      {"confusion_matrix", "classes", [] { sw::metrics::confusion_matrix(0); }},
       {"one_cycle_options", "total_steps", [] { sw::schedules::one_cycle({.total_steps = 1}); }},
       {"one_cycle_options", "rising", [] { sw::schedules::one_cycle({.total_steps = 9, .rising = 1}); }},
       {"one_cycle_options", "div_factor", [] { sw::schedules::one_cycle({.total_steps = 9, .div_factor = 0}); }},
@@ -173,6 +215,8 @@ TEST_CASE("a value that makes no sense is an error that names the member: source
   const std::vector<int> numbers{1, 2, 3};
   check({
       {"shuffle_options", "batch_size", [&] { static_cast<void>(sw::data::shuffled_batches(numbers, {.batch_size = 0})); }},
+      {"shuffle_options", "drop_remainder",
+       [&] { static_cast<void>(sw::data::shuffled_batches(numbers, {.batch_size = 4, .drop_remainder = true})); }},
       {"prefetch_options", "threads", [&] { static_cast<void>(sw::data::prefetch(sw::data::counter(), {.threads = 0})); }},
       {"prefetch_options", "depth", [&] { static_cast<void>(sw::data::prefetch(sw::data::counter(), {.depth = 0})); }},
       {"record_files_options", "paths", [] { sw::data::record_files({}); }},
@@ -200,6 +244,8 @@ TEST_CASE("a value that makes no sense is an error that names the member: sessio
       {"training_options", "save_summaries_steps", [] { train({.save_summaries_steps = -1}); }},
       {"training_options", "save_summaries_secs", [] { train({.save_summaries_secs = -1}); }},
       {"training_options", "log_step_count_steps", [] { train({.log_step_count_steps = -1}); }},
+      {"training_options", "log_every_secs", [] { train({.log_every_secs = -1}); }},
+      {"training_options", "log_every_secs", [&] { train({.checkpoint_dir = path, .log_every_secs = not_a_number}); }},
       {"training_options", "max_to_keep", [] { train({.max_to_keep = -1}); }},
       {"training_options", "metrics", [] { train({.metrics = {nullptr}}); }},
       {"training_options", "hparams", [] { train({.hparams = sw::format::hparam_map{{"rate", 0.1}}}); }},

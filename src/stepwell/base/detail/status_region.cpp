@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 namespace stepwell::detail {
 namespace {
@@ -16,11 +17,19 @@ void write_to_stderr(std::string_view text) {
 }  // namespace
 
 const std::shared_ptr<status_region>& status_region::of_stderr() {
+  static constexpr auto end_line = [] {
+    const auto& region = *of_stderr();
+    if (region.drawn_ != 0) { write_to_stderr("\n"); }
+  };
+  static std::terminate_handler terminate_before = nullptr;
   // Never destroyed: threads may log while static objects are destroyed.
   static const auto* const instance = [] {
-    std::atexit([] {
-      const auto& region = *of_stderr();
-      if (region.drawn_ != 0) { write_to_stderr("\n"); }
+    std::atexit(end_line);
+    // An uncaught exception calls std::terminate. The lines are then still drawn, because the stack need not be unwound.
+    terminate_before = std::set_terminate([] {
+      end_line();
+      if (terminate_before != nullptr) { terminate_before(); }
+      std::abort();
     });
     return new std::shared_ptr<status_region>(std::make_shared<status_region>(write_to_stderr));
   }();

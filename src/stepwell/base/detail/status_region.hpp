@@ -25,8 +25,8 @@ public:
   status_region(const status_region&) = delete;
   status_region& operator=(const status_region&) = delete;
 
-  /// Returns the region of standard error. All sessions and the log of the process share it. At the exit of the process, the line of the
-  /// cursor is ended.
+  /// Returns the region of standard error. All sessions and the log of the process share it. At the exit of the process, and before
+  /// `std::terminate` writes its message, the line of the cursor is ended.
   [[nodiscard]] static const std::shared_ptr<status_region>& of_stderr();
 
   /// Adds an empty line below the others, which is not drawn until it has a text. Returns its number.
