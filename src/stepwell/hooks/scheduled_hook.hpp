@@ -9,6 +9,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
+#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/kernel/schedules.hpp"
 
@@ -98,8 +99,8 @@ namespace detail {
 /// Checks the options other than `plateau`.
 /// @errors `invalid_argument_error` that names the invalid member.
 void check_plateau_hook(const reduce_on_plateau_hook_options& options);
-/// Logs that the rate was reduced from `from` to `to`.
-void log_reduction(double from, double to, std::int64_t step);
+/// Logs that the rate was reduced from `from` to `to`, with the name of the session.
+void log_reduction(const session_requests& session, double from, double to, std::int64_t step);
 }  // namespace detail
 
 /// Watches a number, and reduces a rate of the model when the number no longer improves, by the rule `schedules::reduce_on_plateau`:
@@ -155,7 +156,7 @@ private:
     if (after == before) { return; }
     rate_ = after;
     detail::set_target(target_, context, after);
-    detail::log_reduction(before, after, context.global_step());
+    detail::log_reduction(context, before, after, context.global_step());
   }
 
   Target target_;
