@@ -43,18 +43,25 @@ std::optional<std::string> run(const std::string& feature, const std::string& di
   return line;
 }
 
+/// Returns the feature with a blocking session. An awaited session must have the same result.
+std::string blocking_form_of(const std::string& feature) {
+  const std::string prefix = "awaited_";
+  return feature.starts_with(prefix) ? feature.substr(prefix.size()) : feature;
+}
+
 }  // namespace
 
-TEST_CASE("prefetch, epochs, the best checkpoint, evaluation beside the training and all ways to save survive random kills",
-          "[fault][kill]") {
-  const std::string feature =
-      GENERATE("prefetch", "epochs", "best", "beside", "overhead", "large", "large_staged", "fence", "fence_staged");
+TEST_CASE(
+    "prefetch, epochs, the best checkpoint and evaluation beside the training, also awaited, and all ways to save survive random kills",
+    "[fault][kill]") {
+  const std::string feature = GENERATE("prefetch", "epochs", "best", "beside", "overhead", "large", "large_staged", "fence", "fence_staged",
+                                       "awaited_prefetch", "awaited_epochs", "awaited_best", "awaited_beside");
   const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
   const auto wanted = number_from("STEPWELL_KILLS", 20);
   CAPTURE(feature, seed);
   const temporary_directory directory;
   const auto begun = std::chrono::steady_clock::now();
-  const auto expected = run(feature, directory / "whole", std::nullopt);
+  const auto expected = run(blocking_form_of(feature), directory / "whole", std::nullopt);
   const auto length = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
   REQUIRE(expected);
   std::mt19937_64 random(seed);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // train_features FEATURE DIRECTORY: trains a small model with one feature of sessions, and prints the result in one line: every bit of the
-// model, the decisions of the hooks, and the best checkpoint. A run that is killed and started again must print the same line.
+// model, the decisions of the hooks, and the best checkpoint. A run that is killed and started again must print the same line. With the
+// prefix "awaited_", a feature is trained by an awaited session, which must also print the same line.
+#include "support/both_ways.hpp"
+
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/checksum.hpp>
@@ -25,6 +28,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -152,14 +156,7 @@ sw::training_options<Model> saving_in(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 7, .save_summaries_steps = 10, .log_step_count_steps = sw::none};
 }
 
-/// Trains to the end of `batches`, or until a hook requests a stop. Returns the step reached.
-template<class Model, class Source, class... Hooks>
-std::int64_t train(Model& model, const sw::training_options<Model>& options, Source batches, Hooks... hooks) {
-  auto session = sw::monitored_training_session(model, options, std::move(hooks)...);
-  for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
-  session.close();
-  return session.global_step();
-}
+constexpr std::string_view awaited_prefix = "awaited_";
 
 /// Trains a model whose saves have the options of `feature`, and returns the result.
 template<class Model, class Source>
@@ -172,11 +169,13 @@ std::string run_saving(sw::training_options<Model> options, const std::string& f
     options.save_checkpoint_overhead = 0.5;
     options.save_checkpoint_interval = {.min_interval = 0.001, .max_interval = 0.02};
   }
-  const auto reached = train(model, options, std::move(batches));
+  const auto reached = sw::test::train_blocking(model, options, batches, 0).global_step;
   return fmt::format("step {} checksum {:08x}", reached, sw::checksum(model.variables()));
 }
 
-void run(const std::string& feature, const std::string& directory) {
+void run(std::string feature, const std::string& directory) {
+  const bool is_awaited = feature.starts_with(awaited_prefix);
+  if (is_awaited) { feature.erase(0, awaited_prefix.size()); }
   static const auto train_set = samples(0, 200);
   static const auto test_set = samples(200, 240);
   const auto batches = [](std::uint64_t epochs) {
@@ -193,23 +192,27 @@ void run(const std::string& feature, const std::string& directory) {
   polynomial model;
   std::int64_t reached = 0;
   std::string more;
+  // Trains to the end of `source`, or until a hook requests a stop.
+  const auto train = [&](auto source, auto... hooks) {
+    const auto way = is_awaited ? sw::test::session_way::awaited : sw::test::session_way::blocking;
+    reached = sw::test::train(way, model, saving_in(directory), source, 0, std::move(hooks)...).global_step;
+  };
   if (feature == "prefetch") {
-    reached = train(model, saving_in(directory), sw::data::prefetch(batches(12), {.threads = 2, .depth = 4}));
+    train(sw::data::prefetch(batches(12), {.threads = 2, .depth = 4}));
   } else if (feature == "epochs") {
     std::vector<std::int64_t> ends(64, 0);  // the number of calls at the end of each epoch
     const auto count = [&](std::uint64_t epoch) { ++ends.at(epoch); };
     const auto state = sw::saved_state{"ends", [&] { return sw::variables({{"ends", ends}}); }};
-    reached = train(model, saving_in(directory), batches(40), sw::every_epoch(count, state), sw::stop_at_epoch(12));
+    train(batches(40), sw::every_epoch(count, state), sw::stop_at_epoch(12));
     for (const auto end : ends) { more += std::to_string(end); }
   } else if (feature == "best") {
-    reached = train(model, saving_in(directory), batches(12), sw::best_checkpoint_hook{{.keep = 2}, &polynomial::result::loss});
+    train(batches(12), sw::best_checkpoint_hook{{.keep = 2}, &polynomial::result::loss});
     more = best_in(directory);
   } else if (feature == "beside") {
     polynomial other;
     const auto tested = sw::evaluate_every({.every = 9, .log = false}, sw::beside(other), test_set, &polynomial::loss_of, loss);
     sw::early_stopping_hook stopping{tested.value("loss"), {.patience = 12}};
-    reached = train(model, saving_in(directory), batches(40), tested, sw::best_checkpoint_hook{tested.value("loss")}, std::ref(stopping),
-                    sw::stop_at_step(500));
+    train(batches(40), tested, sw::best_checkpoint_hook{tested.value("loss")}, std::ref(stopping), sw::stop_at_step(500));
     more =
         fmt::format("{} {} {} {}", stopping.best_step().value(), bits_of({stopping.best().value()}), stopping.waited(), best_in(directory));
   } else {

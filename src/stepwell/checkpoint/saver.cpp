@@ -204,9 +204,10 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     if (is_closing || current->tries >= policy.retries() || !may_mend_itself(cause)) { return false; }
     const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current->tries, 20));
     try {
-      retry = alarm(options.clock, options.clock->now() + wait, [weak = weak_from_this()] {
+      retry = alarm(options.clock, options.clock->now() + wait, [weak = weak_from_this(), name = log_name()] {
         const auto self = weak.lock();
         if (!self) { return; }
+        const log_scope named(name);
         std::unique_lock waking(self->mutex);
         const bool is_due = std::exchange(self->waits_to_retry, false);
         waking.unlock();

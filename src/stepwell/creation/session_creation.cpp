@@ -107,6 +107,7 @@ void source_positions::detach(const std::string& name) noexcept {
   try {
     if (!known->second.is_due) { known->second.position = static_cast<std::int64_t>(known->second.live()); }
   } catch (...) {
+    const log_scope session(log_name_);
     log_error("could not read the position of the source \"" + named(name) + "\" at the end of its loop; the previous position is kept");
   }
   known->second.live = nullptr;

@@ -56,6 +56,8 @@ public:
   /// Sets whether the batches of this session continue those of an earlier run.
   void set_resumes(bool resumes) noexcept { resumes_ = resumes; }
   [[nodiscard]] bool resumes() const noexcept { return resumes_; }
+  /// Sets the name of the session, which is in the log messages of `detach`.
+  void set_log_name(std::string name) { log_name_ = std::move(name); }
   /// Registers a source. Until `detach`, each save calls `position()`, which returns the position of the source. `step` is the current
   /// global step. If no source of that name was attached before, stores the current position together with `step`, for `go_back`.
   /// @errors `invalid_argument_error` if a source of that name is already attached.
@@ -124,6 +126,7 @@ private:
   std::map<std::string, entry, std::less<>> entries_;
   std::set<std::string> seen_;
   bool resumes_ = true;
+  std::string log_name_;
   std::uint64_t rewinds_ = 0;
 };
 

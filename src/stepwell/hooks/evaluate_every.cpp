@@ -140,7 +140,8 @@ public:
     auto memory = buffers_->try_acquire();
     if (!memory) { return true; }  // not reached: `collect` has freed the only one
     taken_ = std::make_shared<const snapshot>(at.capture(std::move(*memory)));
-    auto started = start_thread("evaluation", [this] {
+    auto started = start_thread("evaluation", [this, name = session_->name()] {
+      const log_scope named(name);
       set_thread_name(options.name);
       const auto begin = now();
       try {

@@ -11,8 +11,9 @@
 #include <chrono>
 
 namespace stepwell {
-void global_step_waiter_hook::wait(clock& time, const std::function<std::int64_t()>& current_step,
+void global_step_waiter_hook::wait(clock& time, const std::string& session, const std::function<std::int64_t()>& current_step,
                                    const std::function<bool()>& should_stop) const {
+  const log_scope named(session);
   constexpr auto slice = std::chrono::milliseconds(500);
   constexpr std::int64_t steps_between_lines = 1000;
   const auto wanted = options_.wait_until_step;

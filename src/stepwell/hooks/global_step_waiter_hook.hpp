@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace stepwell {
 
@@ -40,7 +41,7 @@ public:
     if (is_over_) [[likely]] { return; }
     // Reads the step from the raw session: `context.global_step()` does not count the steps that other sessions do during the wait.
     const auto current_step = [&] { return step_of(context.raw_session()); };
-    wait(*context.time(), current_step, [&] { return context.stop_requested() || threads_->should_stop(); });
+    wait(*context.time(), context.name(), current_step, [&] { return context.stop_requested() || threads_->should_stop(); });
     is_over_ = true;
   }
 
@@ -54,7 +55,8 @@ private:
       return raw.global_step();
     }
   }
-  void wait(clock& time, const std::function<std::int64_t()>& current_step, const std::function<bool()>& should_stop) const;
+  void wait(clock& time, const std::string& session, const std::function<std::int64_t()>& current_step,
+            const std::function<bool()>& should_stop) const;
 
   global_step_waiter_options options_;
   coordinator* threads_ = nullptr;  // the coordinator of the current session

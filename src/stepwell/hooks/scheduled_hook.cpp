@@ -16,9 +16,9 @@ void check_plateau_hook(const reduce_on_plateau_hook_options& options) {
   if (options.name.empty()) { throw invalid_argument_error("reduce_on_plateau_hook: the name is empty; its state is saved under it"); }
 }
 
-void log_reduction(double from, double to, std::int64_t step) {
-  log_info(fmt::format("step {}: the rate is reduced from {} to {}, because the watched value does not improve", step, number_text(from),
-                       number_text(to)));
+void log_reduction(const session_requests& session, double from, double to, std::int64_t step) {
+  session.log(log_level::info, fmt::format("step {}: the rate is reduced from {} to {}, because the watched value does not improve", step,
+                                           number_text(from), number_text(to)));
 }
 
 }  // namespace stepwell::detail

@@ -10,6 +10,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
+#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/evaluation_watch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/kernel/schedules.hpp"
@@ -102,8 +103,8 @@ namespace detail {
 /// Checks the options other than `plateau`.
 /// @errors `invalid_argument_error` that names the invalid member.
 void check_plateau_hook(const reduce_on_plateau_hook_options& options);
-/// Logs that the rate was reduced from `from` to `to`.
-void log_reduction(double from, double to, std::int64_t step);
+/// Logs that the rate was reduced from `from` to `to`, with the name of the session.
+void log_reduction(const session_requests& session, double from, double to, std::int64_t step);
 
 /// The part of `reduce_on_plateau_hook` that does not depend on the watched value.
 template<class Target>
@@ -138,7 +139,7 @@ protected:
     if (after == before) { return; }
     rate_ = after;
     detail::set_target(target_, context, after);
-    detail::log_reduction(before, after, context.global_step());
+    detail::log_reduction(context, before, after, context.global_step());
   }
   /// Returns the number of the period of `every_n_steps` steps that `step` has reached.
   [[nodiscard]] std::int64_t period_of(std::int64_t step) const noexcept { return step / options_.every_n_steps; }

@@ -26,7 +26,8 @@ void time_limit_hook::after_create_session(const session_requests& session, coor
       alarm(session.time(), when, [signals = session.signals(), why = std::move(why)]() mutable { signals->request_stop(std::move(why)); });
 }
 
-void stop_after_n_evals_hook::log_progress() const {
+void stop_after_n_evals_hook::log_progress(const session_requests& session) const {
+  const log_scope named(session.name());
   if (!options_.num_evals) { return log_info(fmt::format("Evaluation [{}]", evals_completed_)); }
   const auto wanted = *options_.num_evals;
   const auto period = wanted < 20 ? std::int64_t{1} : wanted / 10;

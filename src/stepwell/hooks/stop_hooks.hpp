@@ -219,7 +219,7 @@ public:
 
   void after_run(auto& context, const auto&) {
     ++evals_completed_;
-    if (options_.log_progress) { log_progress(); }
+    if (options_.log_progress) { log_progress(context); }
     if (is_done()) { context.request_stop(why()); }
   }
 
@@ -229,7 +229,7 @@ public:
 private:
   [[nodiscard]] bool is_done() const noexcept { return options_.num_evals && evals_completed_ >= *options_.num_evals; }
   [[nodiscard]] stop_reason why() const { return {stop_cause::last_step, std::to_string(evals_completed_) + " evaluation steps are done"}; }
-  void log_progress() const;
+  void log_progress(const session_requests& session) const;
 
   stop_after_n_evals_options options_;
   std::int64_t evals_completed_ = 0;

@@ -223,7 +223,7 @@ public:
   }
 
   void after_run(auto& context, const auto& values) {
-    if (is_due_) [[unlikely]] { write(context.global_step(), values, std::index_sequence_for<Ops...>{}); }
+    if (is_due_) [[unlikely]] { write(context, values, std::index_sequence_for<Ops...>{}); }
   }
 
 private:
@@ -232,7 +232,9 @@ private:
   }
 
   template<std::size_t... I>
-  void write(std::int64_t step, const auto& values, std::index_sequence<I...>) {
+  void write(const auto& context, const auto& values, std::index_sequence<I...>) {
+    const log_scope named(context.name());  // writers do not know the session
+    const std::int64_t step = context.global_step();
     // Each value is read once, because a fetch may compute it.
     const std::tuple<decltype(values.template get<I>())...> all(values.template get<I>()...);
     if (!(detail::is_present(std::get<I>(all)) || ...)) { return; }  // nothing is written, so the next run is due, too

@@ -147,10 +147,12 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     coordinated_thread thread;
   };
 
-  state(std::shared_ptr<clock> source, exception_set given) : time(std::move(source)), clean_stops(std::move(given)) {}
+  state(std::shared_ptr<clock> source, exception_set given, std::string name)
+      : time(std::move(source)), clean_stops(std::move(given)), log_name(std::move(name)) {}
 
   const std::shared_ptr<clock> time;
   const exception_set clean_stops;
+  const std::string log_name;
   std::atomic<bool> stop_requested = false;  // written with the mutex held
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -176,6 +178,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   }
 
   void request_stop(std::exception_ptr reported) {
+    const log_scope named(log_name);
     if (reported && clean_stops.contains(reported)) { reported = nullptr; }
     std::stop_source told(std::nostopstate);
     {
@@ -275,8 +278,9 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   }
 };
 
-coordinator::coordinator(std::shared_ptr<clock> source, exception_set clean_stops)
-    : state_(std::make_shared<state>(std::move(source), std::move(clean_stops))), stop_requested_(&state_->stop_requested) {}
+coordinator::coordinator(std::shared_ptr<clock> source, exception_set clean_stops, std::string log_name)
+    : state_(std::make_shared<state>(std::move(source), std::move(clean_stops), std::move(log_name))),
+      stop_requested_(&state_->stop_requested) {}
 
 coordinator::~coordinator() {
   {
@@ -329,6 +333,7 @@ coordinated_thread coordinator::make_thread(std::string name, std::function<void
   state_->forget_ended();
   const auto id = state_->new_id();
   coordinated_thread thread(name, [kept = state_, id, name, fn = std::move(fn), token = get_token()] {
+    const log_scope named(kept->log_name);
     try {
       fn(token);
     } catch (...) { kept->report(id, name, std::current_exception()); }
@@ -363,6 +368,7 @@ void coordinator::join(join_options options) {
   if (!stragglers.empty()) {
     auto text = "Coordinator stopped with threads still running: " + names_of(stragglers);
     if (!failed && !options.ignore_live_threads) { throw deadline_exceeded_error(std::move(text)); }
+    const log_scope named(state_->log_name);
     log_warning(text);
   }
   if (failed) { std::rethrow_exception(failed); }

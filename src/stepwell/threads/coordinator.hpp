@@ -129,9 +129,11 @@ struct join_options {
 class coordinator {
 public:
   /// Creates a coordinator. Exceptions in the set `clean_stops` request a stop and are not failures. For the coordinator of a session, this
-  /// set is empty.
+  /// set is empty. All messages of the coordinator and of the threads that it makes are logged with the name `log_name`, if it is not
+  /// empty; see `log_scope`.
   /// @see contract COORD-1
-  explicit coordinator(std::shared_ptr<clock> source = system_clock(), exception_set clean_stops = {errc::out_of_range});
+  explicit coordinator(std::shared_ptr<clock> source = system_clock(), exception_set clean_stops = {errc::out_of_range},
+                       std::string log_name = {});
   coordinator(const coordinator&) = delete;
   coordinator& operator=(const coordinator&) = delete;
   /// If threads are still registered, requests a stop and joins them, like `join` with default options, but logs instead of throwing.

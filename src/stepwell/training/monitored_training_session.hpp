@@ -310,6 +310,7 @@ public:
   }
 
   [[nodiscard]] std::shared_ptr<detail::summary_work> summary_work() const {
+    const log_scope named(options_.name);
     return detail::default_summary_work({.output_dir = event_dir_,
                                          .events = events(),
                                          .save_steps = options_.save_summaries_steps,

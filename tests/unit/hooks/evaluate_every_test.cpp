@@ -5,6 +5,7 @@
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
+#include "unit/hooks/effects_hook.hpp"
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
@@ -47,6 +48,8 @@
 namespace sw = stepwell;
 using namespace std::chrono_literals;
 using sw::test::adding_model;
+using sw::test::effects;
+using sw::test::effects_hook;
 
 namespace {
 
@@ -80,23 +83,6 @@ double loss_of(const valley_model& model) { return model.loss(); }
 sw::training_options<valley_model> in_directory(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 1, .log_step_count_steps = sw::none};
 }
-
-/// Records the values of an evaluation, with the step at which each takes effect.
-struct effects_hook {
-  static constexpr auto phase = sw::hook_phase::guard;
-  sw::evaluated_value watched;
-  std::vector<std::pair<std::int64_t, double>>* seen;
-  std::int64_t count = 0;
-
-  void after_create_session(auto& /*session*/, auto& /*threads*/) { count = watched.count(); }
-  void after_run(auto& context, const auto&) {
-    if (watched.count() == count) { return; }
-    count = watched.count();
-    seen->emplace_back(context.global_step(), *watched.value());
-  }
-};
-
-using effects = std::vector<std::pair<std::int64_t, double>>;
 
 /// An evaluation that a gate holds. It counts the evaluations that have ended.
 struct held_evaluation {

@@ -29,9 +29,11 @@ struct scripted_session {
   std::vector<std::int64_t> steps;  // one for each call; the last one repeats
   mutable std::size_t looks = 0;
   bool stopped = false;
+  std::string called = {};
   sw::coordinator threads{clock};
 
   std::shared_ptr<sw::clock> time() const { return clock; }
+  const std::string& name() const { return called; }
   std::int64_t global_step() const {
     const auto step = steps[std::min(looks, steps.size() - 1)];
     ++looks;

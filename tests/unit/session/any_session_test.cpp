@@ -6,8 +6,13 @@
 #include "support/session_rig.hpp"
 #include "support/toy_model.hpp"
 
+#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/data/source.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/any_session.hpp>
@@ -18,6 +23,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,7 +75,61 @@ struct ended_hook {
   void end(auto&) { ++ends; }
 };
 
+/// The effects of hooks in a training.
+struct hook_effects {
+  std::string progress;
+  std::int64_t steps = 0;
+  std::int64_t best_step = 0;
+  std::string why;
+  float sum = 0;
+  bool operator==(const hook_effects&) const = default;
+};
+
+/// Trains with a session that `make(settings, model, hooks...)` returns. The evaluated distance is least after step 3, at the sum 6.
+template<class Make>
+hook_effects effects_in(const Make& make) {
+  const test::temporary_directory directory;
+  hook_effects all;
+  adding_model model;
+  counting_source source;
+  const auto distance = [](const adding_model& now) { return (now.sum - 6) * (now.sum - 6); };
+  const auto tested = sw::evaluate_every(1, distance, sw::measure("distance", [](double value) { return value; }));
+  sw::session_settings settings{.directory = directory.path(), .clock = std::make_shared<sw::manual_clock>()};
+  auto session =
+      make(std::move(settings), model, tested, sw::best_checkpoint_hook{tested.value("distance")},
+           sw::early_stopping_hook{tested.value("distance"), {.patience = 2, .restore_best = true}},
+           sw::progress_hook{{.line_every = 0, .is_terminal = false, .output = [&](std::string_view text) { all.progress += text; }},
+                             sw::tag("distance", tested.value("distance"))});
+  all.why = fit(session, source, all.steps).text;
+  all.best_step = sw::best_checkpoint(directory.path()).value().step;
+  all.sum = model.sum;
+  return all;
+}
+
 }  // namespace
+
+TEST_CASE("an evaluation, the best state, early stopping and progress have the same effects in singular and erased sessions",
+          "[session][any_session][singular]") {
+  const test::log_capture log;
+  const auto make = [](sw::session_settings settings, adding_model& model, auto... hooks) {
+    return sw::monitored_session(std::move(settings), model, std::move(hooks)...);
+  };
+  const auto make_singular = [](sw::session_settings settings, adding_model& model, auto... hooks) {
+    return sw::singular_monitored_session(std::move(settings), model, std::move(hooks)...);
+  };
+  const auto erasing = [](const auto& inner) {
+    return [&inner](auto&&... given) { return erased(inner(std::forward<decltype(given)>(given)...)); };
+  };
+  const auto expected = effects_in(make);
+  CHECK(expected.steps == 5);
+  CHECK(expected.best_step == 3);
+  CHECK(expected.sum == 6);  // restored
+  CHECK(expected.why.starts_with("early stopping: the best value of distance was 0 at step 3"));
+  CHECK(expected.progress.find("distance 16") != std::string::npos);
+  CHECK(effects_in(make_singular) == expected);
+  CHECK(effects_in(erasing(make)) == expected);
+  CHECK(effects_in(erasing(make_singular)) == expected);
+}
 
 TEST_CASE("a loop written once for every session runs on an erased one as on the session itself", "[session][any_session]") {
   std::int64_t done = 0;

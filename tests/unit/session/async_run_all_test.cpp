@@ -3,21 +3,27 @@
 // Loops without a body and hooks made of functions, in asynchronous sessions.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/session/any_async_session.hpp>
+#include <stepwell/training/async_training_session.hpp>
 
 #include <boost/asio/post.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace sw = stepwell;
+using namespace std::chrono_literals;
 using namespace sw::test;
 
 namespace {
@@ -36,6 +42,25 @@ template<class Session, class Source>
 asio::awaitable<sw::loop_result<std::int64_t>> whole_loop(Session& session, Source& source) {
   co_await session.async_start();
   auto loop = co_await session.async_run_all(source);
+  co_await session.async_close();
+  co_return loop;
+}
+
+/// Starts the session, and closes it after `count` steps. `clock` moves ten seconds after each.
+template<class Session, class Source>
+asio::awaitable<void> some_steps(Session& session, Source& source, sw::manual_clock& clock, int count) {
+  co_await session.async_start();
+  for (int i = 0; i < count; ++i) {
+    static_cast<void>(co_await session.async_next(source));
+    clock.advance(10s);
+  }
+  co_await session.async_close();
+}
+
+template<class Session>
+asio::awaitable<sw::loop_result<int>> whole_loop_without_data(Session& session) {
+  co_await session.async_start();
+  auto loop = co_await session.async_run_all();
   co_await session.async_close();
   co_return loop;
 }
@@ -115,4 +140,38 @@ TEST_CASE("the awaited function of every_n_steps takes an optional value", "[ses
   auto batches = batches_of_ten(3);
   CHECK(result_of(whole_loop(session, batches)).steps == 9);
   CHECK(seen == std::vector<std::int64_t>{-1, 4, -1, 8});
+}
+
+TEST_CASE("awaited functions are called after a time, and their state is saved and restored", "[session][async][function_hooks]") {
+  const log_capture log;
+  const temporary_directory directory;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  const sw::training_options<batch_model> options{.checkpoint_dir = directory.path(), .clock = clock};
+  batch_model model;
+  const auto seven_steps = [&] {
+    std::vector<std::int64_t> timed(5, 0);  // the first elements are the steps of the calls; their number is `count`
+    std::int64_t count = 0;
+    std::vector<std::int64_t> ignored;
+    const auto note = [&](auto& context) {
+      timed.at(static_cast<std::size_t>(count++)) = context.global_step();
+      return append_later(ignored, 0);
+    };
+    const auto state = [&] { return sw::variables({{"timed", timed}, {"count", count}}); };
+    auto session = sw::monitored_training_session(sw::defer_start, model, options, sw::every(30s, note, sw::saved_state{"timed", state}));
+    auto batches = batches_of_ten();
+    result_of(some_steps(session, batches, *clock, 7));
+    return timed;
+  };
+  CHECK(seven_steps() == std::vector<std::int64_t>{4, 7, 0, 0, 0});
+  CHECK(seven_steps() == std::vector<std::int64_t>{4, 7, 11, 14, 0});
+}
+
+TEST_CASE("async_run_all of a model without data runs until a hook stops it", "[session][async][run_all]") {
+  counting_model model;
+  sw::async_monitored_session session(sw::session_settings(), model, sw::stop_at_step(5));
+  const auto loop = result_of(whole_loop_without_data(session));
+  CHECK(loop.steps == 5);
+  CHECK(loop.last->value == 5);
+  CHECK(loop.why.cause == sw::stop_cause::last_step);
+  CHECK(model.count == 5);
 }

@@ -9,8 +9,13 @@
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <atomic>
 #include <barrier>
@@ -39,6 +44,10 @@ struct aborts_when_told {
 
 struct rolls_back {
   void after_run(auto& context, const auto&) { context.request_rollback({.why = "the loss is bad"}); }
+};
+
+struct rated_model : shared_model {
+  double rate = 1;
 };
 
 sw::checkpoint_saver_hook saver_in(const temporary_directory& directory, const std::shared_ptr<fault_file_system>& files) {
@@ -78,6 +87,75 @@ TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask",
   sw::monitored_session worker(settings_on(clock), worker_of(model, master), rolls_back{});
   CHECK_THROWS_WITH(worker.run(), ContainsSubstring("a worker cannot roll back (the loss is bad)") && ContainsSubstring("chief_only"));
   CHECK(worker.metrics().rollbacks == 0);
+}
+
+TEST_CASE("a worker cannot save the best checkpoints, and says who can", "[training][master][best]") {
+  const log_capture log;
+  shared_model model;
+  const auto options = [&](bool is_chief) {
+    return sw::training_options<shared_model>{.master = master, .is_chief = is_chief, .clock = std::make_shared<sw::manual_clock>()};
+  };
+  auto chief = sw::monitored_training_session(model, options(true));
+  CHECK_THROWS_WITH(sw::monitored_training_session(model, options(false), sw::best_checkpoint_hook{&shared_model::result::count}),
+                    ContainsSubstring("best_checkpoint_hook: this session has no directory") && ContainsSubstring("chief_only"));
+  auto worker =
+      sw::monitored_training_session(model, options(false), sw::chief_only(sw::best_checkpoint_hook{&shared_model::result::count}));
+  worker.run();
+  worker.close();
+  chief.close();
+}
+
+TEST_CASE("a chief evaluates the model, sets its rate and restores the best state while no worker is in a step",
+          "[training][master][evaluate_every][scheduled][early_stopping]") {
+  const log_capture log;
+  const temporary_directory directory;
+  rated_model model;
+  model.before = [](std::int64_t) { std::this_thread::yield(); };
+  bool is_disturbed = false;  // used by the chief only
+  const auto count_of = [&](const rated_model& now) {
+    is_disturbed |= now.inside != 0 || !now.is_whole();
+    return static_cast<double>(now.count);
+  };
+  const auto rate_of = [&](rated_model& now) -> double& {
+    is_disturbed |= now.inside != 0;
+    return now.rate;
+  };
+  const auto tested = sw::evaluate_every({.every = 1, .log = false}, count_of, sw::measure("count", [](double value) { return value; }));
+  const auto options = [&](bool is_chief) {
+    return sw::training_options<rated_model>{.master = master,
+                                             .is_chief = is_chief,
+                                             .checkpoint_dir = directory.path(),
+                                             .saver = {.sync = false},
+                                             .clock = std::make_shared<sw::manual_clock>()};
+  };
+  auto chief = sw::monitored_training_session(model, options(true),
+                                              sw::scheduled(rate_of, [](std::int64_t step) { return 1.0 / static_cast<double>(1 + step); }),
+                                              tested, sw::best_checkpoint_hook{tested.value("count")},
+                                              sw::early_stopping_hook{tested.value("count"), {.patience = 200, .restore_best = true}});
+  std::atomic<bool> is_over = false;
+  std::atomic<bool> saw_a_mess = false;
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < 2; ++i) {
+    workers.emplace_back([&] {
+      auto worker = sw::monitored_training_session(model, options(false), looking_hook());
+      while (!is_over) { worker.run(); }
+      saw_a_mess = saw_a_mess || worker.hook<looking_hook>().saw_a_mess;
+      worker.close();
+    });
+  }
+  for ([[maybe_unused]] const auto& step : chief.steps()) {}
+  const auto reached = chief.global_step();
+  chief.close();
+  is_over = true;
+  workers.clear();
+  CHECK(chief.stop_reason().cause == sw::stop_cause::no_progress);
+  CHECK(log.contains(sw::log_level::info, "restored the best state"));
+  CHECK(model.rate < 1);
+  CHECK(reached > 200);
+  CHECK_FALSE(is_disturbed);
+  CHECK_FALSE(saw_a_mess);
+  CHECK_FALSE(model.was_disturbed);
+  CHECK(model.is_whole());
 }
 
 TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[training][master]") {

@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
+#include "unit/training/mixing_rig.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,40 +30,15 @@ using namespace sw::test;
 
 namespace {
 
-/// A model whose state depends on the order of all numbers that it has seen.
-struct mixing_model {
-  std::uint64_t mixed = 1;
-  void step(const std::vector<std::uint64_t>& batch) {
-    for (const auto number : batch) { mixed = (mixed ^ number) * 0x100000001B3ULL; }
-  }
-  sw::variable_list variables() { return sw::variables({{"mixed", mixed}}); }
-};
-
-std::vector<std::uint64_t> numbers(std::size_t count) {
-  std::vector<std::uint64_t> all(count);
-  std::iota(all.begin(), all.end(), std::uint64_t{0});
-  return all;
-}
-
-auto shuffled(std::size_t size, std::uint64_t seed, std::string name = {}) {
-  return data::shuffled_batches(numbers(size), {.batch_size = 4, .seed = seed, .name = std::move(name)});
-}
-
-/// Squares of shuffled numbers, made on threads.
-auto squares() {
-  const auto square = [](const std::vector<std::uint64_t>& batch) {
-    auto made = batch;
-    for (auto& number : made) { number *= number; }
-    return made;
-  };
-  return data::parallel_map(data::prefetch(shuffled(23, 5), {.threads = 2, .depth = 3}), square, {.threads = 3, .depth = 5});
-}
-
 /// Trains like a new process. At `killed_at` an exception leaves the session, which then saves nothing.
 std::uint64_t train(const std::string& directory, auto source, std::int64_t last_step, std::int64_t killed_at = 0) {
   mixing_model model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 5, .log_step_count_steps = sw::none}, sw::stop_at_step(last_step));
+  auto session = sw::monitored_training_session(model,
+                                                {.checkpoint_dir = directory,
+                                                 .save_checkpoint_steps = 5,
+                                                 .log_step_count_steps = sw::none,
+                                                 .saver = {.when_busy = sw::when_busy::wait, .sync = false}},
+                                                sw::stop_at_step(last_step));
   for (const auto& step : session.steps(source)) {
     if (step.global_step == killed_at) { throw std::runtime_error("killed"); }
   }

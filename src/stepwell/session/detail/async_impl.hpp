@@ -75,7 +75,7 @@ public:
   using base::how;
   using base::throw_if_abandoned;
 
-  /// Calls `function` in `where` and completes when it has returned. A cancellation only interrupts waits for other sessions. If the
+  /// Calls `function` in `where` and completes when it has returned. On another thread, its log messages have the name of the session. A cancellation only interrupts waits for other sessions. If the
   /// coroutine frame is destroyed meanwhile, its destructor cancels a call that has not begun, and blocks until a running call returns.
   /// @errors Exceptions of `function`.
   template<class Function>
@@ -84,7 +84,11 @@ public:
       function();
       co_return;
     }
-    const auto offloaded_call = coro::make_offloaded_call(function);
+    auto named_function = [this, &function] {
+      const log_scope named(core().settings().name);
+      function();
+    };
+    const auto offloaded_call = coro::make_offloaded_call(named_function);
     const typename base::in_flight now(*this, offloaded_call);
     hand_over(where, offloaded_call);
     const interrupts on_cancel(core().control().signals());

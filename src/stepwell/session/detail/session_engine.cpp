@@ -17,14 +17,15 @@ using detail::piece;
 using detail::session_phase;
 
 session_engine::session_engine(session_settings settings, bool is_given, bool may_trace)
-    : settings_(std::move(settings)), control_(settings_.clock ? settings_.clock : system_clock()), threads_(control_.time(), {}),
-      is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
+    : settings_(std::move(settings)), control_(settings_.clock ? settings_.clock : system_clock()),
+      threads_(control_.time(), {}, settings_.name), is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
       recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint), state_version_(state_version),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
   control_.set_name(settings_.name);
   control_.set_directory(settings_.directory);
   control_.set_event_output(settings_.event_directory, settings_.event_writer);
   positions_.set_resumes(settings_.resumes);
+  positions_.set_log_name(settings_.name);
   watch_for_end();
 }
 

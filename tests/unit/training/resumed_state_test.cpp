@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of hooks, metrics and sources of files after a resume, in blocking and awaited sessions.
+#include "support/both_ways.hpp"
+#include "support/catch.hpp"
+#include "support/file_text.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+#include "unit/training/mixing_rig.hpp"
+
+#include <stepwell/base/random.hpp>
+#include <stepwell/data/counter.hpp>
+#include <stepwell/data/mapped_records.hpp>
+#include <stepwell/data/record_files.hpp>
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/format/events/record.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/kernel/metrics.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+namespace data = stepwell::data;
+using namespace std::chrono_literals;
+using namespace sw::test;
+
+namespace {
+
+template<class Model>
+sw::training_options<Model> saving_in(const std::string& directory) {
+  return {.checkpoint_dir = directory, .save_checkpoint_steps = 4, .log_step_count_steps = sw::none, .saver = unsynced_saves()};
+}
+
+/// Moves the clock before the other hooks are called.
+struct ticking_hook {
+  static constexpr auto phase = sw::hook_phase::observe;
+  std::shared_ptr<sw::manual_clock> clock;
+  void before_run(auto& /*context*/) { clock->advance(10s); }
+};
+
+sw::saved_state counted_as(std::string name, std::int64_t& count) {
+  return {std::move(name), [&count] { return sw::variables({{"n", count}}); }};
+}
+
+/// A model whose state depends on the order of all bytes that it has seen.
+struct byte_model {
+  std::uint64_t mixed = 1;
+  void add(std::span<const std::byte> record) {
+    for (const auto one : record) { mixed = (mixed ^ std::to_integer<std::uint64_t>(one)) * 0x100000001B3ULL; }
+  }
+  void step(const std::vector<std::byte>& record) { add(record); }
+  sw::variable_list variables() { return sw::variables({{"mixed", mixed}}); }
+};
+struct mapped_model : byte_model {
+  void step(const std::vector<data::mapped_records::record>& batch) {
+    for (const auto& record : batch) { add(record); }
+  }
+};
+
+/// Returns twelve records; the size of a record is `size` of its number.
+template<class Size>
+std::vector<std::string> records_of(Size size) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < 12; ++i) { all.emplace_back(size(i), static_cast<char>('a' + i)); }
+  return all;
+}
+std::string framed(const std::vector<std::string>& texts) {
+  std::vector<std::byte> out;
+  for (const auto& text : texts) { sw::format::append_record(out, std::as_bytes(std::span(text))); }
+  return {reinterpret_cast<const char*>(out.data()), out.size()};
+}
+
+/// Trains over `make_source()` until `last_step` in the directory, and returns the state of the model.
+template<class Model, class MakeSource>
+std::uint64_t train_until(session_way way, const std::string& directory, const MakeSource& make_source, std::int64_t last_step,
+                          std::int64_t killed_at = 0) {
+  Model model;
+  auto source = make_source();
+  train(way, model, saving_in<Model>(directory), source, killed_at, sw::stop_at_step(last_step));
+  return model.mixed;
+}
+
+/// Checks that runs which are killed at any step end like one that is not, and that `grow`, which adds data to the files, is noticed.
+template<class Model, class MakeSource, class Grow>
+void check_resumed_and_grown(const MakeSource& make_source, const Grow& grow) {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const log_capture log;
+  const temporary_directory whole;
+  const auto expected = train_until<Model>(way, whole.path(), make_source, 10);
+  for (std::int64_t killed_at = 1; killed_at < 10; ++killed_at) {
+    CAPTURE(killed_at, way == session_way::awaited);
+    const temporary_directory directory;
+    CHECK_THROWS_WITH(train_until<Model>(way, directory.path(), make_source, 10, killed_at), "killed");
+    CHECK(train_until<Model>(way, directory.path(), make_source, 10) == expected);
+  }
+  CHECK(log.count(sw::log_level::warning) == 0);
+  grow();
+  train_until<Model>(way, whole.path(), make_source, 11);
+  CHECK(log.count(sw::log_level::warning) == 1);
+  CHECK(log.contains(sw::log_level::warning, "has other data ("));
+}
+
+/// All metrics, with updates that differ from step to step.
+struct measured_model {
+  sw::metrics::sum sum;
+  sw::metrics::mean mean;
+  sw::metrics::min_max min_max;
+  sw::metrics::windowed_mean windowed_mean{3};
+  sw::metrics::exponential_mean exponential_mean{0.9};
+  sw::metrics::variance variance;
+  sw::metrics::accuracy accuracy;
+  sw::metrics::top_k_accuracy top_k_accuracy{2};
+  sw::metrics::precision_recall precision_recall;
+  sw::metrics::confusion_matrix confusion_matrix{3};
+  sw::metrics::auc auc{20};
+  sw::metrics::perplexity perplexity;
+  sw::metrics::mean_absolute_error mean_absolute_error;
+  sw::metrics::mean_squared_error mean_squared_error;
+  sw::metrics::r_squared r_squared;
+
+  void step(std::uint64_t number) {
+    const double x = static_cast<double>(sw::random_bits(7, number, 0) % 1000) / 1000;
+    const double y = static_cast<double>(sw::random_bits(7, number, 1) % 1000) / 1000;
+    const auto of_class = static_cast<std::int64_t>(number % 3);
+    const auto guess = static_cast<std::int64_t>(number * number % 7 % 3);
+    sum.update(x * 1e10);
+    mean.update(x, y);
+    min_max.update(x * static_cast<double>(number));
+    windowed_mean.update(x);
+    exponential_mean.update(x);
+    variance.update(x);
+    accuracy.update(guess, of_class);
+    const std::array scores = {static_cast<float>(x), static_cast<float>(y), 0.5F};
+    top_k_accuracy.update(scores, std::array{of_class});
+    precision_recall.update(x > 0.4, y > 0.4);
+    confusion_matrix.update(guess, of_class);
+    auc.update(x, number % 2 == 0);
+    perplexity.update(x);
+    mean_absolute_error.update(x, y);
+    mean_squared_error.update(x, y);
+    r_squared.update(x, y);
+  }
+  sw::variable_list variables() {
+    return sw::variables({{"sum", sum.variables()},
+                          {"mean", mean.variables()},
+                          {"min_max", min_max.variables()},
+                          {"windowed_mean", windowed_mean.variables()},
+                          {"exponential_mean", exponential_mean.variables()},
+                          {"variance", variance.variables()},
+                          {"accuracy", accuracy.variables()},
+                          {"top_k_accuracy", top_k_accuracy.variables()},
+                          {"precision_recall", precision_recall.variables()},
+                          {"confusion_matrix", confusion_matrix.variables()},
+                          {"auc", auc.variables()},
+                          {"perplexity", perplexity.variables()},
+                          {"mean_absolute_error", mean_absolute_error.variables()},
+                          {"mean_squared_error", mean_squared_error.variables()},
+                          {"r_squared", r_squared.variables()}});
+  }
+  [[nodiscard]] std::vector<std::pair<std::string, double>> values() const {
+    return {{"sum", sum.value()},
+            {"mean", mean.value()},
+            {"min_max", min_max.value()},
+            {"windowed_mean", windowed_mean.value()},
+            {"exponential_mean", exponential_mean.value()},
+            {"variance", variance.value()},
+            {"accuracy", accuracy.value()},
+            {"top_k_accuracy", top_k_accuracy.value()},
+            {"precision_recall", precision_recall.value()},
+            {"confusion_matrix", confusion_matrix.value()},
+            {"auc", auc.value()},
+            {"perplexity", perplexity.value()},
+            {"mean_absolute_error", mean_absolute_error.value()},
+            {"mean_squared_error", mean_squared_error.value()},
+            {"r_squared", r_squared.value()}};
+  }
+};
+
+void check_same(const std::vector<std::pair<std::string, double>>& found, const std::vector<std::pair<std::string, double>>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(found[i].first);
+    CHECK(found[i].second == expected[i].second);  // false for NaN
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the state of every, at_end and a function with fetched values is saved and restored", "[training][function_hooks]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  struct counts {
+    std::int64_t timed = 0;
+    std::int64_t ended = 0;
+    std::int64_t fetched = 0;
+    bool operator==(const counts&) const = default;
+  };
+  const temporary_directory directory;
+  const auto six_steps = [&] {
+    counts all;
+    mixing_model model;
+    auto options = saving_in<mixing_model>(directory.path());
+    const auto clock = std::make_shared<sw::manual_clock>();
+    options.clock = clock;
+    auto source = shuffled(8, 1);
+    train(way, model, options, source, 0, ticking_hook{clock},
+          sw::every(
+              30s, [&] { ++all.timed; }, counted_as("timed", all.timed)),
+          sw::every_n_steps(
+              2, [&](std::uint64_t mixed) { all.fetched += mixed == model.mixed ? 1 : 100; }, sw::fetch(&mixing_model::mixed),
+              counted_as("fetched", all.fetched)),
+          sw::at_end([&] { ++all.ended; }, counted_as("ended", all.ended)), sw::stop_at_step_hook{{.num_steps = 6}});
+    return all;
+  };
+  CHECK(six_steps() == counts{2, 1, 3});
+  CHECK(six_steps() == counts{4, 2, 6});
+}
+
+TEST_CASE("every_n_steps calls after the same steps if the run is resumed at a step that is not a multiple", "[training][function_hooks]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const auto calls_of = [&](const std::vector<std::int64_t>& ends) {
+    const temporary_directory directory;
+    std::vector<std::int64_t> calls;
+    for (const auto end : ends) {
+      mixing_model model;
+      auto source = shuffled(8, 1);
+      train(way, model, saving_in<mixing_model>(directory.path()), source, 0,
+            sw::every_n_steps(4, [&](std::int64_t step) { calls.push_back(step); }), sw::stop_at_step(end));
+    }
+    return calls;
+  };
+  const auto expected = calls_of({13});
+  CHECK(expected == std::vector<std::int64_t>{4, 8, 12});
+  for (std::int64_t end = 1; end < 13; ++end) {
+    CAPTURE(end);
+    CHECK(calls_of({end, 13}) == expected);
+  }
+}
+
+TEST_CASE("a resumed run has the values, the step and the number of its last evaluation before the first step",
+          "[training][evaluate_every]") {
+  const temporary_directory directory;
+  mixing_model model;
+  mixing_model other;
+  const bool is_beside = GENERATE(false, true);
+  const auto mixed_of = [](const mixing_model& now) { return static_cast<double>(now.mixed % 1000); };
+  const auto metric = sw::measure("mixed", [](double value) { return value; });
+  struct evaluation {
+    std::optional<double> value;
+    std::int64_t step;
+    std::int64_t count;
+    bool operator==(const evaluation&) const = default;
+  };
+  const auto train_with = [&](const auto& tested, std::int64_t steps, evaluation& before) {
+    auto session = sw::monitored_training_session(model, saving_in<mixing_model>(directory.path()), tested,
+                                                  sw::stop_at_step_hook{{.num_steps = steps}});
+    const auto now = [&] {
+      const auto watched = tested.value("mixed");
+      return evaluation{watched.value(), watched.step(), watched.count()};
+    };
+    before = now();
+    auto source = shuffled(23, 5);
+    session.run_all(source);
+    const auto after = now();
+    session.close();
+    return after;
+  };
+  const auto run = [&](std::int64_t steps, evaluation& before) {
+    return is_beside ? train_with(sw::evaluate_every(3, sw::beside(other), mixed_of, metric), steps, before)
+                     : train_with(sw::evaluate_every(3, mixed_of, metric), steps, before);
+  };
+  evaluation before;
+  const auto after = run(8, before);
+  CHECK(before.count == 0);
+  CHECK(after.step == (is_beside ? 3 : 6));
+  CHECK(after.count == (is_beside ? 1 : 2));
+  const auto later = run(8, before);
+  CHECK(before == after);
+  CHECK(later.step == (is_beside ? 12 : 15));
+  CHECK(later.count == (is_beside ? 4 : 5));
+}
+
+TEST_CASE("a run over record files resumes at its record, and warns if a file has grown", "[training][record_files]") {
+  const temporary_directory files;
+  const auto texts = records_of([](std::size_t i) { return i * 7 % 5; });
+  write_file_text(files / "a", framed({texts.begin(), texts.begin() + 5}));
+  write_file_text(files / "b", framed({texts.begin() + 5, texts.end()}));
+  const auto source = [&] { return data::record_files({.paths = {files / "a", files / "b"}, .epochs = std::nullopt}); };
+  check_resumed_and_grown<byte_model>(source, [&] { write_file_text(files / "b", framed({texts.begin() + 4, texts.end()})); });
+}
+
+TEST_CASE("a shuffled run over mapped records resumes at its batch, and warns if a file has grown", "[training][mapped_records]") {
+  const temporary_directory files;
+  std::string all;
+  for (const auto& text : records_of([](std::size_t) { return 3; })) { all += text; }
+  write_file_text(files / "a", all);
+  const auto source = [&] {
+    return data::shuffled_batches(data::mapped_records({.paths = {files / "a"}, .record_size = 3}), {.batch_size = 5, .seed = 3});
+  };
+  check_resumed_and_grown<mapped_model>(source, [&] { write_file_text(files / "a", all + "new"); });
+}
+
+TEST_CASE("every metric in a checkpoint has the same value in a new object, and continues in the same way", "[training][metrics]") {
+  const auto train_to = [](const std::string& directory, std::uint64_t count) {
+    measured_model model;
+    auto session = sw::monitored_training_session(model, saving_in<measured_model>(directory));
+    const auto restored = model.values();
+    session.run_all(data::counter({.count = count}));
+    session.close();
+    return std::pair(restored, model.values());
+  };
+  const temporary_directory whole;
+  const temporary_directory parts;
+  const auto at_once = train_to(whole.path(), 40).second;
+  const auto first = train_to(parts.path(), 17).second;
+  const auto [restored, last] = train_to(parts.path(), 40);
+  check_same(restored, first);
+  check_same(last, at_once);
+}
