@@ -9,8 +9,9 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cerrno>
+#include <utmp.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace stepwell::test {
@@ -36,20 +37,27 @@ inline terminal_output run_on_terminal(std::vector<std::string> words, std::vect
   size.ws_row = 24;
   size.ws_col = columns;
   int terminal = -1;
-  const pid_t id = ::forkpty(&terminal, nullptr, nullptr, &size);
+  int inner_end = -1;
+  REQUIRE(::openpty(&terminal, &inner_end, nullptr, nullptr, &size) == 0);
+  const pid_t id = ::fork();
   REQUIRE(id >= 0);
   if (id == 0) {
+    ::close(terminal);
+    ::login_tty(inner_end);
     ::execve(arguments.front(), arguments.data(), variables.data());
     ::_exit(127);
   }
   terminal_output made;
-  char part[1024];
-  for (;;) {
-    const auto count = ::read(terminal, part, sizeof part);  // EIO: no process has the terminal open any more
-    if (count > 0) { made.text.append(part, static_cast<std::size_t>(count)); }
-    if (count == 0 || (count < 0 && errno != EINTR)) { break; }
-  }
-  ::waitpid(id, &made.status, 0);
+  // Writes a zero after the output of the process. If the terminal were closed at the end of the process, the kernel could drop the output.
+  std::thread waiting([&made, id, inner_end] {
+    ::waitpid(id, &made.status, 0);
+    const char end = 0;
+    static_cast<void>(!::write(inner_end, &end, 1));
+  });
+  char one = 0;
+  while (::read(terminal, &one, 1) == 1 && one != 0) { made.text += one; }
+  waiting.join();
+  ::close(inner_end);
   ::close(terminal);
   return made;
 }
