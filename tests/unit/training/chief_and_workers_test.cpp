@@ -115,7 +115,7 @@ TEST_CASE("a worker cannot save the best checkpoints, and says who can", "[train
   chief.close();
 }
 
-TEST_CASE("a chief evaluates the model, sets its rate and restores the best state while no worker is in a step",
+TEST_CASE("a chief with busy workers sets its rate between their steps, evaluates a whole model, and restores its best state",
           "[training][master][evaluate_every][scheduled][early_stopping]") {
   const log_capture log;
   const temporary_directory directory;
