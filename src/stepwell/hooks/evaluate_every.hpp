@@ -291,9 +291,10 @@ public:
   void after_create_session(auto& session, auto& /*threads*/) {
     if constexpr (is_beside) {
       using raw = std::remove_cvref_t<decltype(session.raw_session())>;
-      static_assert(!detail::pulls_variables<raw>,
-                    "stepwell: `beside` evaluates a second model object, but the state of this session is not in a model object (it is in a "
-                    "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
+      static_assert(
+          !detail::pulls_variables<raw>,
+          "stepwell: `beside` evaluates a second model object, but the state of this session is not in a model object (it is in a "
+          "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
       check_is_other(parts_->place.model, std::addressof(detail::model_in(session.raw_session())));
     }
     start(session, session.global_step());
