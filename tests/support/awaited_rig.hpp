@@ -88,9 +88,7 @@ struct awaited_rig : async_rig {
                           async_options how = {}) {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
     auto with = settings;
-    if (saver.is_on()) {
-      with.find_checkpoint = saver.checkpoint_finder();
-    }
+    if (saver.is_on()) { with.find_checkpoint = saver.checkpoint_finder(); }
     return awaited_session_over<Model>(std::move(how), std::move(with), stepped, std::move(saver), std::move(plain), std::move(hook));
   }
   /// Returns a session over the model with the asynchronous step.

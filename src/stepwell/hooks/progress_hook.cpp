@@ -133,7 +133,7 @@ constexpr int least_bar = 10;
 constexpr int greatest_bar = 30;
 constexpr std::string_view gap = "  ";
 constexpr int gap_columns = static_cast<int>(gap.size());
-constexpr int note_columns = 16;  // kept free for a note such as "saved 12000" by the fields that are less important than the elapsed time
+constexpr int note_columns = 16;   // kept free for a note such as "saved 12000" by the fields that are less important than the elapsed time
 constexpr int usual_columns = 80;  // a narrower terminal keeps nothing free
 
 field bar_field(const progress_state& state, int columns, bool unicode) {

@@ -428,10 +428,10 @@ TEST_CASE("early stopping pushes the best state into the graph at the close", "[
   auto settings = saves.settings();
   const auto best = directory / "best";
   constexpr auto greatest = sw::metric_mode::maximize;  // the loss falls in each step, so the first one is best
-  sw::monitored_session session(std::move(settings), graph_connector{&process}, std::move(saves.hook),
-                                sw::best_checkpoint_hook{{.mode = greatest, .directory = best}, "loss:0"},
-                                sw::early_stopping_hook{
-                                    "loss:0", {.patience = 2, .mode = greatest, .restore_best = true, .best_directory = best}});
+  sw::monitored_session session(
+      std::move(settings), graph_connector{&process}, std::move(saves.hook),
+      sw::best_checkpoint_hook{{.mode = greatest, .directory = best}, "loss:0"},
+      sw::early_stopping_hook{"loss:0", {.patience = 2, .mode = greatest, .restore_best = true, .best_directory = best}});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.global_step() == 3);
   CHECK(process.pull().weight == trained(3).weight);
