@@ -128,7 +128,7 @@ public:
   [[nodiscard]] bool add(double value, std::int64_t step) {
     has_value_ = true;
     if (!is_better(value)) { return false; }
-    wanted_ = scored_checkpoint{io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step)), step, value};
+    wanted_ = scored(step, value);
     return true;
   }
   /// Adds a value of a state that is no longer the current one, and saves the state if it is the best. Blocks while an earlier state is
@@ -139,9 +139,10 @@ public:
   }
 
   bool try_save(const boundary_state& state) override {
-    if (!wanted_ || wanted_->step != state.global_step) { return true; }
+    if (!wanted_ || wanted_->step > state.global_step) { return true; }
     auto buffer = buffers_->try_acquire();
     if (!buffer) { return false; }
+    wanted_ = scored(state.global_step, wanted_->value);  // workers may have stepped the model since the run
     save(state.variables, state.global_step, std::move(*buffer), state.fence);
     return true;
   }
@@ -179,6 +180,9 @@ public:
   }
 
 private:
+  [[nodiscard]] scored_checkpoint scored(std::int64_t step, double value) const {
+    return {io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step)), step, value};
+  }
   [[nodiscard]] bool is_better(double value) const noexcept {
     if (std::isnan(value)) { return false; }
     if (!best_) { return true; }

@@ -90,7 +90,8 @@ private:
 /// By default, the checkpoints are in the directory `best` below the directory of the session. `keep` decides how many are kept. The
 /// watched number is part of the checkpoint. A periodic checkpoint of the session is committed only after all earlier best checkpoints are
 /// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run. If the state should be saved while
-/// the previous best checkpoint is still being written, the session blocks until it is written.
+/// the previous best checkpoint is still being written, the session blocks until it is written. If workers step the same model, they may do
+/// some steps between the run that has the value and the save. The checkpoint then has the state, and the global step, of the save.
 /// @errors `failed_precondition_error` when the session begins, if there is no directory. `failed_precondition_error` at the close, if
 ///         there never was a value, and no earlier session has saved a best checkpoint. The close does not fail for this reason if the
 ///         session did no step, or was interrupted.

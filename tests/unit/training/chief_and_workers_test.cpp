@@ -7,6 +7,7 @@
 #include "support/log_capture.hpp"
 #include "support/shared_model.hpp"
 
+#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
@@ -21,6 +22,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -45,6 +47,24 @@ struct aborts_when_told {
 
 struct rolls_back {
   void after_run(auto& context, const auto&) { context.request_rollback({.why = "the loss is bad"}); }
+};
+
+/// Makes another session do a step between a run of this session and the end of the boundary that follows it.
+struct stepped_between_hook {
+  struct work final : sw::boundary_work {
+    void process_events() override {
+      if (const auto step = std::exchange(*step_another, nullptr)) { step(); }
+    }
+    std::function<void()>* step_another = nullptr;
+  };
+  std::function<void()> step_another;
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    const auto made = std::make_shared<work>();
+    made->step_another = &step_another;
+    session.add_work(made);
+  }
+  void after_run(auto& context, const auto&) { context.signals()->notify(); }
 };
 
 struct rated_model : shared_model {
@@ -115,6 +135,25 @@ TEST_CASE("a worker cannot save the best checkpoints, and says who can", "[train
   chief.close();
 }
 
+TEST_CASE("if workers step the model before the best state is saved, the state at that time is saved", "[training][master][best]") {
+  const log_capture log;
+  const temporary_directory directory;
+  shared_model model;
+  auto chief = sw::monitored_training_session(
+      model, {.master = master, .checkpoint_dir = directory.path()}, stepped_between_hook{},
+      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, [](const shared_model::result& step) { return 10 * step.count; }});
+  sw::monitored_session worker(worker_of(model, master));
+  chief.hook<stepped_between_hook>().step_another = [&] { worker.run(); };
+  chief.run();
+  chief.close();
+  worker.close();
+  const auto best = sw::best_checkpoint(directory.path());
+  REQUIRE(best);
+  CHECK(best->step == 2);
+  CHECK(best->value == 10);  // measured after step 1
+  CHECK(sw::checkpoint_reader(best->prefix).read("global_step").as<std::int64_t>()[0] == 2);
+}
+
 TEST_CASE("a chief with busy workers sets its rate between their steps, evaluates a whole model, and restores its best state",
           "[training][master][evaluate_every][scheduled][early_stopping]") {
   const log_capture log;
@@ -144,7 +183,6 @@ TEST_CASE("a chief with busy workers sets its rate between their steps, evaluate
                                               sw::scheduled(rate_of, [](std::int64_t step) { return 1.0 / static_cast<double>(1 + step); }),
                                               tested, sw::best_checkpoint_hook{tested.value("count")},
                                               sw::early_stopping_hook{tested.value("count"), {.patience = 100, .restore_best = true}});
-  chief.run();  // the best state is saved before workers begin: a state that a worker changes before the boundary is not saved as the best
   std::atomic<bool> saw_a_mess = false;
   std::vector<std::jthread> workers;
   for (int i = 0; i < 2; ++i) {
