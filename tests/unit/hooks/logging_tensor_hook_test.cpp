@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -205,6 +206,7 @@ TEST_CASE("HOOK-LOG-8 lines are of level info; small numbers have no exponent, l
   CHECK(sw::value_text(0.25f) == "0.25");
   CHECK(sw::value_text(1234567.0) == "1.23457e+06");
   CHECK(sw::value_text(0.00001234) == "0.0000123400");
+  CHECK(sw::value_text(-std::numeric_limits<double>::quiet_NaN()) == "nan");
   CHECK(sw::value_text(true) == "true");
   CHECK(sw::value_text(-7) == "-7");
   CHECK(sw::value_text(std::string("text")) == "text");

@@ -43,6 +43,7 @@ std::string element_text(const tensor_view& tensor, std::size_t index) {
 }  // namespace
 
 std::string number_text(double value) {
+  if (std::isnan(value)) { return "nan"; }  // without the sign, which has no meaning
   const double size = std::abs(value);
   if (size >= 1e-8 && size < 1e-4) { return fmt::format("{:.10f}", value); }
   return fmt::format("{:.6g}", value);

@@ -7,17 +7,23 @@
 #include <fmt/format.h>
 
 namespace stepwell::detail {
+namespace {
+
+/// Returns "the source", and the name if there is one.
+std::string source_text(const std::string& name) { return name.empty() ? "the source" : fmt::format("the source \"{}\"", name); }
+
+}  // namespace
 
 void warn_of_unseekable(detail::source_positions& positions, const std::string& name, std::int64_t global_step) {
   const bool is_new = positions.is_new(name);  // called in any case, so that a later loop over it does not warn
   if (const auto restored = positions.restored(name)) {
-    log_warning(fmt::format("the source \"{}\" cannot seek to position {} of the checkpoint; it continues from its current position", name,
+    log_warning(fmt::format("{} cannot seek to position {} of the checkpoint; it continues from its current position", source_text(name),
                             *restored));
   } else if (is_new && global_step > 0 && positions.resumes()) {
     log_warning(
-        fmt::format("the source \"{}\" cannot seek: after step {} its batches come from its current position, not from where an earlier "
-                    "run ended; give a seekable source",
-                    name, global_step));
+        fmt::format("{} cannot seek: after step {} its batches come from its current position, not from where an earlier run ended; give a "
+                    "seekable source",
+                    source_text(name), global_step));
   }
 }
 
@@ -33,9 +39,9 @@ void check_fingerprint(source_positions& positions, const std::string& name, std
         name, former, fingerprint, name);
   } else if (restored && !saved.empty() && !fingerprint.empty() && saved != fingerprint) {
     differs = fmt::format(
-        "the source \"{}\" has other data ({}) than the one of the checkpoint ({}), so its position {} selects other examples; give the same "
+        "{} has other data ({}) than the one of the checkpoint ({}), so its position {} selects other examples; give the same "
         "dataset and seed, or begin in another directory",
-        name, fingerprint, saved, *restored);
+        source_text(name), fingerprint, saved, *restored);
   }
   if (!differs.empty()) {
     if (policy == other_data_policy::fail) { throw failed_precondition_error(differs); }
@@ -45,7 +51,7 @@ void check_fingerprint(source_positions& positions, const std::string& name, std
 }
 
 void refuse_rewind(unseekable_policy policy, const missed_rewind& missed) {
-  const auto what = fmt::format("the state went from step {} to {}, but the source \"{}\" {}", missed.from, missed.to, missed.source,
+  const auto what = fmt::format("the state went from step {} to {}, but {} {}", missed.from, missed.to, source_text(missed.source),
                                 missed.can_seek ? "has no position for that step" : "cannot seek");
   if (policy == unseekable_policy::fail) {
     throw failed_precondition_error("cannot rewind: " + what + "; give a seekable source, or set on_unseekable to skip");
