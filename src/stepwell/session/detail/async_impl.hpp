@@ -75,8 +75,9 @@ public:
   using base::how;
   using base::throw_if_abandoned;
 
-  /// Calls `function` in `where` and completes when it has returned. On another thread, its log messages have the name of the session. A cancellation only interrupts waits for other sessions. If the
-  /// coroutine frame is destroyed meanwhile, its destructor cancels a call that has not begun, and blocks until a running call returns.
+  /// Calls `function` in `where` and completes when it has returned. On another thread, its log messages have the name of the session. A
+  /// cancellation only interrupts waits for other sessions. If the coroutine frame is destroyed meanwhile, its destructor cancels a call
+  /// that has not begun, and blocks until a running call returns.
   /// @errors Exceptions of `function`.
   template<class Function>
   asio::awaitable<void> run_on(execution_place where, Function& function) {
