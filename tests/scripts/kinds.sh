@@ -234,6 +234,7 @@ sanitized() {
   local preset=$1
   shift
   configure "$preset" &&
+    build "$preset" build.ninja &&  # a new test is not in the list of programs before CMake has run again
     build "$preset" $(programs_of "$preset" "$@") &&
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:check_initialization_order=1 \
       UBSAN_OPTIONS=print_stacktrace=1 \
