@@ -56,8 +56,9 @@ public:
   /// Sets whether the batches of this session continue those of an earlier run.
   void set_resumes(bool resumes) noexcept { resumes_ = resumes; }
   [[nodiscard]] bool resumes() const noexcept { return resumes_; }
-  /// Sets the name of the session, which is in the log messages of `detach`.
+  /// Sets the name of the session, which is in all log messages about its sources.
   void set_log_name(std::string name) { log_name_ = std::move(name); }
+  [[nodiscard]] const std::string& log_name() const noexcept { return log_name_; }
   /// Registers a source. Until `detach`, each save calls `position()`, which returns the position of the source. `step` is the current
   /// global step. If no source of that name was attached before, stores the current position together with `step`, for `go_back`.
   /// @errors `invalid_argument_error` if a source of that name is already attached.

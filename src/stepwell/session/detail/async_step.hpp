@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_request.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
@@ -111,7 +112,11 @@ asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Curs
   auto& core = self.core();
   const caller_request<all_hooks> caller{};
   decltype(cursor.peek()) batch = nullptr;
-  auto look = [&] { batch = detail::batch_of_step(core, cursor); };
+  auto look = [&] {
+    std::optional<log_scope> named;  // for the messages of a rewind
+    if (cursor.is_ahead()) [[unlikely]] { named.emplace(core.settings().name); }
+    batch = detail::batch_of_step(core, cursor);
+  };
   co_await self.run_on(self.place_of_steps(), look);
   if (batch == nullptr) { co_return step_outcome::out_of_data; }
   [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());

@@ -106,7 +106,7 @@ template<class Core, class Loop>
 template<class Step, class Result, class Source, class Core>
 loop_result<Result> run_over(Core& core, Source& source) {
   loop_attempt<Step, Core, loop_source<Core, Source>> loop(core, core, source);
-  core.call(piece::attach_source, &loop);
+  loop.attach();
   loop_result<Result> all;
   while (detail::take_next(core, loop)) { ++all.steps; }
   all.last = std::move(loop.step);
@@ -118,7 +118,7 @@ loop_result<Result> run_over(Core& core, Source& source) {
 template<class Step, class Source, class Core>
 generator<const Step&> steps_over(Core& core, Source source) {
   loop_attempt<Step, Core, loop_source<Core, std::remove_reference_t<Source>>> loop(core, core, source);
-  core.call(piece::attach_source, &loop);
+  loop.attach();
   while (detail::take_next(core, loop)) { co_yield *loop.step; }
 }
 

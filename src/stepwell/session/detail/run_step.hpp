@@ -181,10 +181,7 @@ inline constexpr bool is_of_no_data = std::is_same_v<Batch, const no_data::batch
 template<class Core, class Cursor>
 [[gnu::always_inline]] inline auto batch_of_step(Core& core, Cursor& cursor) {
   if (cursor.is_ahead()) [[unlikely]] {
-    detail::guarded(core, step_stage::boundary, [&] {
-      const log_scope named(core.settings().name);
-      cursor.rewind(core.starts_at(), core.settings().on_unseekable);
-    });
+    detail::guarded(core, step_stage::boundary, [&] { cursor.rewind(core.starts_at(), core.settings().on_unseekable); });
   }
   return detail::guarded(core, step_stage::source, [&] { return cursor.peek(); });
 }

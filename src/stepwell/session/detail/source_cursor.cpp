@@ -15,6 +15,7 @@ std::string source_text(const std::string& name) { return name.empty() ? "the so
 }  // namespace
 
 void warn_of_unseekable(detail::source_positions& positions, const std::string& name, std::int64_t global_step) {
+  const log_scope session(positions.log_name());
   const bool is_new = positions.is_new(name);  // called in any case, so that a later loop over it does not warn
   if (const auto restored = positions.restored(name)) {
     log_warning(fmt::format("{} cannot seek to position {} of the checkpoint; it continues from its current position", source_text(name),
@@ -28,6 +29,7 @@ void warn_of_unseekable(detail::source_positions& positions, const std::string& 
 }
 
 void check_fingerprint(source_positions& positions, const std::string& name, std::string fingerprint, other_data_policy policy) {
+  const log_scope session(positions.log_name());
   const auto restored = positions.restored(name);
   const auto saved = positions.restored_fingerprint(name);
   const auto former = restored || fingerprint.empty() ? std::string() : positions.waiting_with(fingerprint);
