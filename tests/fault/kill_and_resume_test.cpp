@@ -4,6 +4,7 @@
 // (20), STEPWELL_KILL_SEED selects them.
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/word_pointers.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -40,9 +41,7 @@ public:
     std::vector<std::string> words = {STEPWELL_DIGITS, "--run-dir", run_dir,        "--steps", "2000", "--hidden", "32",
                                       "--batch-size",  "32",        "--save-steps", "20"};
     if (!data.empty()) { words.insert(words.end(), {"--data", data}); }
-    std::vector<char*> arguments;
-    for (const auto& word : words) { arguments.push_back(const_cast<char*>(word.c_str())); }
-    arguments.push_back(nullptr);
+    const auto arguments = stepwell::test::pointers_to(words);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);

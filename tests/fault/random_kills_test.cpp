@@ -11,6 +11,7 @@
 #include "support/file_text.hpp"
 #include "support/killed_run.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/word_pointers.hpp"
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
@@ -64,9 +65,7 @@ struct kill_plan {
 bool run(const std::string& directory, std::int64_t last_step, const kill_plan& plan) {
   std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED,   directory, std::to_string(last_step),
                                     std::to_string(plan.operation), plan.word, std::to_string(plan.slow_events)};
-  std::vector<char*> arguments;
-  for (auto& word : words) { arguments.push_back(word.data()); }
-  arguments.push_back(nullptr);
+  const auto arguments = pointers_to(words);
   const auto log = directory + ".log";
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

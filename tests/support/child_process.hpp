@@ -4,6 +4,7 @@
 #pragma once
 
 #include "support/catch.hpp"
+#include "support/word_pointers.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -30,9 +31,7 @@ public:
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
-    std::vector<char*> arguments;
-    for (auto& word : words) { arguments.push_back(word.data()); }
-    arguments.push_back(nullptr);
+    const auto arguments = pointers_to(words);
     REQUIRE(::posix_spawn(&id_, arguments.front(), &actions, nullptr, arguments.data(), environ) == 0);
     posix_spawn_file_actions_destroy(&actions);
     ::close(to[0]);

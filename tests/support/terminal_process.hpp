@@ -4,6 +4,7 @@
 #pragma once
 
 #include "support/catch.hpp"
+#include "support/word_pointers.hpp"
 
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -25,12 +26,6 @@ struct terminal_output {
 /// Runs a program on a new terminal until it ends. `words` holds the program, then the arguments. `environment` holds all variables of the
 /// program, such as "TERM=xterm".
 inline terminal_output run_on_terminal(std::vector<std::string> words, std::vector<std::string> environment, unsigned short columns) {
-  const auto pointers_to = [](std::vector<std::string>& texts) {
-    std::vector<char*> all;
-    for (auto& text : texts) { all.push_back(text.data()); }
-    all.push_back(nullptr);
-    return all;
-  };
   const auto arguments = pointers_to(words);
   const auto variables = pointers_to(environment);
   winsize size{};

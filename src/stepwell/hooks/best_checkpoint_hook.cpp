@@ -128,7 +128,7 @@ public:
   [[nodiscard]] bool add(double value, std::int64_t step) {
     has_value_ = true;
     if (!is_better(value)) { return false; }
-    wanted_ = scored(step, value);
+    wanted_ = candidate{step, value};
     return true;
   }
   /// Adds a value of a state that is no longer the current one, and saves the state if it is the best. Blocks while an earlier state is
@@ -142,7 +142,7 @@ public:
     if (!wanted_ || wanted_->step > state.global_step) { return true; }
     auto buffer = buffers_->try_acquire();
     if (!buffer) { return false; }
-    wanted_ = scored(state.global_step, wanted_->value);  // workers may have stepped the model since the run
+    // The step is later than that of `wanted_` if workers have stepped the model since the run.
     save(state.variables, state.global_step, std::move(*buffer), state.fence);
     return true;
   }
@@ -180,9 +180,12 @@ public:
   }
 
 private:
-  [[nodiscard]] scored_checkpoint scored(std::int64_t step, double value) const {
-    return {io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step)), step, value};
-  }
+  /// A value, and the step of the state that has it.
+  struct candidate {
+    std::int64_t step;
+    double value;
+  };
+
   [[nodiscard]] bool is_better(double value) const noexcept {
     if (std::isnan(value)) { return false; }
     if (!best_) { return true; }
@@ -190,14 +193,15 @@ private:
   }
 
   void save(variable_list variables, std::int64_t step, snapshot_pool::buffer memory, update_fence* fence) {
-    auto wanted = *std::exchange(wanted_, std::nullopt);
-    variables.push_back(variable_ref(std::string(best_value_name), wanted.value).early());
+    const auto prefix = io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step));
+    scored_checkpoint made{prefix, step, std::exchange(wanted_, std::nullopt)->value};
+    variables.push_back(variable_ref(std::string(best_value_name), made.value).early());
     auto taken = fence != nullptr ? snapshot::capture(std::move(memory), variables, step, *fence)
                                   : snapshot::capture(std::move(memory), variables, step);
     if (!has_failed_->exchange(false)) { durable_ = best_; }  // a free buffer means that the previous save has ended
     saver_->save(std::move(taken), nullptr, [failed = has_failed_](const snapshot&) { *failed = true; });
-    announce(wanted);
-    best_ = std::move(wanted);
+    announce(made);
+    best_ = std::move(made);
   }
 
   /// Displays and logs the new best value.
@@ -221,7 +225,7 @@ private:
   std::optional<snapshot_pool> buffers_;
   std::optional<scored_checkpoint> best_;     // saved or being saved
   std::optional<scored_checkpoint> durable_;  // the last one known to be saved
-  std::optional<scored_checkpoint> wanted_;   // better than `best_`; saved at the next boundary
+  std::optional<candidate> wanted_;           // better than `best_`; saved at the next boundary
   bool has_value_ = false;
   // True if the save of `best_` has failed. Shared with the saver, which may outlive this object.
   std::shared_ptr<std::atomic<bool>> has_failed_ = std::make_shared<std::atomic<bool>>(false);

@@ -90,7 +90,8 @@ struct measured {
 /// Returns a metric of an evaluation. For each batch, `metric.update(projection(result))` is called, where `result` is the result of the
 /// evaluation function for this batch. If the projection returns a tuple or pair, its elements become the arguments of `update`. For
 /// example, for a mean weighted by the size of the batch, the projection returns `std::pair(mean, size)`. The projection may also return a
-/// `std::optional` of these types. If it is empty, the metric is not updated. Alternatively, a projection may take the metric and the result, and update the metric itself.
+/// `std::optional` of these types. If it is empty, the metric is not updated. Alternatively, a projection may take the metric and the
+/// result, and update the metric itself.
 template<class Metric, class Projection>
   requires metrics::streaming_metric<Metric>
 [[nodiscard]] measured<Metric, Projection> measure(std::string name, Metric metric, Projection projection) {

@@ -84,23 +84,26 @@ sw::training_options<valley_model> in_directory(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 1, .log_step_count_steps = sw::none};
 }
 
-/// An evaluation that a gate holds. It counts the evaluations that have ended.
+/// A training with an evaluation beside it that a gate holds. It counts the evaluations that have ended.
 struct held_evaluation {
   sw::test::gate door;
   std::atomic<int> ended = 0;
   const std::thread::id training = std::this_thread::get_id();
+  valley_model model;
+  valley_model other;
 
   held_evaluation() { door.close(); }
 
-  /// Returns a function that evaluates a model after the gate was opened.
-  [[nodiscard]] auto function() {
-    return [this](const valley_model& model) {
+  /// Returns the hook, whose evaluation of every third state ends after the gate was opened.
+  [[nodiscard]] auto every_third_state() {
+    const auto evaluate = [this](const valley_model& now) {
       if (std::this_thread::get_id() == training) { throw sw::internal_error("the evaluation is not beside the training"); }
       door.pass();
       for (int i = 0; i < 1000; ++i) { std::this_thread::yield(); }  // a session that does not wait is now faster
       ++ended;
-      return model.loss();
+      return now.loss();
     };
+    return sw::evaluate_every(3, sw::beside(other), evaluate, sw::measure("loss", &own_value));
   }
 };
 
@@ -289,11 +292,9 @@ TEST_CASE("beside the training, a value takes effect when the next evaluation is
 TEST_CASE("an evaluation beside the training runs during the next steps, and the run at the next boundary waits for it",
           "[hooks][evaluate_every]") {
   held_evaluation held;
-  valley_model model;
-  valley_model other;
-  const auto tested = sw::evaluate_every(3, sw::beside(other), held.function(), sw::measure("loss", &own_value));
+  const auto tested = held.every_third_state();
   effects seen;
-  sw::monitored_session session(model, opening_hook{&held.door, 6}, tested, effects_hook{tested.value("loss"), &seen});
+  sw::monitored_session session(held.model, opening_hook{&held.door, 6}, tested, effects_hook{tested.value("loss"), &seen});
   for (int i = 0; i < 3; ++i) { session.run(); }
   held.door.wait_for_somebody();
   for (int i = 0; i < 2; ++i) { session.run(); }
@@ -307,11 +308,9 @@ TEST_CASE("an evaluation beside the training runs during the next steps, and the
 TEST_CASE("a session that is left by an exception waits for an evaluation beside the training", "[hooks][evaluate_every]") {
   const sw::test::log_capture log;
   held_evaluation held;
-  valley_model model;
-  valley_model other;
-  const auto tested = sw::evaluate_every(3, sw::beside(other), held.function(), sw::measure("loss", &own_value));
+  const auto tested = held.every_third_state();
   const auto train = [&] {
-    sw::monitored_session session(model, opening_at_the_end{&held.door}, tested);
+    sw::monitored_session session(held.model, opening_at_the_end{&held.door}, tested);
     for (int i = 0; i < 3; ++i) { session.run(); }
     held.door.wait_for_somebody();
     throw sw::internal_error("the loop's own");
@@ -323,11 +322,9 @@ TEST_CASE("a session that is left by an exception waits for an evaluation beside
 TEST_CASE("an awaited session that is destroyed waits for an evaluation beside the training", "[hooks][evaluate_every][async]") {
   const sw::test::log_capture log;
   held_evaluation held;
-  valley_model model;
-  valley_model other;
-  const auto tested = sw::evaluate_every(3, sw::beside(other), held.function(), sw::measure("loss", &own_value));
+  const auto tested = held.every_third_state();
   {
-    sw::async_monitored_session session(sw::session_settings(), model, opening_at_the_end{&held.door}, tested);
+    sw::async_monitored_session session(sw::session_settings(), held.model, opening_at_the_end{&held.door}, tested);
     boost::asio::io_context io;
     auto done = boost::asio::co_spawn(io, run_three_awaited(session), boost::asio::use_future);
     io.run();

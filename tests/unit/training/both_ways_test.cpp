@@ -67,13 +67,6 @@ struct valley_model {
   sw::variable_list variables() { return sw::variables({{"steps", steps}, {"reduced_rate", reduced_rate}}); }
 };
 
-/// Moves the clock before the other hooks are called.
-struct ticking_hook {
-  static constexpr auto phase = sw::hook_phase::observe;
-  std::shared_ptr<sw::manual_clock> clock;
-  void before_run(auto& /*context*/) { clock->advance(4s); }
-};
-
 /// Everything that hooks have done in a training.
 struct traces {
   std::string progress;
@@ -95,7 +88,7 @@ traces traces_of(session_way way) {
   traces all;
   auto counted = data::counter();
   const auto end = train(
-      way, model, sw::training_options<valley_model>{.clock = clock}, counted, 0, ticking_hook{clock},
+      way, model, sw::training_options<valley_model>{.clock = clock}, counted, 0, ticking_hook{clock, 4s},
       sw::progress_hook{{.line_every = 10, .is_terminal = false, .output = [&](std::string_view text) { all.progress += text; }},
                         &valley_model::result::loss},
       sw::scheduled(&valley_model::rate, sw::schedules::exponential_decay({.initial = 0.5, .decay_steps = 10, .decay_rate = 0.9})),
@@ -127,15 +120,6 @@ struct decisions {
 
   friend bool operator==(const decisions&, const decisions&) = default;
 };
-
-template<class Model = mixing_model>
-sw::training_options<Model> saving_in(const std::string& directory) {
-  return {.checkpoint_dir = directory,
-          .save_checkpoint_steps = 5,
-          .log_step_count_steps = sw::none,
-          .saver = unsynced_saves(),
-          .retry = {.initial_backoff = 0}};
-}
 
 /// Adds the effects of one process. Steps that are done again must have the same effects.
 void add_effects(decisions& all, const effects& seen) {
@@ -248,12 +232,7 @@ TEST_CASE("an awaited run over a source read ahead on threads that is killed at 
   };
   const temporary_directory whole;
   const auto expected = train_squares(session_way::blocking, whole.path(), 0);
-  for (std::int64_t killed_at = 1; killed_at < 40; killed_at += 3) {
-    CAPTURE(killed_at);
-    const temporary_directory directory;
-    CHECK_THROWS_WITH(train_squares(session_way::awaited, directory.path(), killed_at), "killed");
-    CHECK(train_squares(session_way::awaited, directory.path(), 0) == expected);
-  }
+  check_resumed_after_kills(std::bind_front(train_squares, session_way::awaited), expected, 40, 3);
 }
 
 TEST_CASE("an awaited run with epochs and function hooks with state that is killed at any step makes the same calls",
@@ -286,12 +265,7 @@ TEST_CASE("an awaited run with epochs and function hooks with state that is kill
   CHECK(expected.ends == std::vector<std::int64_t>{1, 1, 1, 1, 0, 0, 0, 0});
   CHECK(expected.calls == 6);
   CHECK(expected.closes == 1);
-  for (std::int64_t killed_at = 1; killed_at < 24; ++killed_at) {
-    CAPTURE(killed_at);
-    const temporary_directory directory;
-    CHECK_THROWS_WITH(train_epochs(session_way::awaited, directory.path(), killed_at), "killed");
-    CHECK(train_epochs(session_way::awaited, directory.path(), 0) == expected);
-  }
+  check_resumed_after_kills(std::bind_front(train_epochs, session_way::awaited), expected, 24);
 }
 
 TEST_CASE("a run with an evaluation that is killed at any step decides like one that is not, blocking and awaited",

@@ -33,16 +33,7 @@ namespace {
 /// Trains like a new process. At `killed_at` an exception leaves the session, which then saves nothing.
 std::uint64_t train(const std::string& directory, auto source, std::int64_t last_step, std::int64_t killed_at = 0) {
   mixing_model model;
-  auto session = sw::monitored_training_session(model,
-                                                {.checkpoint_dir = directory,
-                                                 .save_checkpoint_steps = 5,
-                                                 .log_step_count_steps = sw::none,
-                                                 .saver = {.when_busy = sw::when_busy::wait, .sync = false}},
-                                                sw::stop_at_step(last_step));
-  for (const auto& step : session.steps(source)) {
-    if (step.global_step == killed_at) { throw std::runtime_error("killed"); }
-  }
-  session.close();
+  train_blocking(model, saving_in(directory), source, killed_at, sw::stop_at_step(last_step));
   return model.mixed;
 }
 
@@ -69,13 +60,11 @@ struct data_rig {
 }  // namespace
 
 TEST_CASE("a run over a source read ahead on threads that is killed at any step resumes bit by bit", "[training][prefetch]") {
+  const auto train_squares = [](const std::string& directory, std::int64_t killed_at) {
+    return train(directory, squares(), 40, killed_at);
+  };
   const temporary_directory whole;
-  const auto expected = train(whole.path(), squares(), 40);
-  for (std::int64_t killed_at = 1; killed_at < 40; killed_at += 2) {
-    const temporary_directory directory;
-    CHECK_THROWS_WITH(train(directory.path(), squares(), 40, killed_at), "killed");
-    CHECK(train(directory.path(), squares(), 40) == expected);
-  }
+  check_resumed_after_kills(train_squares, train_squares(whole.path(), 0), 40, 2);
 }
 
 TEST_CASE("a source read ahead and the same source without threads resume from each other", "[training][prefetch]") {
@@ -87,15 +76,13 @@ TEST_CASE("a source read ahead and the same source without threads resume from e
 }
 
 TEST_CASE("a run with epochs that is killed resumes within its epoch and ends after the last one", "[training][epochs]") {
-  const auto epochs = [] { return data::shuffled_batches(numbers(23), {.batch_size = 4, .seed = 5, .epochs = 4}); };
+  const auto train_epochs = [](const std::string& directory, std::int64_t killed_at) {
+    return train(directory, data::shuffled_batches(numbers(23), {.batch_size = 4, .seed = 5, .epochs = 4}), 1000, killed_at);
+  };
   const temporary_directory whole;
-  const auto expected = train(whole.path(), epochs(), 1000);
-  for (std::int64_t killed_at = 1; killed_at < 24; ++killed_at) {
-    const temporary_directory directory;
-    CHECK_THROWS_WITH(train(directory.path(), epochs(), 1000, killed_at), "killed");
-    CHECK(train(directory.path(), epochs(), 1000) == expected);
-  }
-  CHECK(train(whole.path(), epochs(), 1000) == expected);  // nothing is left to do
+  const auto expected = train_epochs(whole.path(), 0);
+  check_resumed_after_kills(train_epochs, expected, 24);
+  CHECK(train_epochs(whole.path(), 0) == expected);  // nothing is left to do
 }
 
 TEST_CASE("stop_at_epoch_hook counts epochs over restarts, and a run at its end does no step", "[training][epochs]") {

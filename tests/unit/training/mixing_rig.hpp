@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model that shows each difference of its data, and sources of shuffled numbers, for tests of resumed runs.
+// A model that shows each difference of its data, sources of shuffled numbers, and checks, for tests of resumed runs.
 #pragma once
 
+#include "support/catch.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/training_process.hpp"
+
+#include <stepwell/base/clock.hpp>
 #include <stepwell/base/variable.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/hook/hook.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -44,5 +51,34 @@ inline auto squares() {
   };
   return data::parallel_map(data::prefetch(shuffled(23, 5), {.threads = 2, .depth = 3}), square, {.threads = 3, .depth = 5});
 }
+
+template<class Model = mixing_model>
+training_options<Model> saving_in(const std::string& directory, std::int64_t save_steps = 5) {
+  return {.checkpoint_dir = directory,
+          .save_checkpoint_steps = save_steps,
+          .log_step_count_steps = none,
+          .saver = unsynced_saves(),
+          .retry = {.initial_backoff = 0}};
+}
+
+/// Checks that `train(directory, killed_at)` returns `expected` if an earlier call in the directory was killed after step 1, or after any
+/// `stride`-th step from there, below `end`. A call that is not killed has a `killed_at` of 0.
+template<class Train, class Result>
+void check_resumed_after_kills(const Train& train, const Result& expected, std::int64_t end, std::int64_t stride = 1) {
+  for (std::int64_t killed_at = 1; killed_at < end; killed_at += stride) {
+    CAPTURE(killed_at);
+    const temporary_directory directory;
+    CHECK_THROWS_WITH(train(directory.path(), killed_at), "killed");
+    CHECK(train(directory.path(), 0) == expected);
+  }
+}
+
+/// Moves the clock before the other hooks are called.
+struct ticking_hook {
+  static constexpr auto phase = hook_phase::observe;
+  std::shared_ptr<manual_clock> clock;
+  stepwell::clock::duration tick;
+  void before_run(auto& /*context*/) { clock->advance(tick); }
+};
 
 }  // namespace stepwell::test
