@@ -42,7 +42,7 @@ std::string config_bytes(const graph_session_options& options) {
   return runtime.config_proto + config.SerializeAsString();  // a later field replaces an earlier one
 }
 
-void run_with_options::encode(const run_options& given) {
+run_with_options::run_with_options(const run_options& given) {
   wire::RunOptions encoded;
   if (given.trace_level) { encoded.set_trace_level(static_cast<int>(*given.trace_level)); }
   if (given.timeout_in_ms) { encoded.set_timeout_in_ms(*given.timeout_in_ms); }
@@ -57,9 +57,12 @@ void run_with_options::encode(const run_options& given) {
   if (given.trace_level.value_or(trace_level::none) != trace_level::none) { metadata_ = functions().new_buffer(); }
 }
 
-void run_with_options::free_metadata() noexcept { functions().delete_buffer(metadata_); }
+run_with_options::~run_with_options() {
+  if (metadata_ != nullptr) { functions().delete_buffer(metadata_); }
+}
 
-void run_with_options::add_spans() const {
+void run_with_options::record() const {
+  if (metadata_ == nullptr) { return; }
   const auto recorder = current_trace();
   if (!recorder || metadata_->data == nullptr) { return; }
   ::tensorflow::RunMetadata parsed;

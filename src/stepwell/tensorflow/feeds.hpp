@@ -126,8 +126,7 @@ public:
 
   template<names_tensor Fetch>
   void add_fetch(const Fetch& fetch) {
-    detail::with_name(fetch,
-                      [&](std::string_view name) { add(static_cast<char>(fetch_mark + static_cast<int>(dtype_wanted_by(fetch))), name); });
+    add_key(static_cast<char>(fetch_mark + static_cast<int>(dtype_wanted_by(fetch))), fetch);
   }
   /// Adds a feed. The graph shares the elements if an earlier run may already have given them to the graph, or if they belong to at most
   /// `owners` tensors. Otherwise the elements are copied. The request of a run holds a tensor for each feed. If the caller moved its tensor
@@ -136,7 +135,7 @@ public:
   void add_feed(const Key& key, const Value& value, long owners = 1) {
     static_assert(tensor_source<Value>,
                   "stepwell: a value that is fed is a number, a string, a range of them, a tensor, or an expression with a shape");
-    detail::with_name(key, [&](std::string_view name) { add(feed_mark, name); });
+    add_key(feed_mark, key);
     if constexpr (!std::same_as<Value, tensor>) {
       fed_.emplace_back(tensor(value).for_graph(1));
     } else if (value.give_to_graph(owners)) {
@@ -147,9 +146,11 @@ public:
   }
   template<names_tensor Operation>
   void add_target(const Operation& operation) {
-    detail::with_name(operation, [&](std::string_view name) { add(target_mark, name); });
+    add_key(target_mark, operation);
     has_targets_ = true;
   }
+  /// Adds the train operation of the session.
+  void add_train_op() { add_key(train_op_mark, ""); }
 
   // Adds an argument of a step: targets, one feed, or several feeds, such as a batch of a source.
   void take(const target_list& all) {
@@ -169,9 +170,9 @@ public:
   }
 
   /// Returns the plan that was kept for a request with the same signature, if that was the previous request. Otherwise returns null.
-  [[nodiscard]] const call_plan* kept_plan() const noexcept { return is_same_ && position_ == signature_.size() ? plan_ : nullptr; }
+  [[nodiscard]] call_plan* kept_plan() const noexcept { return is_same_ && position_ == signature_.size() ? plan_ : nullptr; }
   /// Keeps the plan of this request. @pre `signature` was called.
-  void keep_plan(const call_plan& plan) noexcept { plan_ = &plan; }
+  void keep_plan(call_plan& plan) noexcept { plan_ = &plan; }
   /// Returns the names of the feeds, targets and fetches of the request, each with its kind, in the order in which they were added. Equal
   /// requests have equal signatures.
   [[nodiscard]] const std::string& signature() {
@@ -186,6 +187,7 @@ public:
   // dtype.
   static constexpr char feed_mark = 1;
   static constexpr char target_mark = 2;
+  static constexpr char train_op_mark = 3;  // with an empty name
   static constexpr char fetch_mark = 32;
 
 private:
@@ -193,10 +195,19 @@ private:
   template<class Key, class Value>
   void take_element(const stepwell::fed<Key, Value>& one) {
     if constexpr (std::same_as<Value, tensor>) {
-      detail::with_name(one.key, [&](std::string_view name) { add(feed_mark, name); });
+      add_key(feed_mark, one.key);
       fed_.emplace_back(one.value.for_graph(0));
     } else {
       take(one);
+    }
+  }
+
+  template<names_tensor Key>
+  void add_key(char mark, const Key& key) {
+    if constexpr (std::is_convertible_v<const Key&, const char*>) {
+      if (!is_same_ || !matches(mark, key)) [[unlikely]] { add(mark, std::string_view(key)); }
+    } else {
+      detail::with_name(key, [&](std::string_view name) { add(mark, name); });
     }
   }
 
@@ -217,6 +228,19 @@ private:
     signature_.push_back('\0');
   }
 
+  /// Returns true if the previous request has this name next, and goes on behind it. Faster than `add`, because it reads `name` once.
+  bool matches(char mark, const char* name) noexcept {
+    const char* at = signature_.c_str() + position_;  // each name in the signature ends with a zero byte, like the signature
+    if (*at != mark) [[unlikely]] { return false; }
+    for (++at; *at == *name; ++at, ++name) {
+      if (*at == '\0') {
+        position_ = static_cast<std::size_t>(at + 1 - signature_.c_str());
+        return true;
+      }
+    }
+    return false;
+  }
+
   /// Ends the comparison with the previous request: this one is another.
   void begin_other() {
     signature_.resize(position_);
@@ -224,9 +248,9 @@ private:
     plan_ = nullptr;
   }
 
-  std::string signature_;            // of this request if `is_same_` is false, else of the previous one
-  const call_plan* plan_ = nullptr;  // of `signature_`, or null
-  std::size_t position_ = 0;         // end of the part of `signature_` that is the same in this request
+  std::string signature_;      // of this request if `is_same_` is false, else of the previous one
+  call_plan* plan_ = nullptr;  // of `signature_`, or null
+  std::size_t position_ = 0;   // end of the part of `signature_` that is the same in this request
   bool is_same_ = true;
   std::vector<fed_value> fed_;
   bool has_targets_ = false;

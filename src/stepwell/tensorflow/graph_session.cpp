@@ -19,35 +19,30 @@
 
 namespace stepwell::tensorflow {
 
-void detail::fetched_values::give_back() noexcept {
-  for (auto& one : all_) { one.release(); }
-  std::swap(*session_, all_);
-}
-
 graph_session::graph_session(const graph& over, graph_session_options options) : graph_session(over.state(), std::move(options)) {}
 graph_session::graph_session(std::shared_ptr<detail::graph_state> over, graph_session_options options)
-    : core_(std::make_shared<detail::session_core>(std::move(over), std::move(options))) {}
+    : core_(std::make_shared<detail::session_core>(std::move(over), std::move(options))), call_(&core_->call) {}
 graph_session::graph_session(graph_session&&) noexcept = default;
 graph_session& graph_session::operator=(graph_session&&) noexcept = default;
 graph_session::~graph_session() = default;
 
-detail::graph_call& graph_session::new_call() noexcept {
-  core_->call.clear();
-  return core_->call;
+namespace {
+[[noreturn]] void throw_not_fetched(std::string_view name) {
+  throw internal_error("the value of \"" + std::string(name) + "\" was read, but not fetched");
 }
+}  // namespace
 
 graph_session::outcome_type graph_session::run_call(bool has_caller_fetches, const run_options* options) {
-  outcome_type outcome{{}, step_, step_ + (core_->has_step() ? 0 : 1), {}, nullptr};
-  core_->run(has_caller_fetches, options, outcome);
+  auto outcome = core_->run(has_caller_fetches, options, step_);
   step_ = outcome.step_after;
   return outcome;
 }
 
-const tensor& graph_session::value_in(const outcome_type& outcome, std::string_view name) const {
+const tensor& graph_session::value_in(const outcome_type& outcome, std::string_view name) {
   for (const auto& one : outcome.plan->values) {
     if (one.name == name) [[likely]] { return outcome.values[one.index]; }
   }
-  throw internal_error("the value of \"" + std::string(name) + "\" was read, but not fetched");
+  throw_not_fetched(name);
 }
 
 variable_list graph_session::variables() {

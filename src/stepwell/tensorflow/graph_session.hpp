@@ -75,36 +75,40 @@ namespace detail {
 class session_core;
 struct call_plan;
 
-/// The fetched values of a run, in memory of the session, which gets it back.
+/// Memory for the fetched values of runs, so that a run allocates nothing.
+struct value_memory {
+  std::size_t count = 0;                            // number of values of a run
+  std::unique_ptr<std::vector<tensor>> spare = {};  // null while a run uses it
+};
+
+/// The fetched values of a run. They are in memory of its plan, which gets the memory back.
 /// @lifetime The session must outlive the values.
 class fetched_values {
 public:
   fetched_values() noexcept = default;
-  fetched_values(fetched_values&& other) noexcept : all_(std::move(other.all_)), session_(std::exchange(other.session_, nullptr)) {}
+  /// Takes the memory `of_plan` until the destructor.
+  explicit fetched_values(value_memory& of_plan) : all_(std::move(of_plan.spare)), from_(&of_plan) {
+    if (all_ == nullptr) [[unlikely]] { all_ = std::make_unique<std::vector<tensor>>(of_plan.count); }
+  }
+  fetched_values(fetched_values&&) noexcept = default;
   fetched_values& operator=(fetched_values other) noexcept {
     std::swap(all_, other.all_);
-    std::swap(session_, other.session_);
+    std::swap(from_, other.from_);
     return *this;
   }
   /// Deletes the tensors of TensorFlow's library, except those that other tensors share.
   ~fetched_values() {
-    if (session_ != nullptr) { give_back(); }
+    if (all_ == nullptr) { return; }
+    for (auto& one : *all_) { one.release(); }
+    from_->spare = std::move(all_);
   }
 
-  /// Takes the memory of `session`, until the destructor, and returns it with room for `count` values. @pre There are no values yet.
-  std::vector<tensor>& take(std::vector<tensor>& session, std::size_t count) {
-    all_.swap(session);
-    session_ = &session;
-    all_.resize(count);
-    return all_;
-  }
-  [[nodiscard]] const tensor& operator[](std::size_t i) const noexcept { return all_[i]; }
+  [[nodiscard]] tensor& operator[](std::size_t i) noexcept { return (*all_)[i]; }
+  [[nodiscard]] const tensor& operator[](std::size_t i) const noexcept { return (*all_)[i]; }
 
 private:
-  void give_back() noexcept;
-
-  std::vector<tensor> all_;
-  std::vector<tensor>* session_ = nullptr;
+  std::unique_ptr<std::vector<tensor>> all_;
+  value_memory* from_ = nullptr;
 };
 
 }  // namespace detail
@@ -149,7 +153,8 @@ public:
   ///   targets, or if a tensor is fed twice. Failures of TensorFlow: the exception class for TensorFlow's code, with TensorFlow's text.
   template<class Request, class... Args>
   outcome_type run(const Request& request, Args&&... args) {
-    auto& call = new_call();
+    auto& call = *call_;
+    call.clear();
     request.for_each_fetch([&](const auto& fetch) { call.add_fetch(fetch); });
     request.for_each_feed([&](const auto& key, const auto& value) { call.add_feed(key, value); });
     (call.take(args), ...);
@@ -214,12 +219,12 @@ public:
   void close();
 
 private:
-  detail::graph_call& new_call() noexcept;
   outcome_type run_call(bool has_caller_fetches, const run_options* options);
-  const tensor& value_in(const outcome_type& outcome, std::string_view name) const;
+  static const tensor& value_in(const outcome_type& outcome, std::string_view name);
   void read_step() const;
 
   std::shared_ptr<detail::session_core> core_;
+  detail::graph_call* call_;  // of `core_`
   // `uninitialized_local_variables` changes it, too: the variables of a worker are ready when its chief has initialised them.
   mutable std::int64_t step_ = 0;
 };

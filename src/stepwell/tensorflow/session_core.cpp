@@ -127,20 +127,12 @@ void open_session::run(const std::vector<c::output>& feeds, const std::vector<c:
                           static_cast<int>(outputs.size()), targets.data(), static_cast<int>(targets.size()), nullptr, outcome.get());
   if (!outcome.ok()) [[unlikely]] { fail(outcome, tried); }
 }
-void open_session::run(const run_plan& plan, const std::vector<c::tensor*>& fed, std::vector<c::tensor*>& values, const c::buffer* options,
-                       c::buffer* metadata, const call_status& outcome) const {
-  const auto& tf = functions();
-  values.resize(plan.outputs.size());
-  tf.session_run(handle_->raw, options, plan.feeds.data(), fed.data(), static_cast<int>(fed.size()), plan.outputs.data(), values.data(),
-                 static_cast<int>(values.size()), plan.targets.data(), static_cast<int>(plan.targets.size()), metadata, outcome.get());
-  if (tf.get_code(outcome.get()) != 0) [[unlikely]] { fail(outcome, "could not run a step of the graph"); }
-}
 
 session_core::session_core(std::shared_ptr<graph_state> over, graph_session_options given)
     : graph(std::move(over)), options(std::move(given)), saved(variables_of(*graph)) {
   find_step();
   find_operations();
-  session = std::make_shared<open_session>(*graph, options);
+  session.emplace(*graph, options);
 }
 
 void session_core::find_step() {
@@ -233,7 +225,7 @@ void session_core::check_type(const std::string& name, const std::string& option
 }
 
 /// Returns the plan for `call`, whose signature is not that of the previous request.
-const call_plan& session_core::make_or_find_plan() {
+call_plan& session_core::make_or_find_plan() {
   const auto& signature = call.signature();
   auto found = calls_.find(signature);
   if (found == calls_.end()) { found = calls_.emplace(signature, make(signature)).first; }
@@ -260,8 +252,9 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
       feeds.push_back(to);
       static std::atomic<std::int64_t> number = 0;
       made->feeds.push_back({graph_state::name_of(to), graph->dtype_of(to), graph->shape_of(to), ++number});
-    } else if (mark == graph_call::target_mark) {
-      auto* const one = graph->get(split_tensor_name(name).first, "target");
+    } else if (mark == graph_call::target_mark || mark == graph_call::train_op_mark) {
+      const auto& target = mark == graph_call::target_mark ? name : options.operations.train_op;
+      auto* const one = graph->get(split_tensor_name(target).first, "target");
       if (!contains(targets, one)) { targets.push_back(one); }
     } else {
       const auto from = graph->get_output(name, "fetch");
@@ -285,7 +278,10 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
   }
   auto sorted = feeds;
   std::ranges::sort(sorted, is_before);
-  for (const auto& one : sorted) { made->feed_order.push_back(static_cast<std::size_t>(std::ranges::find(feeds, one) - feeds.begin())); }
+  for (const auto& one : sorted) {
+    const auto index = static_cast<std::size_t>(std::ranges::find(feeds, one) - feeds.begin());
+    made->feed_order.push_back({index, made->feeds[index].number});
+  }
   made->plan = find_or_make(std::move(outputs), std::move(sorted), std::move(targets));
   const std::size_t fetched = made->plan->outputs.size() - (made->plan->reads_step ? 1 : 0);
   for (const auto& one : fetches) {
@@ -299,6 +295,9 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
       made->values.push_back({one.name, static_cast<std::size_t>(found)});
     }
   }
+  made->fed.resize(made->feed_order.size());
+  made->fetched.resize(made->plan->outputs.size());
+  made->memory.count = made->plan->types.size() + made->fetched_feeds.size();
   return made;
 }
 
@@ -306,7 +305,8 @@ const run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::
                                            std::vector<c::operation*> targets) {
   std::ranges::sort(outputs, is_before);
   std::ranges::sort(targets, std::less<>());
-  auto made = std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), {}, false});
+  auto made =
+      std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), {}, false, graph->has_references});
   if (const auto* const known = wider_plan(*made)) { return known; }
   for (const auto& one : made->outputs) { made->types.push_back(graph->dtype_of(one)); }
   if (step_variable_) {
@@ -398,37 +398,51 @@ void session_core::check_feed(const call_plan::checked_feed& wanted, const tenso
   fed.check(wanted.number);
 }
 
-void session_core::run(bool has_caller_fetches, const run_options* given, graph_session::outcome_type& outcome) {
+graph_session::outcome_type session_core::run(bool has_caller_fetches, const run_options* given, std::int64_t step) {
   if (!has_caller_fetches && !call.has_targets()) {
     if (options.operations.train_op.empty()) [[unlikely]] { throw_no_train_op(); }
-    call.add_target(options.operations.train_op);
+    call.add_train_op();
   }
-  const auto* const kept = call.kept_plan();
-  const auto& how = kept != nullptr ? *kept : make_or_find_plan();
-  outcome.plan = &how;
+  auto* how = call.kept_plan();
+  if (how == nullptr) [[unlikely]] { how = &make_or_find_plan(); }
+  const auto& plan = *how->plan;
   const auto& fed = call.fed();
-  fed_.resize(fed.size());
-  for (std::size_t i = 0; i < fed.size(); ++i) {
-    const auto at = how.feed_order[i];
-    const auto& value = fed[at].get();
-    if (!value.is_checked(how.feeds[at].number)) { check_feed(how.feeds[at], value); }
-    fed_[i] = value.raw();
+  for (std::size_t i = 0; i < how->fed.size(); ++i) {
+    const auto [index, number] = how->feed_order[i];
+    const auto& value = fed[index].get();
+    if (!value.is_checked(number)) [[unlikely]] { check_feed(how->feeds[index], value); }
+    how->fed[i] = value.raw();
   }
-  const auto& plan = *how.plan;
-  {
-    run_with_options with(given);
-    session->run(plan, fed_, fetched_, with.options(), with.metadata(), status_);
+  if (given == nullptr) [[likely]] {
+    run_tensorflow(*how, nullptr, nullptr);
+  } else {
+    const run_with_options with(*given);
+    run_tensorflow(*how, with.options(), with.metadata());
     with.record();
   }
+  graph_session::outcome_type outcome{{}, step, step, fetched_values(how->memory), how};
+  auto& all = outcome.values;
   const std::size_t count = plan.types.size();
-  auto& all = outcome.values.take(values_, count + how.fetched_feeds.size());
-  for (std::size_t i = 0; i < count; ++i) { all[i].refill(fetched_[i], plan.types[i], graph->has_references); }
-  for (std::size_t i = 0; i < how.fetched_feeds.size(); ++i) { all[count + i] = fed[how.fetched_feeds[i]].get(); }
+  for (std::size_t i = 0; i < count; ++i) { all[i].refill(how->fetched[i], plan.types[i], plan.may_alias); }
+  for (std::size_t i = 0; i < how->fetched_feeds.size(); ++i) { all[count + i] = fed[how->fetched_feeds[i]].get(); }
   call.release_feeds();
   if (plan.reads_step) {
-    outcome.step_after = step_in(fetched_.back(), step_variable_->type);
-    functions().delete_tensor(fetched_.back());
+    outcome.step_after = step_in(how->fetched.back(), step_variable_->type);
+    functions().delete_tensor(how->fetched.back());
+  } else {
+    outcome.step_after = step + (has_step() ? 0 : 1);
   }
+  return outcome;
+}
+
+/// Runs `how` with the tensors `how.fed`. Sets `how.fetched`.
+inline void session_core::run_tensorflow(call_plan& how, const c::buffer* run_options, c::buffer* metadata) {
+  const auto& tf = functions();
+  const auto& plan = *how.plan;
+  tf.session_run(session->raw(), run_options, plan.feeds.data(), how.fed.data(), static_cast<int>(how.fed.size()), plan.outputs.data(),
+                 how.fetched.data(), static_cast<int>(how.fetched.size()), plan.targets.data(), static_cast<int>(plan.targets.size()),
+                 metadata, status_.get());
+  if (tf.get_code(status_.get()) != 0) [[unlikely]] { session->fail(status_, "could not run a step of the graph"); }
 }
 
 void session_core::throw_no_train_op() const {

@@ -35,6 +35,10 @@ void detail::tensor_memory::empty() noexcept {
   if (raw != nullptr) { functions().delete_tensor(std::exchange(raw, nullptr)); }
 }
 
+void detail::tensor_owner::disown() noexcept {
+  if (is_only_owner() || memory_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) { delete memory_; }
+}
+
 namespace {
 
 std::size_t element_bytes(stepwell::dtype type) { return type == dtype::string ? sizeof(detail::c::string) : size_of(type); }
@@ -71,18 +75,10 @@ detail::tensor_owner allocate(stepwell::dtype type, const tensor_shape& shape) {
   return made;
 }
 
-tensor_shape shape_of(const detail::tensor_memory& memory) {
-  if (memory.rank == 0) { return {}; }
-  const auto& tf = detail::functions();
-  tensor_shape shape(static_cast<std::size_t>(memory.rank));
-  for (std::size_t i = 0; i < shape.size(); ++i) { shape[i] = tf.dim(memory.raw, static_cast<int>(i)); }
-  return shape;
-}
-
 /// Returns a copy of the elements that nothing else refers to.
 detail::tensor_owner copy_of(const detail::tensor_memory& from) {
   const auto& tf = detail::functions();
-  auto made = allocate(from.type, shape_of(from));
+  auto made = allocate(from.type, from.rank == 0 ? tensor_shape() : detail::shape_of(from));
   if (from.type == dtype::string) {
     const auto* const source = static_cast<const detail::c::string*>(from.data);
     auto* const to = static_cast<detail::c::string*>(made->data);
@@ -96,22 +92,34 @@ detail::tensor_owner copy_of(const detail::tensor_memory& from) {
 }
 
 /// Returns true if `fetched`, a tensor of the same dtype, has the shape of `memory`.
-bool has_shape_of(const detail::tensor_memory& memory, const detail::c::tensor* fetched) {
+inline bool has_shape_of(const detail::tensor_memory& memory, const detail::c::tensor* fetched) {
   const auto& tf = detail::functions();
-  if (tf.num_dims(fetched) != memory.rank || tf.tensor_byte_size(fetched) != memory.bytes) { return false; }
+  if (tf.num_dims(fetched) != memory.rank) { return false; }
+  if (memory.rank == 0) { return true; }
+  if (tf.tensor_byte_size(fetched) != memory.bytes) { return false; }
   for (int i = 0; memory.rank > 1 && i < memory.rank; ++i) {  // the size determines the only dimension
     if (tf.dim(fetched, i) != tf.dim(memory.raw, i)) { return false; }
   }
   return true;
 }
 
-constexpr std::size_t kept_bytes = 4096;  // a copy up to this size is kept for the next run
-
 }  // namespace
 
 void detail::throw_other_elements(const tensor& found, std::string_view wanted) {
   throw invalid_argument_error("a tensor of " + std::string(to_string(found.dtype())) + " " + to_string(found.shape()) +
                                " was read as one with " + std::string(wanted) + "; read it with the C++ type of its elements");
+}
+
+void detail::throw_no_fixed_size(const tensor& found) {
+  throw invalid_argument_error("a tensor of " + std::string(to_string(found.dtype())) +
+                               " has no elements of a fixed size; read strings with strings()");
+}
+
+tensor_shape detail::shape_of(const tensor_memory& memory) {
+  const auto& tf = functions();
+  tensor_shape shape(static_cast<std::size_t>(memory.rank));
+  for (std::size_t i = 0; i < shape.size(); ++i) { shape[i] = tf.dim(memory.raw, static_cast<int>(i)); }
+  return shape;
 }
 
 tensor::tensor(stepwell::dtype type, tensor_shape shape) : memory_(allocate(type, shape)) {
@@ -121,8 +129,6 @@ tensor::tensor(stepwell::dtype type, tensor_shape shape) : memory_(allocate(type
 tensor::tensor(const tensor_view& value, std::nullptr_t) : memory_(allocate(value.dtype, value.shape)) {
   if (!value.bytes.empty()) { std::memcpy(memory_->data, value.bytes.data(), value.bytes.size()); }
 }
-
-tensor_shape tensor::shape() const { return memory_ ? shape_of(*memory_) : tensor_shape(); }
 
 std::size_t tensor::size() const noexcept {
   if (!memory_) { return 0; }
@@ -150,18 +156,6 @@ std::vector<std::string> tensor::strings() const {
   return all;
 }
 
-std::span<const std::byte> tensor::bytes() const noexcept {
-  if (!memory_ || size_of(memory_->type) == 0) { return {}; }
-  return {static_cast<const std::byte*>(memory_->data), memory_->bytes};
-}
-tensor_view tensor::view() const {
-  if (memory_ && size_of(memory_->type) == 0) {
-    throw invalid_argument_error("a tensor of " + std::string(to_string(dtype())) +
-                                 " has no elements of a fixed size; read strings with strings()");
-  }
-  return {dtype(), shape(), bytes()};
-}
-
 tensor tensor::of_strings(std::span<const std::string> elements, tensor_shape shape) {
   if (checked_bytes(dtype::string, shape) != elements.size() * sizeof(detail::c::string)) {
     throw invalid_argument_error(std::to_string(elements.size()) + " strings do not fill a tensor of shape " + to_string(shape));
@@ -180,12 +174,16 @@ tensor tensor::take(detail::c::tensor* fetched, bool may_alias) {
   return made;
 }
 void tensor::refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
-  const bool is_released_copy = memory_ && memory_->raw != nullptr && memory_->is_exclusive && memory_.is_only_owner();
-  if (may_alias && is_released_copy && memory_->type == type && has_shape_of(*memory_, fetched)) {
-    const auto& tf = detail::functions();
-    std::memcpy(memory_->data, tf.tensor_data(fetched), memory_->bytes);
-    return tf.delete_tensor(fetched);
+  const bool is_released_copy =
+      memory_ && memory_->raw != nullptr && memory_->is_exclusive.load(std::memory_order_relaxed) && memory_.is_only_owner();
+  if (!may_alias || !is_released_copy || memory_->type != type || !has_shape_of(*memory_, fetched)) {
+    return take_over(fetched, type, may_alias);
   }
+  const auto& tf = detail::functions();
+  std::memcpy(memory_->data, tf.tensor_data(fetched), memory_->bytes);
+  tf.delete_tensor(fetched);
+}
+void tensor::take_over(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
   if (memory_ && memory_->raw == nullptr) {
     memory_->hold(fetched, type);
     memory_->is_exclusive = false;
@@ -194,12 +192,11 @@ void tensor::refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_a
   }
   if (may_alias && memory_->bytes > 0) { memory_ = copy_of(*memory_); }
 }
-void tensor::release() noexcept {
-  if (!memory_) { return; }
-  if (!memory_.is_only_owner()) {
-    memory_ = {};
-  } else if (!memory_->is_exclusive || memory_->type == dtype::string || memory_->bytes > kept_bytes) {
+void tensor::give_up_memory() noexcept {
+  if (memory_.is_only_owner()) {
     memory_->empty();
+  } else {
+    memory_ = {};
   }
 }
 

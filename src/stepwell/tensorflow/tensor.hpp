@@ -71,7 +71,7 @@ public:
     return *this;
   }
   ~tensor_owner() {
-    if (memory_ != nullptr && (is_only_owner() || memory_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1)) { delete memory_; }
+    if (memory_ != nullptr) [[unlikely]] { disown(); }
   }
 
   /// @pre Not null.
@@ -82,6 +82,8 @@ public:
   explicit operator bool() const noexcept { return memory_ != nullptr; }
 
 private:
+  void disown() noexcept;
+
   tensor_memory* memory_ = nullptr;
 };
 
@@ -105,6 +107,10 @@ concept string_range = !string_like<T> && std::ranges::sized_range<const T> && s
 
 /// Throws an `invalid_argument_error` with the message that the tensor `found` does not hold `wanted`.
 [[noreturn]] void throw_other_elements(const tensor& found, std::string_view wanted);
+/// Throws an `invalid_argument_error` with the message that the elements of `found` have no fixed size.
+[[noreturn]] void throw_no_fixed_size(const tensor& found);
+/// Returns the shape of a tensor whose rank is not 0.
+[[nodiscard]] tensor_shape shape_of(const tensor_memory& memory);
 
 }  // namespace detail
 
@@ -135,7 +141,7 @@ public:
   /// Returns true if the tensor has a type. Returns false for a tensor made by the default constructor.
   [[nodiscard]] bool has_value() const noexcept { return static_cast<bool>(memory_); }
   [[nodiscard]] stepwell::dtype dtype() const noexcept { return memory_ ? memory_->type : stepwell::dtype::invalid; }
-  [[nodiscard]] tensor_shape shape() const;
+  [[nodiscard]] tensor_shape shape() const { return memory_ && memory_->rank > 0 ? detail::shape_of(*memory_) : tensor_shape(); }
   /// Returns the number of elements.
   [[nodiscard]] std::size_t size() const noexcept;
 
@@ -184,9 +190,15 @@ public:
   [[nodiscard]] std::string string(std::size_t i) const;
 
   /// Returns the elements as bytes. Empty for a tensor of strings.
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    if (!memory_ || size_of(memory_->type) == 0) { return {}; }
+    return {static_cast<const std::byte*>(memory_->data), memory_->bytes};
+  }
   /// Returns a view of the elements. @errors `invalid_argument_error` for elements without a fixed size, such as strings.
-  [[nodiscard]] tensor_view view() const;
+  [[nodiscard]] tensor_view view() const {
+    if (memory_ && size_of(memory_->type) == 0) [[unlikely]] { detail::throw_no_fixed_size(*this); }
+    return {dtype(), shape(), bytes()};
+  }
 
   /// Creates a tensor of strings. @errors `invalid_argument_error` if the number of strings is not the number of elements of the shape.
   [[nodiscard]] static tensor of_strings(std::span<const std::string> elements, tensor_shape shape);
@@ -213,7 +225,12 @@ public:
   void refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias);
   /// Deletes the tensor of TensorFlow's library, unless another tensor shares it. A copy of few elements stays, for `refill`. Then this
   /// tensor may only be refilled, assigned or destroyed.
-  void release() noexcept;
+  void release() noexcept {
+    if (!memory_) { return; }
+    const bool is_kept = memory_.is_only_owner() && memory_->is_exclusive.load(std::memory_order_relaxed) &&
+                         memory_->type != dtype::string && memory_->bytes <= kept_bytes;
+    if (!is_kept) { give_up_memory(); }
+  }
   /// Returns the tensor of TensorFlow's library. Null for a tensor without a type.
   [[nodiscard]] detail::c::tensor* raw() const noexcept { return memory_ ? memory_->raw : nullptr; }
   /// Returns true if `check` was called with the number of this feed.
@@ -224,7 +241,11 @@ public:
   void check(std::int64_t feed) const noexcept { memory_->checked.store(feed, std::memory_order_relaxed); }
 
 private:
+  static constexpr std::size_t kept_bytes = 4096;  // a copy up to this size is kept for the next run
+
   explicit tensor(const tensor_view& value, std::nullptr_t);
+  void give_up_memory() noexcept;
+  void take_over(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias);
 
   template<class T>
   static tensor make(const T& value) {

@@ -42,23 +42,27 @@ using code = int;
 using data_type = int;
 using deallocator = void (*)(void* data, std::size_t length, void* argument);
 
-/// Calls `STEPWELL_TF(member, name, result, parameters)` for each function that the adapter uses.
+/// Calls `STEPWELL_TF(member, name, result, parameters)` for each function that the adapter uses. The functions of each step come first, so
+/// that their pointers are in one cache line or two.
 #define STEPWELL_TF_FUNCTIONS(STEPWELL_TF)                                                                                              \
+  STEPWELL_TF(session_run, TF_SessionRun, void,                                                                                         \
+              (session*, const buffer*, const output*, tensor* const*, int, const output*, tensor**, int, const operation* const*, int, \
+               buffer*, status*))                                                                                                       \
+  STEPWELL_TF(get_code, TF_GetCode, code, (const status*))                                                                              \
+  STEPWELL_TF(tensor_data, TF_TensorData, void*, (const tensor*))                                                                       \
+  STEPWELL_TF(delete_tensor, TF_DeleteTensor, void, (tensor*))                                                                          \
+  STEPWELL_TF(num_dims, TF_NumDims, int, (const tensor*))                                                                               \
+  STEPWELL_TF(tensor_byte_size, TF_TensorByteSize, std::size_t, (const tensor*))                                                        \
   STEPWELL_TF(version, TF_Version, const char*, ())                                                                                     \
   STEPWELL_TF(new_status, TF_NewStatus, status*, ())                                                                                    \
   STEPWELL_TF(delete_status, TF_DeleteStatus, void, (status*))                                                                          \
-  STEPWELL_TF(get_code, TF_GetCode, code, (const status*))                                                                              \
   STEPWELL_TF(message, TF_Message, const char*, (const status*))                                                                        \
   STEPWELL_TF(new_buffer, TF_NewBuffer, buffer*, ())                                                                                    \
   STEPWELL_TF(delete_buffer, TF_DeleteBuffer, void, (buffer*))                                                                          \
   STEPWELL_TF(get_all_op_list, TF_GetAllOpList, buffer*, ())                                                                            \
   STEPWELL_TF(allocate_tensor, TF_AllocateTensor, tensor*, (data_type, const std::int64_t*, int, std::size_t))                          \
-  STEPWELL_TF(delete_tensor, TF_DeleteTensor, void, (tensor*))                                                                          \
   STEPWELL_TF(tensor_type, TF_TensorType, data_type, (const tensor*))                                                                   \
-  STEPWELL_TF(num_dims, TF_NumDims, int, (const tensor*))                                                                               \
   STEPWELL_TF(dim, TF_Dim, std::int64_t, (const tensor*, int))                                                                          \
-  STEPWELL_TF(tensor_byte_size, TF_TensorByteSize, std::size_t, (const tensor*))                                                        \
-  STEPWELL_TF(tensor_data, TF_TensorData, void*, (const tensor*))                                                                       \
   STEPWELL_TF(string_init, TF_StringInit, void, (string*))                                                                              \
   STEPWELL_TF(string_copy, TF_StringCopy, void, (string*, const char*, std::size_t))                                                    \
   STEPWELL_TF(string_data, TF_StringGetDataPointer, const char*, (const string*))                                                       \
@@ -104,9 +108,6 @@ using deallocator = void (*)(void* data, std::size_t length, void* argument);
   STEPWELL_TF(new_session, TF_NewSession, session*, (graph*, const session_options*, status*))                                          \
   STEPWELL_TF(close_session, TF_CloseSession, void, (session*, status*))                                                                \
   STEPWELL_TF(delete_session, TF_DeleteSession, void, (session*, status*))                                                              \
-  STEPWELL_TF(session_run, TF_SessionRun, void,                                                                                         \
-              (session*, const buffer*, const output*, tensor* const*, int, const output*, tensor**, int, const operation* const*, int, \
-               buffer*, status*))                                                                                                       \
   STEPWELL_TF(new_server, TF_NewServer, server*, (const void*, std::size_t, status*))                                                   \
   STEPWELL_TF(server_start, TF_ServerStart, void, (server*, status*))                                                                   \
   STEPWELL_TF(server_target, TF_ServerTarget, const char*, (server*))                                                                   \

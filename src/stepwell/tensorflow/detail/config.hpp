@@ -18,30 +18,20 @@ namespace stepwell::tensorflow::detail {
 /// Returns the time-out of each run of a session. 0: none.
 [[nodiscard]] std::chrono::milliseconds timeout_of(const graph_session_options& options);
 
-/// The options of one run, and room for its metadata if the run is traced. Null options cost nothing.
+/// The options of one run, and room for its metadata if the run is traced.
 class run_with_options {
 public:
-  explicit run_with_options(const run_options* given) {
-    if (given != nullptr) [[unlikely]] { encode(*given); }
-  }
+  explicit run_with_options(const run_options& given);
   run_with_options(const run_with_options&) = delete;
   run_with_options& operator=(const run_with_options&) = delete;
-  ~run_with_options() {
-    if (metadata_ != nullptr) [[unlikely]] { free_metadata(); }
-  }
+  ~run_with_options();
 
   [[nodiscard]] const c::buffer* options() const noexcept { return options_.data == nullptr ? nullptr : &options_; }
   [[nodiscard]] c::buffer* metadata() const noexcept { return metadata_; }
   /// Adds a span for each operation of a traced run to the trace of this thread.
-  void record() const {
-    if (metadata_ != nullptr) [[unlikely]] { add_spans(); }
-  }
+  void record() const;
 
 private:
-  void encode(const run_options& given);
-  void add_spans() const;
-  void free_metadata() noexcept;
-
   std::string bytes_;
   c::buffer options_{nullptr, 0, nullptr};
   c::buffer* metadata_ = nullptr;

@@ -35,6 +35,7 @@ struct run_plan {
   std::vector<c::operation*> targets;
   std::vector<dtype> types;  // of the outputs, except the step
   bool reads_step = false;
+  bool may_alias = false;  // values may share memory with variables
 };
 
 /// The plan for a request with a given signature, and where its values are.
@@ -49,11 +50,19 @@ struct call_plan {
     std::optional<tensor_shape> shape;
     std::int64_t number = 0;  // of this feed among all of the process; 0: none
   };
+  struct feed_of_plan {
+    std::size_t index;    // in the feeds of the request
+    std::int64_t number;  // that of `checked_feed`
+  };
   const run_plan* plan = nullptr;
   std::vector<named_value> values;
   std::vector<checked_feed> feeds;         // in the order of the request
-  std::vector<std::size_t> feed_order;     // `plan->feeds[i]` gets feed number `feed_order[i]` of the request
+  std::vector<feed_of_plan> feed_order;    // in the order of `plan->feeds`
   std::vector<std::size_t> fetched_feeds;  // feeds of the request that are fetched, too
+  // Memory of the runs, so that a run allocates nothing.
+  std::vector<c::tensor*> fed;      // in the order of `plan->feeds`
+  std::vector<c::tensor*> fetched;  // in the order of `plan->outputs`
+  value_memory memory;
 };
 
 /// A session of the library, which is deleted with its last owner.
@@ -80,17 +89,14 @@ public:
   /// @errors Failures of TensorFlow; `tried` begins their message.
   void run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
            std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried) const;
-  /// Like the function above, for a step. `fed[i]` is fed for `plan.feeds[i]`. `outcome` may be that of an earlier run.
-  void run(const run_plan& plan, const std::vector<c::tensor*>& fed, std::vector<c::tensor*>& values, const c::buffer* options,
-           c::buffer* metadata, const call_status& outcome) const;
+  /// Throws the failure of a run. If it may come from a task that does not answer, names these tasks.
+  [[noreturn]] void fail(const call_status& outcome, std::string_view tried) const;
   /// @errors `deadline_exceeded_error` that names the tasks without an answer, if the session is abandoned.
   void close();
   /// Returns the session of the library. @lifetime Valid as long as this object.
   [[nodiscard]] c::session* raw() const noexcept { return handle_->raw; }
 
 private:
-  [[noreturn]] void fail(const call_status& outcome, std::string_view tried) const;
-
   std::string master_;
   std::chrono::milliseconds limit_{0};  // 0: none
   std::shared_ptr<session_handle> handle_;
@@ -101,8 +107,8 @@ class session_core {
 public:
   session_core(std::shared_ptr<graph_state> graph, graph_session_options options);
 
-  /// Runs `call`. Sets the values and the plan of `outcome`, and `outcome.step_after` if the plan reads the step.
-  void run(bool has_caller_fetches, const run_options* options, graph_session::outcome_type& outcome);
+  /// Runs `call`. The global step before the run is `step`.
+  graph_session::outcome_type run(bool has_caller_fetches, const run_options* options, std::int64_t step);
 
   /// Runs something besides the steps, from names. @threads Any.
   std::vector<tensor> run_apart(const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
@@ -121,7 +127,7 @@ public:
   std::shared_ptr<graph_state> graph;
   graph_session_options options;
   saved_variables saved;
-  std::shared_ptr<open_session> session;
+  std::optional<open_session> session;  // opened by the constructor
   std::vector<c::operation*> init_ops;
   std::vector<c::operation*> local_init_ops;
   graph_call call;
@@ -139,7 +145,8 @@ private:
   void check_type(const std::string& name, const std::string& option, std::initializer_list<dtype> types) const;
   std::vector<c::operation*> initializers(const std::string& name, const std::vector<std::string>& variables,
                                           const std::vector<std::string>& tables) const;
-  const call_plan& make_or_find_plan();
+  call_plan& make_or_find_plan();
+  void run_tensorflow(call_plan& how, const c::buffer* run_options, c::buffer* metadata);
   [[noreturn]] void throw_no_train_op() const;
   [[nodiscard]] std::unique_ptr<call_plan> make(const std::string& signature);
   [[nodiscard]] const run_plan* find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
@@ -153,11 +160,7 @@ private:
   c::output step_read_{};
   std::unordered_map<std::string, std::unique_ptr<call_plan>> calls_;
   std::vector<std::unique_ptr<run_plan>> plans_;
-  // Reused in each run, so that a run allocates no memory for them.
-  std::vector<c::tensor*> fed_;
-  std::vector<c::tensor*> fetched_;
-  std::vector<tensor> values_;
-  call_status status_;
+  call_status status_;  // of all runs
 };
 
 }  // namespace stepwell::tensorflow::detail
