@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# compile_time.sh [RUNS]: measures the processor time to compile README's program at -O0, compared with an empty program
-# that includes <torch/torch.h> (if LibTorch is installed) and with one that includes <stepwell/async.hpp>. Prints the
-# medians of RUNS (5) alternating compilations. Then, if clang 19 is installed, prints the headers that take this time.
+# compile_time.sh [RUNS]: measures the processor time to compile README's program at -O0, with and without a precompiled
+# header, compared with an empty program that includes <torch/torch.h> (if LibTorch is installed) and with one that
+# includes <stepwell/async.hpp>. Prints the medians of RUNS (5) alternating compilations. Then, if clang 19 is installed, prints the headers that take this time.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 runs=${1:-5}
@@ -12,17 +12,24 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 awk '/^```cpp/ { inside = 1; next } /^```/ && inside { exit } inside' "$root/README.md" >quick_start.cpp
+cp quick_start.cpp precompiled.cpp
 printf '#include <stepwell/async.hpp>\nint main() {}\n' >async.cpp
 printf '#include <torch/torch.h>\nint main() {}\n' >torch.cpp
-programs="quick_start async"
+programs="quick_start precompiled async"
 for torch in /usr/include/torch/csrc/api/include ${TORCH_INCLUDE:-}; do
   [ ! -f "$torch/torch/torch.h" ] || { programs="$programs torch"; torch_flags="-isystem $torch"; }
 done
 
+# The directory with the precompiled header comes before the headers of stepwell.
+mkdir -p with_header/stepwell
+printf '#include "%s/src/stepwell/stepwell.hpp"\n' "$root" >all.hpp
+"${CXX:-g++}" -std=c++20 -O0 -I"$root/src" -x c++-header all.hpp -o with_header/stepwell/stepwell.hpp.gch
+
 # seconds PROGRAM: prints the user and system time of one compilation.
 seconds() {
-  local TIMEFORMAT='%U %S'
-  { time "${CXX:-g++}" -std=c++20 -O0 -I"$root/src" ${torch_flags:-} -c "$1.cpp" -o "$1.o" 2>"$1.log"; } 2>&1 | awk '{ print $1 + $2 }'
+  local TIMEFORMAT='%U %S' first=
+  [ "$1" != precompiled ] || first=-Iwith_header
+  { time "${CXX:-g++}" -std=c++20 -O0 $first -I"$root/src" ${torch_flags:-} -c "$1.cpp" -o "$1.o" 2>"$1.log"; } 2>&1 | awk '{ print $1 + $2 }'
 }
 median() { sort -n "$1" | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 

@@ -62,7 +62,7 @@ run_presets() {
 
 run_release() {
   have build examples tool tests
-  configure release
+  configure release -DSTEPWELL_BUILD_TESTS=ON -DSTEPWELL_BUILD_TOOL=ON  # the kind bench turns them off
   build release
   check release -LE '^(long|ci)$'
 }
@@ -145,7 +145,7 @@ run_tensorflow() {
   environment=$(tensorflow_environment)
   if [ -n "$(entries torch)" ]; then have torch && torch=ON; fi
   say "building the adapter for TensorFlow"
-  configure release -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TORCH=$torch
+  configure release -DSTEPWELL_BUILD_TESTS=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TORCH=$torch
   build release unit_tensorflow unit_tensorflow_allocations real_tensorflow run_graph fit_line cluster tensorflow_digits
   check release -R "^unit_tensorflow(_allocations)?\$"
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
