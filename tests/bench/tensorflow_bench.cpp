@@ -3,7 +3,7 @@
 // The cost that a monitored session adds to a run of TensorFlow: the graph `mlp` in the calling thread, with six hooks of which two fetch,
 // compared with a bare loop of TF_SessionRun that fetches the same values and the step, in alternating batches of steps. With the file of
 // another graph, prints the time of its monitored step. With the file of a large graph, prints the time for which a due checkpoint stops
-// training, compared with one memcpy of the variables. `bash tests/run tensorflow-bench` runs it.
+// training, compared with one memcpy of the variables, and the memory that it needs. `bash tests/run tensorflow-bench` runs it.
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -28,9 +28,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace sw = stepwell;
@@ -174,6 +176,17 @@ void measure(const std::string& file) {
   std::printf("stepwell: monitored step of %s: %.2f us\n", file.c_str(), median(times));
 }
 
+/// Forgets the peak memory of the process before now.
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }
+/// Returns the peak memory of the process since `reset_peak_memory`, in bytes.
+double peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) { return std::stod(line.substr(6)) * 1024; }
+  }
+  throw sw::internal_error("/proc/self/status has no peak memory");
+}
+
 /// A checkpoint is due every `period` steps. Its cost is the time of that step above the median of the other steps. The next step is shown,
 /// too: it would have to copy variables that a checkpoint still held.
 void stall(const std::string& file) {
@@ -194,11 +207,17 @@ void stall(const std::string& file) {
   std::vector<char> to(bytes, 2);
   std::vector<double> times;
   std::vector<double> copies;
+  double without = 0;
   for (int step = 1; step <= (saves + 1) * period; ++step) {
     times.push_back(micros_of([&] { session.run(); }));
     if (step % period == period / 2) {
       copies.push_back(micros_of([&] { std::memcpy(to.data(), from.data(), bytes); }));
+      if (step < period) {
+        std::this_thread::sleep_for(std::chrono::seconds(2));  // until the checkpoint of the start is written
+        reset_peak_memory();
+      }
     }
+    if (step == period - 1) { without = peak_memory(); }
   }
   std::vector<double> due;
   std::vector<double> next;
@@ -214,6 +233,8 @@ void stall(const std::string& file) {
       "due checkpoint of %zu MiB: stops training for %.1f ms, %.2f memcpy; the next step, during the write, takes %.1f ms more; one memcpy "
       "%.1f ms, a step %.1f ms (medians of %d)\n",
       bytes >> 20U, stop / 1e3, stop / median(copies), slower / 1e3, median(copies) / 1e3, median(others) / 1e3, saves);
+  std::printf("peak memory while checkpoints are written: %.2f times the variables more than without\n",
+              (peak_memory() - without) / static_cast<double>(bytes));
 }
 
 }  // namespace
