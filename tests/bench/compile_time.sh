@@ -64,6 +64,6 @@ tr '{' '\n' <traced.json | awk -F'"' '
   }' >headers
 sed -i "s|$root/src/||; s|[^ ]*/include/||; s|c++/12/||" headers
 printf '\nother headers, by the header of ours that comes to them first, with all they include (clang 19):\n'
-grep ^brought headers | sort -k2,2nr | head -n 15 | cut -c9-
+grep ^brought headers | sort -k2,2nr | sed -n 1,15p | cut -c9-
 printf 'headers of ours, without what they include:\n'
-grep ^own headers | sort -k2,2nr | head -n 8 | cut -c9-
+grep ^own headers | sort -k2,2nr | sed -n 1,8p | cut -c9-
