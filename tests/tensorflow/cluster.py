@@ -50,6 +50,11 @@ class cluster:
             time.sleep(0.02)
         return None
 
+    def wait_for_text(self, task, text, seconds=60):
+        end = time.time() + seconds
+        while text not in self.log(task) and time.time() < end:
+            time.sleep(0.02)
+
     def signal(self, task, number):
         self.tasks[task].send_signal(number)
         if number == signal.SIGKILL:
@@ -106,6 +111,9 @@ def ps_killed():
 def ps_stopped():
     made = cluster("ps_stopped", 10**9)
     made.wait_for_checkpoint(500)
+    made.wait_for_text("worker 0", "begins after step")  # TensorFlow waits without a limit for the servers of a session that it opens
+    made.wait_for_text("worker 1", "begins after step")
+    made.wait_for_checkpoint((made.wait_for_checkpoint(0) or 0) + 1000)
     begun = time.time()
     made.signal("ps 0", signal.SIGSTOP)
     codes = [made.ended(task, 60) for task in ("chief 0", "worker 0", "worker 1")]
