@@ -79,12 +79,12 @@ std::shared_ptr<void> graph_session::pull() {
 void graph_session::push() {
   auto& saved = core_->saved;
   std::vector<detail::c::output> keys;
-  std::vector<detail::c::tensor*> fed;
+  std::vector<tensor> fed;
   for (const auto& variable : saved.all) {
     for (auto& part : variable->parts) {
       keys.push_back(part.restored);
       part.held = part.held.for_graph(1);
-      fed.push_back(part.held.raw());
+      fed.push_back(part.held);
     }
   }
   if (keys.empty()) { return; }

@@ -119,13 +119,70 @@ void open_session::fail(const call_status& outcome, std::string_view tried) cons
   outcome.fail(tried, {}, is_lost && !master_.empty() ? sentence_about_tasks(master_, limit_) : std::string());
 }
 
-void open_session::run(const std::vector<c::output>& feeds, const std::vector<c::tensor*>& fed, const std::vector<c::output>& outputs,
+namespace {
+
+/// A run of the library, with everything that it uses, so that it may outlive its caller. Deletes the values that nobody takes.
+struct owned_run {
+  owned_run() = default;
+  owned_run(const owned_run&) = delete;
+  owned_run& operator=(const owned_run&) = delete;
+  ~owned_run() {
+    for (auto* const one : values) {
+      if (one != nullptr) { functions().delete_tensor(one); }
+    }
+    if (metadata != nullptr) { functions().delete_buffer(metadata); }
+  }
+
+  void operator()() {
+    std::vector<c::tensor*> raw_fed;
+    for (const auto& one : fed) { raw_fed.push_back(one.raw()); }
+    const c::buffer given{options.data(), options.size(), nullptr};
+    functions().session_run(handle->raw, options.empty() ? nullptr : &given, feeds.data(), raw_fed.data(), static_cast<int>(feeds.size()),
+                            outputs.data(), values.data(), static_cast<int>(outputs.size()), targets.data(),
+                            static_cast<int>(targets.size()), metadata, outcome.get());
+  }
+
+  std::shared_ptr<session_handle> handle;
+  std::string options;  // encoded
+  std::vector<c::output> feeds;
+  std::vector<tensor> fed;
+  std::vector<c::output> outputs;
+  std::vector<c::operation*> targets;
+  std::vector<c::tensor*> values;
+  c::buffer* metadata = nullptr;
+  call_status outcome;
+};
+
+}  // namespace
+
+void open_session::run(const std::vector<c::output>& feeds, const std::vector<tensor>& fed, const std::vector<c::output>& outputs,
                        std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried) const {
-  const call_status outcome;
-  values.assign(outputs.size(), nullptr);
-  functions().session_run(handle_->raw, nullptr, feeds.data(), fed.data(), static_cast<int>(feeds.size()), outputs.data(), values.data(),
-                          static_cast<int>(outputs.size()), targets.data(), static_cast<int>(targets.size()), nullptr, outcome.get());
-  if (!outcome.ok()) [[unlikely]] { fail(outcome, tried); }
+  run(feeds, fed, outputs, values, targets, tried, nullptr, nullptr);
+}
+void open_session::run(const std::vector<c::output>& feeds, const std::vector<tensor>& fed, const std::vector<c::output>& outputs,
+                       std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
+                       const c::buffer* run_options, c::buffer* metadata) const {
+  const auto call = std::make_shared<owned_run>();
+  call->handle = handle_;
+  if (run_options != nullptr) { call->options.assign(static_cast<const char*>(run_options->data), run_options->length); }
+  call->feeds = feeds;
+  call->fed = fed;
+  call->outputs = outputs;
+  call->targets = targets;
+  call->values.assign(outputs.size(), nullptr);
+  if (metadata != nullptr) { call->metadata = functions().new_buffer(); }
+  const auto limit = 2 * limit_;
+  if (!is_remote()) {
+    (*call)();
+  } else if (!ends_within(limit, [call] { (*call)(); })) {
+    throw deadline_exceeded_error(std::string(tried) + ": TensorFlow has not ended within " + std::to_string(limit.count()) +
+                                      " ms: " + sentence_about_tasks(master_, limit_) +
+                                      "; the run is abandoned, and its memory is not released before its servers answer",
+                                  master_);
+  }
+  if (!call->outcome.ok()) [[unlikely]] { fail(call->outcome, tried); }
+  values = std::exchange(call->values, {});
+  if (metadata != nullptr) { std::swap(*metadata, *call->metadata); }
 }
 
 session_core::session_core(std::shared_ptr<graph_state> over, graph_session_options given)
@@ -301,13 +358,12 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
   return made;
 }
 
-const run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
-                                           std::vector<c::operation*> targets) {
+run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds, std::vector<c::operation*> targets) {
   std::ranges::sort(outputs, is_before);
   std::ranges::sort(targets, std::less<>());
   auto made =
       std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), {}, false, graph->has_references});
-  if (const auto* const known = wider_plan(*made)) { return known; }
+  if (auto* const known = wider_plan(*made)) { return known; }
   for (const auto& one : made->outputs) { made->types.push_back(graph->dtype_of(one)); }
   if (step_variable_) {
     auto after = made->targets;
@@ -326,8 +382,8 @@ const run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::
 
 /// Returns an existing plan with the same feeds and targets that fetches everything that `wanted` does, or null. A plan that fetches more
 /// is used only if the rest is small and has no side effects, because a new plan costs TensorFlow several milliseconds.
-const run_plan* session_core::wider_plan(const run_plan& wanted) const {
-  const run_plan* best = nullptr;
+run_plan* session_core::wider_plan(const run_plan& wanted) const {
+  run_plan* best = nullptr;
   for (const auto& plan : plans_) {
     if (plan->feeds != wanted.feeds || plan->targets != wanted.targets) { continue; }
     const bool has_all = std::ranges::all_of(wanted.outputs, [&](const c::output& one) { return contains(plan->outputs, one); });
@@ -437,12 +493,22 @@ graph_session::outcome_type session_core::run(bool has_caller_fetches, const run
 
 /// Runs `how` with the tensors `how.fed`. Sets `how.fetched`.
 inline void session_core::run_tensorflow(call_plan& how, const c::buffer* run_options, c::buffer* metadata) {
-  const auto& tf = functions();
   const auto& plan = *how.plan;
+  if (!plan.has_run) [[unlikely]] { return prepare_and_run(how, run_options, metadata); }
+  const auto& tf = functions();
   tf.session_run(session->raw(), run_options, plan.feeds.data(), how.fed.data(), static_cast<int>(how.fed.size()), plan.outputs.data(),
                  how.fetched.data(), static_cast<int>(how.fetched.size()), plan.targets.data(), static_cast<int>(plan.targets.size()),
                  metadata, status_.get());
   if (tf.get_code(status_.get()) != 0) [[unlikely]] { session->fail(status_, "could not run a step of the graph"); }
+}
+
+void session_core::prepare_and_run(call_plan& how, const c::buffer* run_options, c::buffer* metadata) {
+  const auto& fed = call.fed();
+  std::vector<tensor> kept;
+  for (const auto& one : how.feed_order) { kept.push_back(fed[one.index].get()); }
+  auto& plan = *how.plan;
+  session->run(plan.feeds, kept, plan.outputs, how.fetched, plan.targets, "could not run a step of the graph", run_options, metadata);
+  plan.has_run = true;
 }
 
 void session_core::throw_no_train_op() const {
@@ -477,10 +543,8 @@ std::vector<tensor> session_core::run_apart(const std::vector<std::string>& fetc
     fed.push_back(one.value.for_graph(0));
   }
   for (std::size_t i = 0; i < fed.size(); ++i) { check_feed(how.feeds[i], fed[i]); }
-  std::vector<c::tensor*> given;
-  for (const auto& one : fed) { given.push_back(one.raw()); }
   std::vector<c::tensor*> fetched;
-  session->run(keys, given, outputs, fetched, operations, tried);
+  session->run(keys, fed, outputs, fetched, operations, tried);
   std::vector<tensor> values;
   for (auto* const one : fetched) { values.push_back(tensor::take(one, graph->has_references)); }
   return values;

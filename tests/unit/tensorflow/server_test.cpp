@@ -132,3 +132,24 @@ TEST_CASE("a training session whose server does not answer closes with a message
   ::stub_block_closing(0);
   CHECK(::stub_wait_for_sessions(before) == 1);
 }
+
+TEST_CASE("what servers prepare for a run ends within twice the time-out, because TensorFlow's own time-out is only for the run",
+          "[tensorflow][server]") {
+  const listener stopped(false);
+  const test::temporary_directory directory;
+  auto graph = tf::graph::import_meta_graph(test::write_file(directory / "a.meta", test::stub_meta_graph().SerializeAsString()));
+  const auto before = ::stub_sessions();
+  const auto tensors = ::stub_tensors();
+  {
+    auto session = sw::monitored_training_session(graph, {.master = stopped.url(), .runtime = {.operation_timeout_in_ms = 50}});
+    ::stub_block_runs(1);
+    CHECK_THROWS_WITH(session.run(),
+                      ContainsSubstring("could not run a step of the graph: TensorFlow has not ended within 100 ms: no answer from ") &&
+                          ContainsSubstring(stopped.address()));
+    auto raw = session_with(stopped.url());
+    CHECK_THROWS_AS(raw.init_variables(), sw::deadline_exceeded_error);
+    ::stub_block_runs(0);
+  }
+  CHECK(::stub_wait_for_sessions(before) == 1);
+  CHECK(::stub_tensors() == tensors);  // the values of abandoned runs are deleted
+}

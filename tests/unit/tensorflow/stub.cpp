@@ -48,7 +48,8 @@ int fails_at = 0;
 int fail_code = 0;
 std::string fail_message;
 bool blocks_closing = false;
-std::condition_variable changed;  // with `guard`: `blocks_closing` or `sessions`
+bool blocks_runs = false;
+std::condition_variable changed;  // with `guard`: `blocks_closing`, `blocks_runs` or `sessions`
 std::atomic<int> sessions = 0;
 std::atomic<int> tensors = 0;
 thread_local int depth = 0;  // of calls that allocate memory
@@ -252,6 +253,11 @@ void stub_block_closing(int blocks) {
   blocks_closing = blocks != 0;
   changed.notify_all();
 }
+void stub_block_runs(int blocks) {
+  const std::lock_guard lock(guard);
+  blocks_runs = blocks != 0;
+  changed.notify_all();
+}
 int stub_wait_for_sessions(int count) {
   std::unique_lock lock(guard);
   return changed.wait_for(lock, std::chrono::seconds(10), [&] { return sessions == count; }) ? 1 : 0;
@@ -401,7 +407,8 @@ void TF_SessionRun(c::session* session, const c::buffer* /*options*/, const c::o
                    const c::output* outputs, c::tensor** fetched, int output_count, const c::operation* const* targets, int target_count,
                    c::buffer* /*metadata*/, c::status* status) {
   const inside call;
-  const std::lock_guard lock(guard);
+  std::unique_lock lock(guard);
+  changed.wait(lock, [] { return !blocks_runs; });
   status->code = 0;
   status->message.clear();
   ++runs;

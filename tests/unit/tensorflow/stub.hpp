@@ -18,6 +18,8 @@ void stub_reset();
 void stub_fail(int run, int code, const char* message);
 /// If `blocks` is not 0, TF_CloseSession blocks until this is called with 0: the server of the session does not answer.
 void stub_block_closing(int blocks);
+/// While `blocks` is not 0, no run begins.
+void stub_block_runs(int blocks);
 /// Blocks until `count` sessions exist, at most for 10 s. Returns 1 if so.
 int stub_wait_for_sessions(int count);
 /// Returns the number of sessions that exist, and of tensors.
