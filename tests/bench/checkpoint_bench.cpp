@@ -4,6 +4,7 @@
 // capture of a snapshot) compared with one memcpy, and a restore compared with a plain read of the same file. All are
 // measured in alternating pairs in one run; `ratio` is the ratio of the medians. And the time and the memory of a
 // checkpoint of many small variables.
+#include "bench/memory.hpp"
 #include "bench/paired.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -24,14 +25,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -277,22 +276,13 @@ BENCHMARK(restore_against_read)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 
-/// Returns a value of /proc/self/status in bytes.
-std::size_t status_bytes(std::string_view key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key)) { return std::stoul(line.substr(key.size() + 1)) << 10; }
-  }
-  return 0;
-}
-
 /// Returns the most memory that an action needed at once, besides the memory at its start.
 std::size_t peak_of(const std::function<void()>& action) {
   ::malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << 5;  // sets the peak to the present value
-  const auto before = status_bytes("VmRSS:");
+  stepwell::bench::reset_peak_memory();
+  const auto before = stepwell::bench::status_bytes("VmRSS:");
   action();
-  const auto peak = status_bytes("VmHWM:");
+  const auto peak = stepwell::bench::status_bytes("VmHWM:");
   return peak > before ? peak - before : 0;
 }
 

@@ -3,7 +3,8 @@
 #
 # compile_time.sh [RUNS]: measures the processor time to compile README's program at -O0, with and without a precompiled
 # header, compared with an empty program that includes <torch/torch.h> (if LibTorch is installed) and with one that
-# includes <stepwell/async.hpp>. Prints the medians of RUNS (5) alternating compilations. Then, if clang 19 is installed, prints the headers that take this time.
+# includes <stepwell/async.hpp>. Prints the medians of RUNS (5) alternating compilations. Then, if clang 19 is installed,
+# prints the headers that take this time.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 runs=${1:-5}

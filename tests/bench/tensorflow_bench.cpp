@@ -4,6 +4,8 @@
 // compared with a bare loop of TF_SessionRun that fetches the same values and the step, in alternating batches of steps. With the file of
 // another graph, prints the time of its monitored step. With the file of a large graph, prints the time for which a due checkpoint stops
 // training, compared with one memcpy of the variables, and the memory that it needs. `bash tests/run tensorflow-bench` runs it.
+#include "bench/memory.hpp"
+#include "bench/timing.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -18,7 +20,6 @@
 #include <stepwell/tensorflow/runtime.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -28,7 +29,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
@@ -38,6 +38,7 @@
 namespace sw = stepwell;
 namespace tf = stepwell::tensorflow;
 namespace c = stepwell::tensorflow::detail::c;
+using stepwell::bench::median;
 
 namespace {
 
@@ -49,11 +50,6 @@ double micros_of(auto&& action) {
   action();
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begun).count();
 }
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
-
 sw::training_options<tf::graph> options_in(const std::string& directory) {
   return {.checkpoint_dir = directory,
           .save_summaries_steps = 1'000'000'000,
@@ -176,17 +172,6 @@ void measure(const std::string& file) {
   std::printf("stepwell: monitored step of %s: %.2f us\n", file.c_str(), median(times));
 }
 
-/// Forgets the peak memory of the process before now.
-void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }
-/// Returns the peak memory of the process since `reset_peak_memory`, in bytes.
-double peak_memory() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) { return std::stod(line.substr(6)) * 1024; }
-  }
-  throw sw::internal_error("/proc/self/status has no peak memory");
-}
-
 /// A checkpoint is due every `period` steps. Its cost is the time of that step above the median of the other steps. The next step is shown,
 /// too: it would have to copy variables that a checkpoint still held.
 void stall(const std::string& file) {
@@ -207,17 +192,17 @@ void stall(const std::string& file) {
   std::vector<char> to(bytes, 2);
   std::vector<double> times;
   std::vector<double> copies;
-  double without = 0;
+  std::size_t without = 0;
   for (int step = 1; step <= (saves + 1) * period; ++step) {
     times.push_back(micros_of([&] { session.run(); }));
     if (step % period == period / 2) {
       copies.push_back(micros_of([&] { std::memcpy(to.data(), from.data(), bytes); }));
       if (step < period) {
         std::this_thread::sleep_for(std::chrono::seconds(2));  // until the checkpoint of the start is written
-        reset_peak_memory();
+        stepwell::bench::reset_peak_memory();
       }
     }
-    if (step == period - 1) { without = peak_memory(); }
+    if (step == period - 1) { without = stepwell::bench::status_bytes("VmHWM:"); }
   }
   std::vector<double> due;
   std::vector<double> next;
@@ -234,7 +219,7 @@ void stall(const std::string& file) {
       "%.1f ms, a step %.1f ms (medians of %d)\n",
       bytes >> 20U, stop / 1e3, stop / median(copies), slower / 1e3, median(copies) / 1e3, median(others) / 1e3, saves);
   std::printf("peak memory while checkpoints are written: %.2f times the variables more than without\n",
-              (peak_memory() - without) / static_cast<double>(bytes));
+              static_cast<double>(stepwell::bench::status_bytes("VmHWM:") - without) / static_cast<double>(bytes));
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ run_tensorflow_address() {
 
 # Prints the cost of a monitored step beside a bare loop, and beside Python's MonitoredTrainingSession.
 run_tensorflow_bench() {
-  local environment library graphs=$root/build/tensorflow-graphs
+  local environment library graphs=$root/build/tensorflow-graphs mlp=$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta
   have build examples tests bench tensorflow
   environment=$(tensorflow_environment)
   library=$(echo "$environment"/lib/python3*/site-packages/tensorflow)
@@ -193,13 +193,12 @@ run_tensorflow_bench() {
   mkdir -p "$graphs"
   "$environment/bin/python" "$root/tests/tensorflow/bench.py" "$graphs/regression.meta" "$graphs/large.meta"
   export STEPWELL_TENSORFLOW=$library
-  # The memory layout of a process makes its steps a little faster or slower, so several processes are measured.
-  for _ in 1 2 3 4 5 6 7 8 9; do
-    "$root/build/release/tests/bench/bench_tensorflow" "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta"
-  done | tee "$graphs/differences"
-  say "median difference of 9 processes: $(sed -n 's/.*difference \([-0-9.]*\) us.*/\1/p' "$graphs/differences" | sort -g | sed -n 5p) us"
-  "$root/build/release/tests/bench/bench_tensorflow" "$root/tests/data/tensorflow/graph/mlp/model.ckpt-0.meta" "$graphs/regression.meta" \
-    "$graphs/large.meta"
+  # The memory layout of a process makes its steps a little faster or slower, so nine processes are measured.
+  {
+    for _ in 1 2 3 4 5 6 7 8; do "$root/build/release/tests/bench/bench_tensorflow" "$mlp"; done
+    "$root/build/release/tests/bench/bench_tensorflow" "$mlp" "$graphs/regression.meta" "$graphs/large.meta"
+  } | tee "$graphs/printed"
+  say "median difference of 9 processes: $(sed -n 's/.*difference \([-0-9.]*\) us.*/\1/p' "$graphs/printed" | sort -g | sed -n 5p) us"
 }
 
 # sources: prints all C++ files of the tree.

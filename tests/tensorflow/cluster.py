@@ -110,10 +110,9 @@ def ps_killed():
 
 def ps_stopped():
     made = cluster("ps_stopped", 10**9)
-    made.wait_for_checkpoint(500)
     made.wait_for_text("worker 0", "begins after step")  # TensorFlow waits without a limit for the servers of a session that it opens
     made.wait_for_text("worker 1", "begins after step")
-    made.wait_for_checkpoint((made.wait_for_checkpoint(0) or 0) + 1000)
+    made.wait_for_checkpoint(made.wait_for_checkpoint(0) + 1000)
     begun = time.time()
     made.signal("ps 0", signal.SIGSTOP)
     codes = [made.ended(task, 60) for task in ("chief 0", "worker 0", "worker 1")]

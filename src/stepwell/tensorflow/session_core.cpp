@@ -105,10 +105,13 @@ void open_session::close() {
   };
   if (limit_.count() == 0) { return close(); }
   if (ends_within(limit_, close)) { return; }
-  throw deadline_exceeded_error("could not close the session of TensorFlow within " + std::to_string(limit_.count()) +
-                                    " ms: " + sentence_about_tasks(master_, limit_) +
-                                    "; the session is abandoned, and its memory is not released before its "
-                                    "servers answer",
+  throw_abandoned("could not close the session of TensorFlow", limit_, "session");
+}
+
+/// Throws the error that a call has not ended after `waited`, and names the tasks that do not answer.
+void open_session::throw_abandoned(const std::string& tried, std::chrono::milliseconds waited, const std::string& abandoned) const {
+  throw deadline_exceeded_error(tried + " within " + std::to_string(waited.count()) + " ms: " + sentence_about_tasks(master_, limit_) +
+                                    "; the " + abandoned + " is abandoned, and its memory is not released before its servers answer",
                                 master_);
 }
 
@@ -156,10 +159,6 @@ struct owned_run {
 }  // namespace
 
 void open_session::run(const std::vector<c::output>& feeds, const std::vector<tensor>& fed, const std::vector<c::output>& outputs,
-                       std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried) const {
-  run(feeds, fed, outputs, values, targets, tried, nullptr, nullptr);
-}
-void open_session::run(const std::vector<c::output>& feeds, const std::vector<tensor>& fed, const std::vector<c::output>& outputs,
                        std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
                        const c::buffer* run_options, c::buffer* metadata) const {
   const auto call = std::make_shared<owned_run>();
@@ -171,14 +170,10 @@ void open_session::run(const std::vector<c::output>& feeds, const std::vector<te
   call->targets = targets;
   call->values.assign(outputs.size(), nullptr);
   if (metadata != nullptr) { call->metadata = functions().new_buffer(); }
-  const auto limit = 2 * limit_;
-  if (!is_remote()) {
+  if (limit_.count() == 0) {
     (*call)();
-  } else if (!ends_within(limit, [call] { (*call)(); })) {
-    throw deadline_exceeded_error(std::string(tried) + ": TensorFlow has not ended within " + std::to_string(limit.count()) +
-                                      " ms: " + sentence_about_tasks(master_, limit_) +
-                                      "; the run is abandoned, and its memory is not released before its servers answer",
-                                  master_);
+  } else if (!ends_within(2 * limit_, [call] { (*call)(); })) {
+    throw_abandoned(std::string(tried) + ": TensorFlow has not ended", 2 * limit_, "run");
   }
   if (!call->outcome.ok()) [[unlikely]] { fail(call->outcome, tried); }
   values = std::exchange(call->values, {});
@@ -358,12 +353,13 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
   return made;
 }
 
-run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds, std::vector<c::operation*> targets) {
+const run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
+                                           std::vector<c::operation*> targets) {
   std::ranges::sort(outputs, is_before);
   std::ranges::sort(targets, std::less<>());
   auto made =
       std::make_unique<run_plan>(run_plan{std::move(outputs), std::move(feeds), std::move(targets), {}, false, graph->has_references});
-  if (auto* const known = wider_plan(*made)) { return known; }
+  if (const auto* const known = wider_plan(*made)) { return known; }
   for (const auto& one : made->outputs) { made->types.push_back(graph->dtype_of(one)); }
   if (step_variable_) {
     auto after = made->targets;
@@ -382,8 +378,8 @@ run_plan* session_core::find_or_make(std::vector<c::output> outputs, std::vector
 
 /// Returns an existing plan with the same feeds and targets that fetches everything that `wanted` does, or null. A plan that fetches more
 /// is used only if the rest is small and has no side effects, because a new plan costs TensorFlow several milliseconds.
-run_plan* session_core::wider_plan(const run_plan& wanted) const {
-  run_plan* best = nullptr;
+const run_plan* session_core::wider_plan(const run_plan& wanted) const {
+  const run_plan* best = nullptr;
   for (const auto& plan : plans_) {
     if (plan->feeds != wanted.feeds || plan->targets != wanted.targets) { continue; }
     const bool has_all = std::ranges::all_of(wanted.outputs, [&](const c::output& one) { return contains(plan->outputs, one); });
@@ -493,22 +489,23 @@ graph_session::outcome_type session_core::run(bool has_caller_fetches, const run
 
 /// Runs `how` with the tensors `how.fed`. Sets `how.fetched`.
 inline void session_core::run_tensorflow(call_plan& how, const c::buffer* run_options, c::buffer* metadata) {
-  const auto& plan = *how.plan;
-  if (!plan.has_run) [[unlikely]] { return prepare_and_run(how, run_options, metadata); }
+  if (!how.has_run) [[unlikely]] { return prepare_and_run(how, run_options, metadata); }
   const auto& tf = functions();
+  const auto& plan = *how.plan;
   tf.session_run(session->raw(), run_options, plan.feeds.data(), how.fed.data(), static_cast<int>(how.fed.size()), plan.outputs.data(),
                  how.fetched.data(), static_cast<int>(how.fetched.size()), plan.targets.data(), static_cast<int>(plan.targets.size()),
                  metadata, status_.get());
   if (tf.get_code(status_.get()) != 0) [[unlikely]] { session->fail(status_, "could not run a step of the graph"); }
 }
 
+/// Like `run_tensorflow`, for the first run of `how`, which TensorFlow also prepares.
 void session_core::prepare_and_run(call_plan& how, const c::buffer* run_options, c::buffer* metadata) {
   const auto& fed = call.fed();
   std::vector<tensor> kept;
   for (const auto& one : how.feed_order) { kept.push_back(fed[one.index].get()); }
-  auto& plan = *how.plan;
+  const auto& plan = *how.plan;
   session->run(plan.feeds, kept, plan.outputs, how.fetched, plan.targets, "could not run a step of the graph", run_options, metadata);
-  plan.has_run = true;
+  how.has_run = true;
 }
 
 void session_core::throw_no_train_op() const {

@@ -78,7 +78,7 @@ detail::tensor_owner allocate(stepwell::dtype type, const tensor_shape& shape) {
 /// Returns a copy of the elements that nothing else refers to.
 detail::tensor_owner copy_of(const detail::tensor_memory& from) {
   const auto& tf = detail::functions();
-  auto made = allocate(from.type, from.rank == 0 ? tensor_shape() : detail::shape_of(from));
+  auto made = allocate(from.type, detail::shape_of(from));
   if (from.type == dtype::string) {
     const auto* const source = static_cast<const detail::c::string*>(from.data);
     auto* const to = static_cast<detail::c::string*>(made->data);
@@ -92,7 +92,7 @@ detail::tensor_owner copy_of(const detail::tensor_memory& from) {
 }
 
 /// Returns true if `fetched`, a tensor of the same dtype, has the shape of `memory`.
-inline bool has_shape_of(const detail::tensor_memory& memory, const detail::c::tensor* fetched) {
+bool has_shape_of(const detail::tensor_memory& memory, const detail::c::tensor* fetched) {
   const auto& tf = detail::functions();
   if (tf.num_dims(fetched) != memory.rank) { return false; }
   if (memory.rank == 0) { return true; }

@@ -109,7 +109,7 @@ concept string_range = !string_like<T> && std::ranges::sized_range<const T> && s
 [[noreturn]] void throw_other_elements(const tensor& found, std::string_view wanted);
 /// Throws an `invalid_argument_error` with the message that the elements of `found` have no fixed size.
 [[noreturn]] void throw_no_fixed_size(const tensor& found);
-/// Returns the shape of a tensor whose rank is not 0.
+/// Returns the shape of a tensor.
 [[nodiscard]] tensor_shape shape_of(const tensor_memory& memory);
 
 }  // namespace detail

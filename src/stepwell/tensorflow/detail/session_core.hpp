@@ -36,7 +36,6 @@ struct run_plan {
   std::vector<dtype> types;  // of the outputs, except the step
   bool reads_step = false;
   bool may_alias = false;  // values may share memory with variables
-  bool has_run = false;    // then TensorFlow has prepared it
 };
 
 /// The plan for a request with a given signature, and where its values are.
@@ -55,7 +54,7 @@ struct call_plan {
     std::size_t index;    // in the feeds of the request
     std::int64_t number;  // that of `checked_feed`
   };
-  run_plan* plan = nullptr;
+  const run_plan* plan = nullptr;
   std::vector<named_value> values;
   std::vector<checked_feed> feeds;         // in the order of the request
   std::vector<feed_of_plan> feed_order;    // in the order of `plan->feeds`
@@ -64,6 +63,7 @@ struct call_plan {
   std::vector<c::tensor*> fed;      // in the order of `plan->feeds`
   std::vector<c::tensor*> fetched;  // in the order of `plan->outputs`
   value_memory memory;
+  bool has_run = false;  // then TensorFlow has prepared `plan`
 };
 
 /// A session of the library, which is deleted with its last owner.
@@ -86,17 +86,13 @@ public:
   open_session& operator=(const open_session&) = delete;
   ~open_session();
 
-  /// Runs `plan`-like parts. Values of outputs are stored in `values`. With a server, ends within twice the time-out: TensorFlow applies its
-  /// time-out when it runs something, but not when it prepares something on servers.
+  /// Runs `plan`-like parts. Values of outputs are stored in `values`. The run options and the memory for metadata may be null. With a
+  /// server, ends within twice the time-out: TensorFlow applies its time-out when it runs something, but not when it prepares something on
+  /// servers.
   /// @errors Failures of TensorFlow; `tried` begins their message. `deadline_exceeded_error` that names the tasks without an answer.
   void run(const std::vector<c::output>& feeds, const std::vector<tensor>& fed, const std::vector<c::output>& outputs,
-           std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried) const;
-  /// Like the function above, with run options and with memory for the metadata. Both may be null.
-  void run(const std::vector<c::output>& feeds, const std::vector<tensor>& fed, const std::vector<c::output>& outputs,
-           std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried, const c::buffer* run_options,
-           c::buffer* metadata) const;
-  /// Returns true if the session is on a server.
-  [[nodiscard]] bool is_remote() const noexcept { return limit_.count() > 0; }
+           std::vector<c::tensor*>& values, const std::vector<c::operation*>& targets, std::string_view tried,
+           const c::buffer* run_options = nullptr, c::buffer* metadata = nullptr) const;
   /// Throws the failure of a run. If it may come from a task that does not answer, names these tasks.
   [[noreturn]] void fail(const call_status& outcome, std::string_view tried) const;
   /// @errors `deadline_exceeded_error` that names the tasks without an answer, if the session is abandoned.
@@ -105,6 +101,8 @@ public:
   [[nodiscard]] c::session* raw() const noexcept { return handle_->raw; }
 
 private:
+  [[noreturn]] void throw_abandoned(const std::string& tried, std::chrono::milliseconds waited, const std::string& abandoned) const;
+
   std::string master_;
   std::chrono::milliseconds limit_{0};  // 0: none
   std::shared_ptr<session_handle> handle_;
@@ -158,8 +156,9 @@ private:
   void prepare_and_run(call_plan& how, const c::buffer* run_options, c::buffer* metadata);
   [[noreturn]] void throw_no_train_op() const;
   [[nodiscard]] std::unique_ptr<call_plan> make(const std::string& signature);
-  [[nodiscard]] run_plan* find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds, std::vector<c::operation*> targets);
-  [[nodiscard]] run_plan* wider_plan(const run_plan& wanted) const;
+  [[nodiscard]] const run_plan* find_or_make(std::vector<c::output> outputs, std::vector<c::output> feeds,
+                                             std::vector<c::operation*> targets);
+  [[nodiscard]] const run_plan* wider_plan(const run_plan& wanted) const;
   [[nodiscard]] bool is_harmless(const run_plan& wanted, const run_plan& wider) const;
   void check_feed(const call_plan::checked_feed& wanted, const tensor& fed) const;
   c::output make_step_read(const std::vector<c::operation*>& after, const std::string& key) const;
