@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,10 +36,13 @@ std::map<std::string, std::string>& tasks_by_address() {
   return all;
 }
 
-/// A connection to one task, and how far the question has come.
+/// A connection to one task, and how far the question has come. If the host has several addresses, they are asked one after the other.
 class question {
 public:
-  question(std::string name, std::string address) : name_(std::move(name)), address_(std::move(address)) { connect(); }
+  question(std::string name, std::string address) : name_(std::move(name)), address_(std::move(address)) {
+    is_answered_ = address_.find('/') != std::string::npos;  // another form, such as "dns:///host:port": it cannot be asked
+    if (!is_answered_) { find_host(); }
+  }
   question(const question&) = delete;
   question& operator=(const question&) = delete;
   ~question() { close(); }
@@ -51,17 +55,18 @@ public:
   /// Continues when the socket is ready.
   void proceed() {
     char byte = 0;
-    if (!is_asked_) {
-      is_asked_ = ::send(socket_, preface.data(), preface.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(preface.size());
-      if (!is_asked_) { close(); }  // nothing listens there
-    } else {
+    if (is_asked_) {
       is_answered_ = ::recv(socket_, &byte, 1, 0) > 0;
-      close();
+    } else if (::send(socket_, preface.data(), preface.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(preface.size())) {
+      is_asked_ = true;
+      return;
     }
+    close();
+    if (!is_answered_) { connect(); }  // nothing listens there
   }
 
 private:
-  void connect() {
+  void find_host() {
     const auto colon = address_.rfind(':');
     if (colon == std::string::npos) { return; }
     auto host = address_.substr(0, colon);
@@ -70,9 +75,17 @@ private:
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (::getaddrinfo(host.c_str(), address_.c_str() + colon + 1, &hints, &found) != 0) { return; }
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-    socket_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (socket_ >= 0 && ::connect(socket_, found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) { close(); }
+    found_.reset(found);
+    next_ = found;
+    connect();
+  }
+  void connect() {
+    is_asked_ = false;
+    while (socket_ < 0 && next_ != nullptr) {
+      const auto& to = *std::exchange(next_, next_->ai_next);
+      socket_ = ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      if (socket_ >= 0 && ::connect(socket_, to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS) { close(); }
+    }
   }
   void close() noexcept {
     if (socket_ >= 0) { ::close(socket_); }
@@ -81,16 +94,21 @@ private:
 
   std::string name_;
   std::string address_;
+  std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> found_{nullptr, &::freeaddrinfo};
+  const addrinfo* next_ = nullptr;  // in `found_`
   int socket_ = -1;
   bool is_asked_ = false;
   bool is_answered_ = false;
 };
 
-std::vector<std::unique_ptr<question>> questions_to(std::string_view master) {
+std::vector<std::unique_ptr<question>> questions_to(std::string_view master, const std::set<std::string>* among) {
   std::map<std::string, std::string> tasks;
   {
     const std::lock_guard lock(guard);
     tasks = tasks_by_address();
+  }
+  if (among != nullptr) {
+    std::erase_if(tasks, [&](const auto& one) { return !among->contains(one.second); });
   }
   if (master.starts_with(scheme)) { tasks.try_emplace(std::string(master.substr(scheme.size()))); }
   std::vector<std::unique_ptr<question>> all;
@@ -123,8 +141,8 @@ void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster)
   }
 }
 
-std::vector<std::string> silent_tasks(std::string_view master, milliseconds limit) {
-  const auto all = questions_to(master);
+std::vector<std::string> silent_tasks(std::string_view master, milliseconds limit, const std::set<std::string>* among) {
+  const auto all = questions_to(master, among);
   const auto end = steady::now() + limit;
   while (wait_for(all, end)) {}
   std::vector<std::string> silent;
@@ -135,9 +153,9 @@ std::vector<std::string> silent_tasks(std::string_view master, milliseconds limi
   return silent;
 }
 
-std::string sentence_about_tasks(std::string_view master, milliseconds limit) {
+std::string sentence_about_tasks(std::string_view master, milliseconds limit, const std::set<std::string>* among) {
   std::string names;
-  for (const auto& one : silent_tasks(master, std::min(limit, patience))) { names.append(names.empty() ? "" : ", ").append(one); }
+  for (const auto& one : silent_tasks(master, std::min(limit, patience), among)) { names.append(names.empty() ? "" : ", ").append(one); }
   return names.empty() ? names : "no answer from " + names;
 }
 

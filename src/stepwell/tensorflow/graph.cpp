@@ -100,6 +100,17 @@ std::string joined(const std::vector<std::string>& all) {
   return text;
 }
 
+/// Returns the task that a device names: "/job:ps/task:0" for "/job:ps/replica:0/task:0/device:CPU:0". Empty if it names no task.
+std::string task_in(std::string_view device) {
+  std::string task;
+  for (const std::string_view part : {"/job:", "/task:"}) {
+    const auto begin = device.find(part);
+    if (begin == std::string_view::npos) { return {}; }
+    task.append(device.substr(begin, device.find('/', begin + 1) - begin));
+  }
+  return task;
+}
+
 }  // namespace
 
 namespace detail {
@@ -136,6 +147,7 @@ void graph_state::note_operations() {
   std::size_t position = 0;
   while (auto* const one = tf.next_operation(raw, &position)) {
     for (int i = 0; i < tf.num_outputs(one); ++i) { has_references |= is_reference({one, i}); }
+    if (auto task = task_in(tf.operation_device(one)); !task.empty()) { tasks.insert(std::move(task)); }
   }
 }
 

@@ -6,6 +6,8 @@
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/tensorflow/detail/cluster_tasks.hpp"
+#include "stepwell/tensorflow/detail/config.hpp"
 #include "stepwell/tensorflow/detail/graph_state.hpp"
 #include "stepwell/tensorflow/detail/meta_graph.hpp"
 #include "stepwell/tensorflow/detail/saved_variables.hpp"
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -208,7 +211,16 @@ graph_session_creator::graph_session_creator(std::shared_ptr<graph_state> graph,
       keeps_initial_state_(options.keep_initial_state && options.retry.max_attempts > 0), max_wait_secs_(options.max_wait_secs),
       recovery_wait_(options.recovery_wait) {}
 
+/// Waits for the master and for the tasks that the graph names, because the tasks of a cluster are started in any order, and because
+/// TensorFlow waits without a limit for a task that it needs.
+void graph_session_creator::wait_for_servers(session_creation& creation) const {
+  if (options_.target.master.empty()) { return; }
+  const auto silent = [&] { return sentence_about_tasks(options_.target.master, timeout_of(options_), &graph_->tasks); };
+  stepwell::detail::wait_until_ready(creation, max_wait_secs_, recovery_wait_, silent, [](clock::time_point) { return std::nullopt; });
+}
+
 graph_session graph_session_creator::create_session(session_creation& creation) {
+  wait_for_servers(creation);
   scaffold<graph_session> own;
   auto& with = scaffold_ ? *scaffold_ : own;
   const auto manager = stepwell::detail::manager_for<graph_session>(with, recovery_wait_);

@@ -63,7 +63,10 @@ struct training_options<tensorflow::graph> {
   /// Numbers of threads of TensorFlow's session, and the pool of threads for I/O. If `inter_op_parallelism_threads` is 1, and
   /// `runtime.caller_thread` is not set, operations run in the thread that calls `run`.
   session_config config = {};
+  /// With a master: time that the session waits for the servers that its graph needs, before it throws `deadline_exceeded_error`. A worker
+  /// then waits for its chief, again at most this time.
   seconds_value max_wait_secs = 7200;
+  /// Interval at which a waiting session checks whether the servers answer, and whether the chief has made the graph ready.
   seconds_value recovery_wait = 1;
   retry_policy retry = {};
   bool keep_initial_state = true;
@@ -141,6 +144,8 @@ public:
   [[nodiscard]] graph_session create_session(session_creation& creation);
 
 private:
+  void wait_for_servers(session_creation& creation) const;
+
   std::shared_ptr<graph_state> graph_;
   std::shared_ptr<scaffold<graph_session>> scaffold_;
   graph_session_options options_;

@@ -47,6 +47,7 @@ int last_targets = 0;
 int fails_at = 0;
 int fail_code = 0;
 std::string fail_message;
+std::string device_of_train_op;
 bool blocks_closing = false;
 bool blocks_runs = false;
 std::condition_variable changed;  // with `guard`: `blocks_closing`, `blocks_runs` or `sessions`
@@ -91,6 +92,7 @@ struct operation_description {
 };
 struct graph {
   std::vector<std::unique_ptr<operation>> all;
+  std::atomic<int> users = 1;  // its owner, and its sessions: it lives until the last of them is deleted, as in TensorFlow
 
   operation* add(operation made) { return all.emplace_back(std::make_unique<operation>(std::move(made))).get(); }
   operation* find(const std::string& name) {
@@ -133,6 +135,10 @@ c::tensor* tensor_of_strings(std::vector<std::int64_t> shape, const std::vector<
   return made;
 }
 
+void release(c::graph* one) {
+  if (--one->users == 0) { delete one; }
+}
+
 void make_graph(c::graph& graph) {
   const auto scalar = std::vector<std::int64_t>();
   auto* const step = graph.add({"global_step", "VarHandleOp", "", {}, {}, {{resource, scalar}}, {}});
@@ -145,7 +151,7 @@ void make_graph(c::graph& graph) {
   graph.add({"ids", "Cast", "", {{read, 0}}, {}, {{int64, {2}}}, {}});
   graph.add({"huge", "Cast", "", {{read, 0}}, {}, {{float32, {-1}}}, {}});
   graph.add({"random", "RandomUniform", "", {}, {}, {{float32, scalar}}, {}});
-  graph.add({"train_op", "AssignSub", "", {{loss, 0}, {rate, 0}}, {}, {}, {}});
+  graph.add({"train_op", "AssignSub", device_of_train_op, {{loss, 0}, {rate, 0}}, {}, {}, {}});
   graph.add({"init", "NoOp", "", {}, {}, {}, {}});
   graph.add({"summary", "MergeSummary", "", {{loss, 0}}, {}, {{string, scalar}}, {}});
   auto* const file = graph.add({"save/Const", "Const", "", {}, {}, {{string, scalar}}, {"model"}});
@@ -262,6 +268,7 @@ int stub_wait_for_sessions(int count) {
   std::unique_lock lock(guard);
   return changed.wait_for(lock, std::chrono::seconds(10), [&] { return sessions == count; }) ? 1 : 0;
 }
+void stub_place_train_op(const char* device) { device_of_train_op = device; }
 void stub_fail(int run, int code, const char* message) {
   fails_at = runs + run;
   fail_code = code;
@@ -320,7 +327,7 @@ const char* TF_StringGetDataPointer(const c::string* one) { return held(one)->da
 std::size_t TF_StringGetSize(const c::string* one) { return held(one)->size(); }
 
 c::graph* TF_NewGraph() { return new c::graph; }
-void TF_DeleteGraph(c::graph* one) { delete one; }
+void TF_DeleteGraph(c::graph* one) { release(one); }
 c::import_options* TF_NewImportGraphDefOptions() { return new c::import_options; }
 void TF_DeleteImportGraphDefOptions(c::import_options* one) { delete one; }
 void TF_GraphImportGraphDef(c::graph* graph, const c::buffer* /*bytes*/, const c::import_options* /*options*/, c::status* /*status*/) {
@@ -390,6 +397,7 @@ c::session* TF_NewSession(c::graph* graph, const c::session_options* /*options*/
   ++sessions;
   auto* const made = new c::session;
   made->over = graph;
+  ++graph->users;
   return made;
 }
 void TF_CloseSession(c::session* one, c::status* /*status*/) {
@@ -399,7 +407,10 @@ void TF_CloseSession(c::session* one, c::status* /*status*/) {
 }
 void TF_DeleteSession(c::session* one, c::status* /*status*/) {
   const std::lock_guard lock(guard);
-  if (one != nullptr) { --sessions; }
+  if (one != nullptr) {
+    --sessions;
+    release(one->over);
+  }
   delete one;
   changed.notify_all();
 }

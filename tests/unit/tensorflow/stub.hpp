@@ -25,6 +25,8 @@ int stub_wait_for_sessions(int count);
 /// Returns the number of sessions that exist, and of tensors.
 int stub_sessions();
 int stub_tensors();
+/// Places the train operation of the graphs that are imported from now on. An empty name is no device.
+void stub_place_train_op(const char* device);
 /// Returns 1 if the calling thread is in a function of the stub that allocates memory for its tensors, statuses and runs.
 int stub_is_inside();
 }

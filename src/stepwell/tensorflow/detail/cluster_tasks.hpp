@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +17,14 @@ namespace stepwell::tensorflow::detail {
 void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster);
 
 /// Returns the tasks of all clusters, and the server `master` such as "grpc://host:2222", that do not answer within `limit`: for example
-/// `/job:ps/task:0 at host:2222`. A server answers if it accepts a connection and sends the first frame of HTTP/2.
+/// `/job:ps/task:0 at host:2222`. A server answers if it accepts a connection and sends the first frame of HTTP/2. If `among` is not null,
+/// only `master` and the tasks with these names, such as "/job:ps/task:0", are asked.
 /// @threads Any.
-[[nodiscard]] std::vector<std::string> silent_tasks(std::string_view master, std::chrono::milliseconds limit);
+[[nodiscard]] std::vector<std::string> silent_tasks(std::string_view master, std::chrono::milliseconds limit,
+                                                    const std::set<std::string>* among = nullptr);
 
 /// Returns a sentence about the silent tasks for an error message, or an empty text if all answer. Waits at most for `limit`, and for 1 s.
-[[nodiscard]] std::string sentence_about_tasks(std::string_view master, std::chrono::milliseconds limit);
+[[nodiscard]] std::string sentence_about_tasks(std::string_view master, std::chrono::milliseconds limit,
+                                               const std::set<std::string>* among = nullptr);
 
 }  // namespace stepwell::tensorflow::detail
