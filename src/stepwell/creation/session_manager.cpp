@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
+
 namespace stepwell::detail {
 
 unreadiness check_uninitialized(function_ref<std::vector<std::string>()> ready_op) {
@@ -68,17 +70,37 @@ bool restored(session_creation& creation, function_ref<variable_list()> variable
   return true;
 }
 
+namespace {
+
+/// Logs the reason of a wait when it changes, and again after 30 s, because a wait may check its condition every second, for hours.
+class wait_log {
+public:
+  void note(clock::time_point now, const unreadiness& reason) {
+    if (reason == last_ && now < next_) { return; }
+    log_info("waiting for the session to be ready: " + reason);
+    last_ = reason;
+    next_ = now + std::chrono::seconds(30);
+  }
+
+private:
+  unreadiness last_;
+  clock::time_point next_;
+};
+
+}  // namespace
+
 void wait_until_ready(session_creation& creation, std::optional<seconds_value> max_wait, seconds_value pause,
                       function_ref<unreadiness()> check, function_ref<std::optional<bool>(clock::time_point)> wait_for_chief) {
   auto& time = *creation.time();
   auto& signals = creation.signals();
   const auto until = max_wait ? time_after(time.now(), *max_wait) : clock::time_point::max();
+  wait_log log;
   for (;;) {
     const auto reason = check();
     if (reason.empty()) { return; }
     auto goes_on = wait_for_chief(until);
     if (const auto next = time_after(time.now(), pause); !goes_on && next <= until) {
-      log_info("waiting for the session to be ready: " + reason);
+      log.note(time.now(), reason);
       goes_on = !signals.wait_for_stop(time, next);
     }
     if (goes_on.value_or(false)) { continue; }

@@ -285,6 +285,22 @@ TEST_CASE("SM-10 a worker looks again until somebody else has made the model rea
   CHECK(rig.model.story == "local_init");
 }
 
+TEST_CASE("SM-10 a worker that looks every second says only every 30 s for what it waits", "[session][manager]") {
+  sw::test::log_capture log;
+  manager_rig rig;
+  auto creation = rig.first();
+  std::thread worker([&] { whole_manager(1).wait_for_session(rig.session, creation); });
+  for (int second = 0; second < 70; ++second) {
+    REQUIRE(rig.clock->wait_for_pending(1));
+    rig.clock->advance(1s);
+  }
+  REQUIRE(rig.clock->wait_for_pending(1));
+  CHECK(log.count(sw::log_level::info) == 3);
+  rig.model.my_var = 1;
+  rig.clock->advance(1s);
+  worker.join();
+}
+
 TEST_CASE("SM-10 a worker gives up in time, saying how long it waited and for what", "[session][manager]") {
   sw::test::log_capture log;
   manager_rig rig;
