@@ -231,6 +231,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/tensorflow/detail/c_api.hpp
   stepwell/tensorflow/detail/cluster_tasks.hpp
   stepwell/tensorflow/detail/config.hpp
+  stepwell/tensorflow/detail/flush_denormals.hpp
   stepwell/tensorflow/detail/graph_state.hpp
   stepwell/tensorflow/detail/meta_graph.hpp
   stepwell/tensorflow/detail/saved_variables.hpp

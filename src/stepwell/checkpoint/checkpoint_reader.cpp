@@ -390,28 +390,48 @@ stored_index load_index(io::file_system& files, const std::string& prefix) {
   });
 }
 
-/// Copies elements of a slice, in row-major order, to their positions in the whole tensor. `first` is the number of the first
-/// element within the slice.
-/// @pre The slice lies inside the tensor; `elements` contains whole elements.
-void copy_part(std::span<const std::byte> elements, std::uint64_t first, const format::tensor_slice& slice, const tensor_shape& whole,
-               std::size_t element_size, std::span<std::byte> into) {
-  if (whole.empty()) {
-    if (!elements.empty()) { std::memcpy(into.data(), elements.data(), elements.size()); }
-    return;
-  }
-  const auto shape = part_shape(slice, whole);
-  while (!elements.empty()) {
-    std::uint64_t to = 0;  // position of the element in the whole tensor
+/// Positions of the elements of a slice in the whole tensor. Elements are numbered in row-major order.
+/// @pre The slice lies inside the tensor.
+class slice_positions {
+public:
+  slice_positions(const format::tensor_slice& slice, const tensor_shape& whole) {
     std::uint64_t stride = 1;
-    std::uint64_t rest = first;
     for (std::size_t d = whole.size(); d-- > 0; stride *= static_cast<std::uint64_t>(whole[d])) {
-      const auto size = static_cast<std::uint64_t>(shape[d]);
-      to += stride * (static_cast<std::uint64_t>(slice[d].start) + rest % size);
-      rest /= size;
+      if (whole[d] == 1) { continue; }  // a hostile index may have very many of these, which would make `of` slow
+      dimensions_.push_back({static_cast<std::uint64_t>(length_of(slice[d], whole[d])), stride});
+      begin_ += stride * static_cast<std::uint64_t>(slice[d].start);
     }
-    const auto row = static_cast<std::uint64_t>(shape.back());
-    const auto run = static_cast<std::size_t>(std::min<std::uint64_t>(row - first % row, elements.size() / element_size));
-    std::memcpy(into.data() + static_cast<std::size_t>(to) * element_size, elements.data(), run * element_size);
+  }
+
+  /// Returns the position in the whole tensor of the element with this number in the slice.
+  [[nodiscard]] std::size_t of(std::uint64_t number) const noexcept {
+    auto position = begin_;
+    for (const auto& [size, stride] : dimensions_) {
+      position += stride * (number % size);
+      number /= size;
+    }
+    return static_cast<std::size_t>(position);
+  }
+  /// Returns how many elements, from this one on, are neighbours in the whole tensor.
+  [[nodiscard]] std::uint64_t neighbours(std::uint64_t number) const noexcept {
+    return dimensions_.empty() ? 1 : dimensions_.front().size - number % dimensions_.front().size;
+  }
+
+private:
+  struct dimension {
+    std::uint64_t size, stride;
+  };
+  std::vector<dimension> dimensions_;  // innermost first
+  std::uint64_t begin_ = 0;
+};
+
+/// Copies elements of a slice to their positions in the whole tensor. `first` is the number of the first element within the slice.
+/// @pre `elements` contains whole elements.
+void copy_part(std::span<const std::byte> elements, std::uint64_t first, const slice_positions& positions, std::size_t element_size,
+               std::span<std::byte> into) {
+  while (!elements.empty()) {
+    const auto run = static_cast<std::size_t>(std::min<std::uint64_t>(positions.neighbours(first), elements.size() / element_size));
+    std::memcpy(into.data() + positions.of(first) * element_size, elements.data(), run * element_size);
     elements = elements.subspan(run * element_size);
     first += run;
   }
@@ -475,6 +495,10 @@ struct checkpoint_reader::core {
   /// Returns the location of an entry that is not partitioned.
   [[nodiscard]] stored_place place_of(const checkpoint_entry& entry) const { return stepwell::place_of(index, position_of(entry)); }
   const std::vector<stored_slice>& slices_of(const checkpoint_entry& entry) const { return index.slices.at(position_of(entry)); }
+  /// Returns the number of elements in a slice of an entry.
+  [[nodiscard]] static std::uint64_t count_in(const format::tensor_slice& slice, const checkpoint_entry& entry) {
+    return static_cast<std::uint64_t>(element_count(part_shape(slice, entry.shape)));
+  }
   /// Returns the locations of the bytes of an entry, slice by slice.
   [[nodiscard]] std::vector<stored_place> places_of(const checkpoint_entry& entry) const {
     if (!entry.is_partitioned) { return {place_of(entry)}; }
@@ -561,8 +585,7 @@ struct checkpoint_reader::core {
     check_sum(entry, where, crc);
   }
 
-  void check_strings(const checkpoint_entry& entry, const stored_place& where, std::span<std::byte> scratch) const {
-    const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
+  void check_strings(const checkpoint_entry& entry, const stored_place& where, std::uint64_t count, std::span<std::byte> scratch) const {
     if (count > static_cast<std::uint64_t>(where.size)) { refuse(where, entry.name, "it has fewer bytes than strings"); }
     format::string_checker checker(static_cast<std::uint64_t>(where.size), count);
     const auto on_bytes = [&](std::span<const std::byte> bytes) { return checker.feed(bytes); };
@@ -573,15 +596,30 @@ struct checkpoint_reader::core {
     if (where.size != 0 && *crc != where.crc32c) { refuse(where, entry.name, "its checksum does not match"); }
   }
 
-  [[nodiscard]] std::vector<std::string> read_strings(const checkpoint_entry& entry) const {
-    const auto where = place_of(entry);
-    std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::int64_t>(block_size, where.size)));
-    check_strings(entry, where, scratch);  // before memory is allocated for the strings
+  [[nodiscard]] std::vector<std::string> decode_strings(const checkpoint_entry& entry, const stored_place& where,
+                                                        std::uint64_t count) const {
     std::string bytes(static_cast<std::size_t>(where.size), '\0');
     read_block(where, entry.name, 0, std::as_writable_bytes(std::span(bytes)));
-    auto decoded = format::decode_strings(bytes, static_cast<std::uint64_t>(element_count(entry.shape)));
+    auto decoded = format::decode_strings(bytes, count);
     if (!decoded) { refuse(where, entry.name, decoded.error().message); }
     return std::move(decoded->elements);
+  }
+
+  [[nodiscard]] tensor read_strings(const checkpoint_entry& entry) const {
+    std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, entry.size_bytes)));
+    check_tensor(entry, scratch);  // before memory is allocated for the strings
+    tensor made(dtype::string, entry.shape);
+    const auto into = made.strings();
+    if (!entry.is_partitioned) {
+      std::ranges::move(decode_strings(entry, place_of(entry), into.size()), into.begin());
+      return made;
+    }
+    for (const auto& [slice, where] : slices_of(entry)) {
+      const slice_positions positions(slice, entry.shape);
+      std::uint64_t number = 0;
+      for (auto& element : decode_strings(entry, where, count_in(slice, entry))) { into[positions.of(number++)] = std::move(element); }
+    }
+    return made;
   }
 
   [[nodiscard]] generator<std::span<const std::byte>> pieces_of(const checkpoint_entry& entry) const {
@@ -600,32 +638,36 @@ struct checkpoint_reader::core {
     }
     const auto width = size_of(entry.dtype);
     std::vector<std::byte> scratch(block_size);
-    const tensor_shape shape = entry.shape;
     for (const auto& [slice, where] : slices_of(entry)) {
+      const slice_positions positions(slice, entry.shape);
       std::uint64_t first = 0;
       for (const auto block : blocks(entry, where, scratch)) {
-        copy_part(block, first, slice, shape, width, target);
+        copy_part(block, first, positions, width, target);
         first += block.size() / width;
       }
     }
   }
 
-  void check_tensor(const checkpoint_entry& entry, std::span<std::byte> scratch) const {
-    for (const auto& where : places_of(entry)) {
-      if (entry.dtype == dtype::string) {
-        check_strings(entry, where, scratch);
-      } else if (has_known_checksum(entry.dtype)) {
-        check_numbers(entry, where, scratch);
-      }
+  void check_part(const checkpoint_entry& entry, const stored_place& where, std::uint64_t count, std::span<std::byte> scratch) const {
+    if (entry.dtype == dtype::string) {
+      check_strings(entry, where, count, scratch);
+    } else if (has_known_checksum(entry.dtype)) {
+      check_numbers(entry, where, scratch);
     }
   }
 
-  void check_readable(const checkpoint_entry& entry) const {
-    if (entry.dtype == dtype::string ? entry.is_partitioned : size_of(entry.dtype) == 0) {
-      throw unimplemented_error(fmt::format("tensor \"{}\" is of an unsupported kind: data type number {}{}", entry.name,
-                                            static_cast<std::int32_t>(entry.dtype), entry.is_partitioned ? " in slices" : ""),
-                                prefix);
+  void check_tensor(const checkpoint_entry& entry, std::span<std::byte> scratch) const {
+    if (!entry.is_partitioned) {
+      return check_part(entry, place_of(entry), static_cast<std::uint64_t>(element_count(entry.shape)), scratch);
     }
+    for (const auto& [slice, where] : slices_of(entry)) { check_part(entry, where, count_in(slice, entry), scratch); }
+  }
+
+  void check_readable(const checkpoint_entry& entry) const {
+    if (entry.dtype == dtype::string || size_of(entry.dtype) != 0) { return; }
+    throw unimplemented_error(
+        fmt::format("tensor \"{}\" is of an unsupported kind: data type number {}", entry.name, static_cast<std::int32_t>(entry.dtype)),
+        prefix);
   }
 
   void check_target(const checkpoint_entry& entry, std::span<const std::byte> target) const {
@@ -677,12 +719,7 @@ tensor checkpoint_reader::read(std::string_view name) const {
   const auto& entry = core_->entry_named(name);
   core_->check_readable(entry);
   return detail::with_memory(fmt::format("could not read tensor \"{}\"", name), core_->prefix, [&] {
-    if (entry.dtype == dtype::string) {
-      auto strings = core_->read_strings(entry);
-      tensor made(dtype::string, entry.shape);
-      std::ranges::move(strings, made.strings().begin());
-      return made;
-    }
+    if (entry.dtype == dtype::string) { return core_->read_strings(entry); }
     tensor made(entry.dtype, entry.shape);
     core_->read_tensor(entry, made.bytes());
     return made;

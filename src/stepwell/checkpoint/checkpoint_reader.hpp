@@ -85,7 +85,7 @@ public:
 
   /// Returns one tensor in the byte order of this machine, after a check of its checksum.
   /// @errors `not_found_error`. `data_loss_error`. `resource_exhausted_error` if memory is short. `unimplemented_error` for a dtype
-  ///         without a value type in this library (variant, resource) and for strings in slices.
+  ///         without a value type in this library (variant, resource).
   [[nodiscard]] tensor read(std::string_view name) const;
   /// Reads one tensor into `target`, like `read`. After an error the content of `target` is unspecified.
   /// @errors Like `read`. `invalid_argument_error` if the size of `target` differs from the size of the tensor, or if the tensor

@@ -29,13 +29,16 @@ std::chrono::milliseconds timeout_of(const graph_session_options& options) {
   return std::chrono::milliseconds(given == 0 && !options.target.master.empty() ? default_timeout_of_servers_in_ms : given);
 }
 
+bool runs_in_caller(const graph_session_options& options) {
+  return options.runtime.caller_thread.value_or(options.target.config.inter_op_parallelism_threads == 1);
+}
+
 std::string config_bytes(const graph_session_options& options) {
   const auto& threads = options.target.config;
   const auto& runtime = options.runtime;
   wire::ConfigProto config;
   config.set_intra_op_parallelism_threads(threads.intra_op_parallelism_threads);
-  const bool in_caller = runtime.caller_thread.value_or(threads.inter_op_parallelism_threads == 1);
-  config.set_inter_op_parallelism_threads(in_caller ? -1 : threads.inter_op_parallelism_threads);
+  config.set_inter_op_parallelism_threads(runs_in_caller(options) ? -1 : threads.inter_op_parallelism_threads);
   config.set_allow_soft_placement(runtime.allow_soft_placement);
   config.set_log_device_placement(runtime.log_device_placement);
   config.set_operation_timeout_in_ms(timeout_of(options).count());

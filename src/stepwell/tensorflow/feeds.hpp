@@ -43,6 +43,9 @@ namespace detail {
 
 struct call_plan;
 
+/// Throws `invalid_argument_error`: a zero byte is in `name`.
+[[noreturn]] void throw_zero_byte(std::string_view name);
+
 /// The element type that a typed fetch expects. `dtype::invalid` means any type.
 template<class T>
 inline constexpr dtype expected_dtype = dtype_of<T>;
@@ -223,6 +226,7 @@ private:
       }
       begin_other();
     }
+    if (name.find('\0') != std::string_view::npos) { throw_zero_byte(name); }
     signature_.push_back(mark);
     signature_.append(name);
     signature_.push_back('\0');

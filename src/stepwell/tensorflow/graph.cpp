@@ -143,7 +143,6 @@ std::pair<std::string, int> split_tensor_name(std::string_view name) {
 
 void graph_state::note_operations() {
   const auto& tf = functions();
-  stateful_types = known_operations().stateful;
   std::size_t position = 0;
   while (auto* const one = tf.next_operation(raw, &position)) {
     for (int i = 0; i < tf.num_outputs(one); ++i) { has_references |= is_reference({one, i}); }

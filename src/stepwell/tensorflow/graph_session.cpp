@@ -19,6 +19,10 @@
 
 namespace stepwell::tensorflow {
 
+void detail::throw_zero_byte(std::string_view name) {
+  throw invalid_argument_error("the name \"" + std::string(name.data()) + "...\" of a fetch, feed or target contains a zero byte");
+}
+
 graph_session::graph_session(const graph& over, graph_session_options options) : graph_session(over.state(), std::move(options)) {}
 graph_session::graph_session(std::shared_ptr<detail::graph_state> over, graph_session_options options)
     : core_(std::make_shared<detail::session_core>(std::move(over), std::move(options))), call_(&core_->call) {}

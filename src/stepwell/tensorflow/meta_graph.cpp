@@ -9,6 +9,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -43,7 +44,13 @@ void add_types(const Nodes& nodes, std::map<std::string, std::string>& types) {
 }
 
 saver_def saver_of(const wire::SaverDef& message) {
-  return {message.filename_tensor_name(), message.save_tensor_name(), message.restore_op_name(), message.sharded(), message.version()};
+  return {message.filename_tensor_name(),
+          message.save_tensor_name(),
+          message.restore_op_name(),
+          message.sharded(),
+          message.version(),
+          message.max_to_keep(),
+          message.keep_checkpoint_every_n_hours()};
 }
 
 /// Keeps the first message of the text parser, instead of printing it.
@@ -146,7 +153,8 @@ result<operation_list> parse_operations(std::span<const std::byte> bytes) {
   operation_list made;
   for (const auto& op : parsed->op()) {
     made.all.insert(op.name());
-    if (op.is_stateful()) { made.stateful.insert(op.name()); }
+    const bool may_assign = std::ranges::any_of(op.input_arg(), [](const auto& input) { return input.is_ref(); });
+    if (op.is_stateful() || may_assign) { made.stateful.insert(op.name()); }
   }
   return made;
 }

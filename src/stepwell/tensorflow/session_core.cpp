@@ -6,6 +6,7 @@
 #include "stepwell/tensorflow/detail/bounded_call.hpp"
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 #include "stepwell/tensorflow/detail/config.hpp"
+#include "stepwell/tensorflow/detail/flush_denormals.hpp"
 #include "stepwell/tensorflow/runtime.hpp"
 
 #include <algorithm>
@@ -73,7 +74,8 @@ session_handle::~session_handle() {
   functions().delete_session(raw, ignored.get());
 }
 
-open_session::open_session(const graph_state& graph, const graph_session_options& options) : master_(options.target.master) {
+open_session::open_session(const graph_state& graph, const graph_session_options& options)
+    : master_(options.target.master), flushes_denormals_(master_.empty() && runs_in_caller(options)) {
   const auto& tf = functions();
   auto* const made = tf.new_session_options();
   const call_status outcome;
@@ -140,12 +142,14 @@ struct owned_run {
     std::vector<c::tensor*> raw_fed;
     for (const auto& one : fed) { raw_fed.push_back(one.raw()); }
     const c::buffer given{options.data(), options.size(), nullptr};
+    const flush_denormals flushed(flushes_denormals);
     functions().session_run(handle->raw, options.empty() ? nullptr : &given, feeds.data(), raw_fed.data(), static_cast<int>(feeds.size()),
                             outputs.data(), values.data(), static_cast<int>(outputs.size()), targets.data(),
                             static_cast<int>(targets.size()), metadata, outcome.get());
   }
 
   std::shared_ptr<session_handle> handle;
+  bool flushes_denormals = false;
   std::string options;  // encoded
   std::vector<c::output> feeds;
   std::vector<tensor> fed;
@@ -163,6 +167,7 @@ void open_session::run(const std::vector<c::output>& feeds, const std::vector<te
                        const c::buffer* run_options, c::buffer* metadata) const {
   const auto call = std::make_shared<owned_run>();
   call->handle = handle_;
+  call->flushes_denormals = flushes_denormals_;
   if (run_options != nullptr) { call->options.assign(static_cast<const char*>(run_options->data), run_options->length); }
   call->feeds = feeds;
   call->fed = fed;
@@ -190,6 +195,9 @@ session_core::session_core(std::shared_ptr<graph_state> over, graph_session_opti
 void session_core::find_step() {
   const auto& tf = functions();
   const auto listed = graph->variables("global_step");
+  if (listed.size() > 1) {
+    throw failed_precondition_error("More than one item in the collection \"global_step\"; a graph has one global step", graph->place);
+  }
   auto* const found = listed.empty() ? graph->find("global_step")
                                      : graph->get(split_tensor_name(listed.front().variable_name).first, "collection \"global_step\":");
   if (found == nullptr || tf.num_outputs(found) != 1) { return; }
@@ -198,8 +206,11 @@ void session_core::find_step() {
   if (!is_resource && !graph->is_reference(variable)) { return; }  // another operation of that name
   auto element = graph->dtype_of(variable);
   if (is_resource) {
-    const auto one = std::ranges::find(saved.all, std::string(tf.operation_name(found)), [](const auto& each) { return each->name(); });
-    element = one == saved.all.end() ? dtype::int64 : (*one)->type();
+    c::data_type type = 0;
+    const call_status outcome;
+    tf.attr_type(found, "dtype", &type, outcome.get());
+    outcome.check("could not find the type of the global step of", graph->place);
+    element = static_cast<dtype>(type);
   }
   if (element != dtype::int64 && element != dtype::int32) {
     throw invalid_argument_error("the global step \"" + std::string(tf.operation_name(found)) + "\" of the graph is a " +
@@ -430,9 +441,11 @@ bool session_core::is_harmless(const run_plan& wanted, const run_plan& wider) co
     }
     look_at(more.oper);
   }
+  const auto& library = known_operations();
   return walk([&](c::operation* one) {
     const std::string_view type = tf.operation_type(one);
-    return readers.contains(type) || !graph->stateful_types.contains(type);
+    if (readers.contains(type)) { return true; }
+    return library.all.contains(type) && !library.stateful.contains(type);  // other types are functions of the graph, with any content
   });
 }
 
@@ -492,6 +505,7 @@ inline void session_core::run_tensorflow(call_plan& how, const c::buffer* run_op
   if (!how.has_run) [[unlikely]] { return prepare_and_run(how, run_options, metadata); }
   const auto& tf = functions();
   const auto& plan = *how.plan;
+  const flush_denormals flushed(session->flushes_denormals());
   tf.session_run(session->raw(), run_options, plan.feeds.data(), how.fed.data(), static_cast<int>(how.fed.size()), plan.outputs.data(),
                  how.fetched.data(), static_cast<int>(how.fetched.size()), plan.targets.data(), static_cast<int>(plan.targets.size()),
                  metadata, status_.get());

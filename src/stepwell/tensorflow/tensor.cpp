@@ -64,7 +64,8 @@ detail::tensor_owner allocate(stepwell::dtype type, const tensor_shape& shape) {
   const auto& tf = detail::functions();
   const auto bytes = checked_bytes(type, shape);
   auto* const raw = tf.allocate_tensor(static_cast<int>(type), shape.data(), static_cast<int>(shape.size()), bytes);
-  if (raw == nullptr) {
+  if (raw == nullptr || (bytes > 0 && tf.tensor_data(raw) == nullptr)) {
+    if (raw != nullptr) { tf.delete_tensor(raw); }
     throw resource_exhausted_error("could not allocate a tensor of " + std::string(to_string(type)) + " " + to_string(shape));
   }
   detail::tensor_owner made(new detail::tensor_memory(raw, type, true));

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -56,6 +57,10 @@ private:
   std::string text_;
 };
 
+void write_meta_graph(const graph_state& graph, io::file_system& files, const std::string& prefix) {
+  value_or_throw(io::write_file_atomically(files, prefix + ".meta", std::string_view(graph.meta_graph_bytes)));
+}
+
 /// Writes a ".meta" file beside each checkpoint.
 class meta_graph_listener final : public checkpoint_saver_listener {
 public:
@@ -63,7 +68,7 @@ public:
       : graph_(std::move(graph)), files_(std::move(files)) {}
 
   bool after_save(const saved_checkpoint& saved) override {
-    value_or_throw(io::write_file_atomically(files_of(files_), saved.prefix + ".meta", std::string_view(graph_->meta_graph_bytes)));
+    write_meta_graph(*graph_, files_of(files_), saved.prefix);
     return false;
   }
 
@@ -124,6 +129,7 @@ class graph_work {
 public:
   graph_work(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
       : graph_(std::move(graph)), present_(std::make_shared<present_session>()), files_(options.saver.file_system) {
+    if (options.is_chief && options.save_meta_graph) { meta_dir_ = options.checkpoint_dir; }
     if (options.is_chief && options.save_graph_def) {
       checkpoint_dir_ = options.checkpoint_dir;
       event_dir_ = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
@@ -136,7 +142,10 @@ public:
   ~graph_work() { present_->set(nullptr); }
 
   void start(const std::shared_ptr<const session_core>& core, std::int64_t step, coordinator& threads) {
-    if (!std::exchange(is_written_, true)) { write_graph(step); }
+    if (!std::exchange(is_written_, true)) {
+      write_graph(step);
+      write_missing_meta_graph();
+    }
     present_->set(core);
     if (!runners_.empty()) { static_cast<void>(start_queue_runners(core.get(), threads, runners_)); }
   }
@@ -153,6 +162,14 @@ private:
     out->add_graph(graph_->parts.graph_def, step);
     out->add_meta_graph(graph_->meta_graph_bytes, step);
     out_ = out;  // keeps the file open for the hooks that write to it
+  }
+
+  /// A process that is killed after it saved a checkpoint may not have written its ".meta" file.
+  void write_missing_meta_graph() const {
+    if (meta_dir_.empty()) { return; }
+    auto& files = files_of(files_);
+    const auto newest = latest_checkpoint(meta_dir_, files_);
+    if (newest && !value_or_throw(files.exists(*newest + ".meta"))) { write_meta_graph(*graph_, files, *newest); }
   }
 
   void make_runners() {
@@ -185,6 +202,7 @@ private:
   std::shared_ptr<graph_state> graph_;
   std::shared_ptr<present_session> present_;
   std::shared_ptr<io::file_system> files_;
+  std::string meta_dir_;
   std::string checkpoint_dir_;
   std::string event_dir_;
   summary::writer_options events_;
@@ -233,10 +251,29 @@ graph_session graph_session_creator::create_session(session_creation& creation) 
   return raw;
 }
 
+namespace {
+
+/// Lets the SaverDef say how many checkpoints are kept, unless the options or the saver of the scaffold do.
+void take_retention(const saver_def& saver, training_options<tensorflow::graph>& options) {
+  constexpr double never = 10'000;  // the default of TensorFlow's Saver for hours
+  const saver_options defaults;
+  if (options.scaffold && options.scaffold->saver()) { return; }
+  if (options.max_to_keep.is_default() && options.saver.max_to_keep.given() == defaults.max_to_keep.given() && saver.max_to_keep >= 0) {
+    options.max_to_keep = saver.max_to_keep;
+  }
+  const bool keeps_by_hours = saver.keep_checkpoint_every_n_hours > 0 && saver.keep_checkpoint_every_n_hours < never;
+  if (keeps_by_hours && !options.saver.keep_every_n_hours.given()) {
+    options.saver.keep_every_n_hours = saver.keep_checkpoint_every_n_hours;
+  }
+}
+
+}  // namespace
+
 training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph, training_options<tensorflow::graph> options) {
   if (options.save_meta_graph && options.is_chief) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
   }
+  if (graph->parts.saver) { take_retention(*graph->parts.saver, options); }
   if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && options.is_chief) {
     options.saver.shards = variables_of(*graph).shards;
   }

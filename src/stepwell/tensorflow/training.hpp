@@ -55,6 +55,8 @@ struct training_options<tensorflow::graph> {
   setting<std::int64_t> log_step_count_steps = {};
   seconds_value log_every_secs = 10;
   std::string summary_dir = {};
+  /// Number of newest checkpoints to keep. Default: that of the graph's SaverDef, which also gives the default of
+  /// `saver.keep_every_n_hours`. Without a SaverDef: `saver.max_to_keep`. Off: all checkpoints are kept.
   setting<int> max_to_keep = {};
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   std::optional<format::hparam_map> hparams = std::nullopt;
@@ -154,8 +156,8 @@ private:
   seconds_value recovery_wait_;
 };
 
-/// Returns `options` with two additions for a chief. If `save_meta_graph` is true, a listener that writes the ".meta" files is added. If
-/// the graph has a sharded saver and `saver.shards` is 1, `saver.shards` becomes the number of shards that the graph's saver writes.
+/// Returns `options`, completed by what the graph's saver says: the checkpoints that are kept, and, if `saver.shards` is 1, the number of
+/// shards of a sharded saver. If `save_meta_graph` is true, a chief gets a listener that writes the ".meta" files.
 [[nodiscard]] training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph,
                                                             training_options<tensorflow::graph> options);
 /// Returns the summary hook. The hook writes nothing if the graph has no summary operation, or if `work` is null.

@@ -10,13 +10,16 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/string_tensor.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -129,6 +132,68 @@ void write_index(const std::string& prefix, const sw::format::bundle_header& hea
   REQUIRE(table.add("", encode(header)));
   for (const auto& [name, entry] : entries) { REQUIRE(table.add(name, encode(entry))); }
   sw::test::write_file_text(prefix + ".index", table.finish());
+}
+
+sw::tensor_shape shape_of(const sw::format::tensor_slice& slice, const sw::tensor_shape& whole) {
+  sw::tensor_shape shape;
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    shape.push_back(slice[d].length == sw::format::slice_extent::whole ? whole[d] : slice[d].length);
+  }
+  return shape;
+}
+
+/// Returns the elements of a slice in row-major order. The text of an element is its coordinates in the whole tensor.
+std::vector<std::string> coordinates(const sw::format::tensor_slice& slice, const sw::tensor_shape& whole) {
+  const auto shape = shape_of(slice, whole);
+  std::vector<std::string> texts{"at"};
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    std::vector<std::string> longer;
+    for (const auto& text : texts) {
+      for (auto i = slice[d].start; i < slice[d].start + shape[d]; ++i) { longer.push_back(text + " " + std::to_string(i)); }
+    }
+    texts = std::move(longer);
+  }
+  return texts;
+}
+
+/// The shape of a tensor, and the slices that it is stored in.
+struct partition {
+  sw::tensor_shape whole;
+  std::vector<sw::format::tensor_slice> slices;
+};
+
+std::vector<partition> partitions() {
+  return {{{}, {{}}},
+          {{1}, {{{0, 1}}}},
+          {{5}, {{{0, 3}}, {{3, 2}}}},
+          {{5}, {{{3, 2}}, {{0, 0}}, {{0, 3}}}},
+          {{0, 3}, {{{}, {0, 1}}, {{}, {1, 2}}}},
+          {{4, 3}, {{{0, 1}, {}}, {{1, 3}, {0, 2}}, {{1, 3}, {2, 1}}}},
+          {{3, 1, 2, 1}, {{{}, {}, {1, 1}, {}}, {{}, {}, {0, 1}, {}}}},
+          {{2, 3, 4}, {{{}, {}, {0, 3}}, {{}, {0, 2}, {3, 1}}, {{0, 2}, {2, 1}, {3, 1}}}}};
+}
+
+using index_entries = std::map<std::string, sw::format::bundle_entry>;
+
+/// Writes a checkpoint in which the tensor "s" has the strings `coordinates` and is stored in these slices, as TensorFlow stores a
+/// partitioned variable. Returns the entries of its index.
+index_entries write_strings_in_slices(const std::string& prefix, const sw::tensor_shape& whole,
+                                      const std::vector<sw::format::tensor_slice>& slices) {
+  index_entries entries{{"s", {.dtype = sw::dtype::string, .shape = whole, .slices = slices}}};
+  std::string data;
+  for (const auto& slice : slices) {
+    const auto encoded = sw::format::encode_strings(coordinates(slice, whole));
+    entries[sw::format::slice_key("s", slice)] = {.dtype = sw::dtype::string,
+                                                  .shape = shape_of(slice, whole),
+                                                  .offset = static_cast<std::int64_t>(data.size()),
+                                                  .size = static_cast<std::int64_t>(encoded.bytes.size()),
+                                                  .crc32c = encoded.crc32c,
+                                                  .slices = {}};
+    data += encoded.bytes;
+  }
+  write_index(prefix, {}, {entries.begin(), entries.end()});
+  sw::test::write_file_text(prefix + ".data-00000-of-00001", data);
+  return entries;
 }
 
 }  // namespace
@@ -261,6 +326,79 @@ TEST_CASE("slices that are missing, overlap, leave gaps or do not fit are data l
   sliced_again.size = 8;
   sliced_again.slices = {{{}, {}}};
   refused({first, second}, {{slice_key("t", first), row}, {slice_key("t", second), sliced_again}});
+}
+
+TEST_CASE("a tensor of strings in slices is verified slice by slice, and read and restored as a whole", "[checkpoint][reader]") {
+  const auto [whole, slices] = GENERATE(from_range(partitions()));
+  const temporary_directory directory;
+  write_strings_in_slices(directory / "m", whole, slices);
+  const sw::checkpoint_reader reader(directory / "m");
+  CAPTURE(sw::to_string(whole), slices.size());
+  reader.verify();
+  reader.verify("s");
+  CHECK(reader.find("s")->is_partitioned);
+  const auto expected = coordinates(sw::format::tensor_slice(whole.size()), whole);
+  const auto read = reader.read("s");
+  CHECK(read.dtype() == sw::dtype::string);
+  CHECK(read.shape() == whole);
+  CHECK(std::vector<std::string>(read.strings().begin(), read.strings().end()) == expected);
+  CHECK_THROWS_AS(reader.pieces("s"), sw::invalid_argument_error);
+
+  std::vector<std::string> restored(expected.size());
+  sw::restore(sw::variable_list{{"s", std::span(restored), whole}}, reader);
+  CHECK(restored == expected);
+}
+
+TEST_CASE("a tensor of numbers in slices is read as a whole", "[checkpoint][reader]") {
+  const auto [whole, slices] = GENERATE(from_range(partitions()));
+  const auto in_order = coordinates(sw::format::tensor_slice(whole.size()), whole);
+  const temporary_directory directory;
+  sw::checkpoint_writer writer(directory / "m");
+  for (const auto& slice : slices) {
+    std::vector<std::int32_t> values;
+    for (const auto& text : coordinates(slice, whole)) {
+      values.push_back(static_cast<std::int32_t>(std::ranges::find(in_order, text) - in_order.begin()));
+    }
+    writer.add_slice("n", whole, slice, {sw::dtype::int32, shape_of(slice, whole), sw::view_of(values).bytes});
+  }
+  writer.commit();
+  const auto read = sw::checkpoint_reader(directory / "m").read("n");
+  CAPTURE(sw::to_string(whole), slices.size());
+  REQUIRE(read.as<std::int32_t>().size() == in_order.size());
+  for (std::size_t i = 0; i < in_order.size(); ++i) { CHECK(read.as<std::int32_t>()[i] == static_cast<std::int32_t>(i)); }
+}
+
+TEST_CASE("a damaged slice of a tensor of strings is data loss", "[checkpoint][reader]") {
+  const temporary_directory directory;
+  write_strings_in_slices(directory / "m", {5}, {{{0, 3}}, {{3, 2}}});
+  auto data = sw::test::file_text(directory / "m.data-00000-of-00001");
+  data[GENERATE_COPY(std::size_t{0}, data.size() / 2, data.size() - 1)] ^= 1;
+  sw::test::write_file_text(directory / "m.data-00000-of-00001", data);
+  const sw::checkpoint_reader reader(directory / "m");
+  CHECK_THROWS_AS(reader.verify(), sw::data_loss_error);
+  CHECK_THROWS_AS(reader.verify("s"), sw::data_loss_error);
+  CHECK_THROWS_AS(reader.read("s"), sw::data_loss_error);
+  CHECK_THROWS_WITH(reader.read("s"), ContainsSubstring("tensor \"s\""));
+}
+
+TEST_CASE("a slice with other numbers of strings than its bytes have is data loss, and costs no memory", "[checkpoint][reader]") {
+  const temporary_directory directory;
+  const auto most = std::numeric_limits<std::int64_t>::max();
+  const auto claimed = GENERATE_COPY(std::int64_t{1}, std::int64_t{3}, std::int64_t{1000}, std::int64_t{1} << 40, most - 3);
+  const sw::format::tensor_slice first{{0, 3}};
+  auto entries = write_strings_in_slices(directory / "m", {5}, {first, {{3, 2}}});
+  auto second = entries.extract(sw::format::slice_key("s", {{3, 2}}));
+  const sw::format::tensor_slice other{{3, claimed}};
+  second.key() = sw::format::slice_key("s", other);
+  second.mapped().shape = {claimed};
+  entries.insert(std::move(second));
+  entries["s"].shape = {3 + claimed};
+  entries["s"].slices = {first, other};
+  write_index(directory / "m", {}, {entries.begin(), entries.end()});
+  const sw::checkpoint_reader reader(directory / "m");
+  CHECK_THROWS_AS(reader.verify(), sw::data_loss_error);
+  CHECK_THROWS_AS(reader.read("s"), sw::data_loss_error);
+  if (claimed >= 1000) { CHECK_THROWS_WITH(reader.read("s"), ContainsSubstring("it has fewer bytes than strings")); }
 }
 
 TEST_CASE("a variant, or a dtype nobody knows, does not spoil the rest", "[checkpoint][reader]") {

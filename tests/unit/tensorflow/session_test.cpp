@@ -11,6 +11,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hook/any_hook.hpp>
 #include <stepwell/hook/run_ending.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
@@ -405,12 +406,99 @@ TEST_CASE("a plan with side effects or large values does not replace a smaller o
   session.run(sw::fetch("loss", "random"));
   session.run(sw::fetch("loss", "huge"));
   session.run(sw::fetch("loss", "summary"));
-  CHECK(session.raw_session().plan_count() == 3);
+  session.run(sw::fetch("loss", "assigned"));  // assigns a reference, which TensorFlow does not call stateful
+  session.run(sw::fetch("loss", "called"));    // a function of the graph may do anything
+  CHECK(session.raw_session().plan_count() == 5);
   session.run(sw::fetch("loss"));
-  CHECK(session.raw_session().plan_count() == 4);
+  CHECK(session.raw_session().plan_count() == 6);
   session.run(sw::fetch("loss", "ids"));
   session.run(sw::fetch("ids"));  // the loss is small and only read
-  CHECK(session.raw_session().plan_count() == 5);
+  CHECK(session.raw_session().plan_count() == 7);
+}
+
+TEST_CASE("the type of the global step is that of its variable, not that of a saved one", "[tensorflow][session]") {
+  stub_graph made;
+  constexpr int int32 = 3;
+  constexpr int float32 = 1;
+  constexpr int int64 = 9;
+  ::stub_set_type_of_step(int32);
+  {
+    auto session = sw::monitored_training_session(made.graph);
+    session.run();
+    CHECK(session.global_step() == 1);
+  }
+  ::stub_set_type_of_step(float32);
+  CHECK_THROWS_WITH(sw::monitored_training_session(made.graph), ContainsSubstring("is a DT_FLOAT; it must be a DT_INT64 or a DT_INT32"));
+  ::stub_set_type_of_step(int64);
+}
+
+TEST_CASE("a graph has one global step", "[tensorflow][session]") {
+  auto meta = test::stub_meta_graph();
+  auto& all = *meta.mutable_collection_def();
+  all["global_step"] = all["variables"];
+  stub_graph made(meta);
+  CHECK_THROWS_WITH(sw::monitored_training_session(made.graph), ContainsSubstring("More than one item in the collection \"global_step\""));
+}
+
+TEST_CASE("a run in the calling thread flushes denormal numbers, as a pool of TensorFlow does, and leaves the thread as it was",
+          "[tensorflow][session]") {
+  stub_graph made;
+  const auto is_flushed_here = [] {
+    volatile float denormal = 1e-38F;
+    denormal = denormal * 0.1F;
+    return denormal == 0;
+  };
+  const auto runs_flushed = [&](int threads) {
+    auto session = sw::monitored_training_session(made.graph, {.config = {.inter_op_parallelism_threads = threads}});
+    for (int i = 0; i < 2; ++i) {  // the first run is also prepared
+      session.run();
+      if (::stub_flushes_denormals() != (threads == 1 ? 1 : 0)) { return false; }
+    }
+    return true;
+  };
+  CHECK(runs_flushed(1));
+  CHECK(runs_flushed(2));
+  CHECK_FALSE(is_flushed_here());
+}
+
+TEST_CASE("a name with a zero byte is refused", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  CHECK_THROWS_AS(session.run(sw::fetch(std::string("loss\0x", 6))), sw::invalid_argument_error);
+  CHECK_NOTHROW(session.run(sw::fetch("loss")));
+}
+
+TEST_CASE("the saver of the graph says how many checkpoints are kept, unless the options do", "[tensorflow][session]") {
+  auto meta = test::stub_meta_graph();
+  meta.mutable_saver_def()->set_max_to_keep(2);
+  stub_graph made(meta);
+  const auto kept = [&](sw::setting<int> max_to_keep) {
+    const auto directory = made.directory / ("run" + std::to_string(max_to_keep.given().value_or(0)));
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = directory, .max_to_keep = max_to_keep});
+    for (int i = 0; i < 5; ++i) {
+      session.run();
+      session.checkpoint_now();
+    }
+    session.close();
+    return sw::list_checkpoints(directory).size();
+  };
+  CHECK(kept({}) == 2);
+  CHECK(kept(3) == 3);
+}
+
+TEST_CASE("a .meta file that a killed process did not write is written at the next start", "[tensorflow][session]") {
+  stub_graph made;
+  const auto file = made.run_dir() + "/model.ckpt-2.meta";
+  const auto train_to = [&](std::int64_t last, bool save_meta_graph) {
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_meta_graph = save_meta_graph},
+                                                  sw::stop_at_step_hook{{.last_step = last}});
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+  };
+  train_to(2, false);
+  CHECK_FALSE(std::filesystem::exists(file));
+  train_to(2, true);
+  CHECK(content_of(file) == made.bytes);
 }
 
 TEST_CASE("a graph without a train operation, or without variables, says so or counts its runs", "[tensorflow][session]") {

@@ -48,6 +48,8 @@ int fails_at = 0;
 int fail_code = 0;
 std::string fail_message;
 std::string device_of_train_op;
+int type_of_step = int64;
+bool flushes_denormals = false;  // in the last run
 bool blocks_closing = false;
 bool blocks_runs = false;
 std::condition_variable changed;  // with `guard`: `blocks_closing`, `blocks_runs` or `sessions`
@@ -151,6 +153,8 @@ void make_graph(c::graph& graph) {
   graph.add({"ids", "Cast", "", {{read, 0}}, {}, {{int64, {2}}}, {}});
   graph.add({"huge", "Cast", "", {{read, 0}}, {}, {{float32, {-1}}}, {}});
   graph.add({"random", "RandomUniform", "", {}, {}, {{float32, scalar}}, {}});
+  graph.add({"assigned", "AssignSub", "", {{w, 0}}, {}, {{float32, scalar}}, {}});
+  graph.add({"called", "function_of_the_graph", "", {}, {}, {{float32, scalar}}, {}});
   graph.add({"train_op", "AssignSub", device_of_train_op, {{loss, 0}, {rate, 0}}, {}, {}, {}});
   graph.add({"init", "NoOp", "", {}, {}, {}, {}});
   graph.add({"summary", "MergeSummary", "", {{loss, 0}}, {}, {{string, scalar}}, {}});
@@ -269,6 +273,8 @@ int stub_wait_for_sessions(int count) {
   return changed.wait_for(lock, std::chrono::seconds(10), [&] { return sessions == count; }) ? 1 : 0;
 }
 void stub_place_train_op(const char* device) { device_of_train_op = device; }
+void stub_set_type_of_step(int type) { type_of_step = type; }
+int stub_flushes_denormals() { return flushes_denormals ? 1 : 0; }
 void stub_fail(int run, int code, const char* message) {
   fails_at = runs + run;
   fail_code = code;
@@ -293,9 +299,10 @@ c::buffer* TF_GetAllOpList() {
     std::string all;
     for (const std::string name : {"VarHandleOp", "Placeholder", "ReadVariableOp", "MatMul", "Cast", "RandomUniform", "AssignSub", "NoOp",
                                    "MergeSummary", "Const", "Slice", "SaveV2", "Identity", "RestoreV2", "AssignVariableOp", "VariableV2"}) {
-      const bool is_stateful =
-          name != "MatMul" && name != "Cast" && name != "Const" && name != "Slice" && name != "Identity" && name != "NoOp";
+      const bool is_stateful = name != "MatMul" && name != "Cast" && name != "Const" && name != "Slice" && name != "Identity" &&
+                               name != "NoOp" && name != "AssignSub";
       std::string op = field(name);
+      if (name == "AssignSub") { op.append("\x12\x03\x80\x01\x01", 5); }  // as in TensorFlow: not stateful, but its input is a reference
       if (is_stateful) { op.append("\x88\x01\x01", 3); }
       all.append(field(op));
     }
@@ -305,11 +312,16 @@ c::buffer* TF_GetAllOpList() {
 }
 c::tensor* TF_AllocateTensor(int type, const std::int64_t* dims, int count, std::size_t size) {
   const inside call;
+  constexpr std::size_t most = std::size_t{1} << 40U;
+  if (size > most) {  // as in TensorFlow: a tensor without data
+    ++tensors;
+    return new c::tensor{type, std::vector<std::int64_t>(dims, dims + count), {}, size};
+  }
   return allocate(type, std::vector<std::int64_t>(dims, dims + count), size);
 }
 void TF_DeleteTensor(c::tensor* one) {
   if (one == nullptr) { return; }
-  if (one->type == string) {
+  if (one->type == string && !one->words.empty()) {
     auto* const at = reinterpret_cast<c::string*>(one->words.data());
     for (std::size_t i = 0; i < one->size / sizeof(c::string); ++i) { delete held(at + i); }
   }
@@ -356,6 +368,7 @@ int TF_OperationGetControlInputs(c::operation* one, c::operation** into, int /*c
   std::ranges::copy(one->controls, into);
   return static_cast<int>(one->controls.size());
 }
+void TF_OperationGetAttrType(c::operation* /*one*/, const char* /*name*/, int* type, c::status* /*status*/) { *type = type_of_step; }
 void TF_OperationGetAttrTensor(c::operation* one, const char* /*name*/, c::tensor** into, c::status* /*status*/) {
   *into = tensor_of_strings({static_cast<std::int64_t>(one->strings.size())}, one->strings);
 }
@@ -420,6 +433,9 @@ void TF_SessionRun(c::session* session, const c::buffer* /*options*/, const c::o
   const inside call;
   std::unique_lock lock(guard);
   changed.wait(lock, [] { return !blocks_runs; });
+  volatile float denormal = 1e-38F;
+  denormal = denormal * 0.1F;
+  flushes_denormals = denormal == 0;
   status->code = 0;
   status->message.clear();
   ++runs;

@@ -27,6 +27,10 @@ int stub_sessions();
 int stub_tensors();
 /// Places the train operation of the graphs that are imported from now on. An empty name is no device.
 void stub_place_train_op(const char* device);
+/// Sets the type of the variable `global_step`: 9 (int64) at first, or 3 (int32).
+void stub_set_type_of_step(int type);
+/// Returns 1 if the last run replaced denormal numbers by zero.
+int stub_flushes_denormals();
 /// Returns 1 if the calling thread is in a function of the stub that allocates memory for its tensors, statuses and runs.
 int stub_is_inside();
 }

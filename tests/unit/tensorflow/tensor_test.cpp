@@ -146,3 +146,8 @@ TEST_CASE("every tensor of the library is deleted", "[tensorflow][tensor]") {
   }
   CHECK(::stub_tensors() == before);
 }
+
+TEST_CASE("a tensor for which there is no memory is an error", "[tensorflow][tensor]") {
+  CHECK_THROWS_AS(tf::tensor(sw::dtype::float32, {std::int64_t{1} << 40, 2}), sw::resource_exhausted_error);
+  CHECK_THROWS_AS(tf::tensor(sw::dtype::string, {std::int64_t{1} << 40}), sw::resource_exhausted_error);
+}

@@ -86,6 +86,7 @@ using deallocator = void (*)(void* data, std::size_t length, void* argument);
   STEPWELL_TF(operation_input, TF_OperationInput, output, (output))                                                                     \
   STEPWELL_TF(num_control_inputs, TF_OperationNumControlInputs, int, (operation*))                                                      \
   STEPWELL_TF(control_inputs, TF_OperationGetControlInputs, int, (operation*, operation**, int))                                        \
+  STEPWELL_TF(attr_type, TF_OperationGetAttrType, void, (operation*, const char*, data_type*, status*))                                 \
   STEPWELL_TF(attr_tensor, TF_OperationGetAttrTensor, void, (operation*, const char*, tensor**, status*))                               \
   STEPWELL_TF(new_operation, TF_NewOperation, operation_description*, (graph*, const char*, const char*))                               \
   STEPWELL_TF(set_device, TF_SetDevice, void, (operation_description*, const char*))                                                    \

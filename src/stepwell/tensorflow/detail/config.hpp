@@ -15,6 +15,8 @@ namespace stepwell::tensorflow::detail {
 
 /// Returns the ConfigProto of a session.
 [[nodiscard]] std::string config_bytes(const graph_session_options& options);
+/// Returns true if runs execute their operations in the calling thread.
+[[nodiscard]] bool runs_in_caller(const graph_session_options& options);
 /// Returns the time-out of each run of a session. 0: none.
 [[nodiscard]] std::chrono::milliseconds timeout_of(const graph_session_options& options);
 

@@ -23,6 +23,8 @@ struct saver_def {
   std::string restore_op;
   bool is_sharded = false;
   int version = 0;  ///< 2 is the format of this library.
+  int max_to_keep = 0;
+  double keep_checkpoint_every_n_hours = 0;
 };
 
 /// A variable of a collection.
@@ -74,6 +76,8 @@ struct meta_graph {
 /// The operations that a library has.
 struct operation_list {
   std::set<std::string, std::less<>> all;
+  /// Those that may have side effects: the stateful ones, and those with a reference as input, which TensorFlow does not mark as stateful
+  /// although they may assign it.
   std::set<std::string, std::less<>> stateful;
 };
 /// Parses an OpList. @errors `data_loss`.

@@ -99,11 +99,14 @@ public:
   void close();
   /// Returns the session of the library. @lifetime Valid as long as this object.
   [[nodiscard]] c::session* raw() const noexcept { return handle_->raw; }
+  /// Returns true if runs have to flush denormal numbers.
+  [[nodiscard]] bool flushes_denormals() const noexcept { return flushes_denormals_; }
 
 private:
   [[noreturn]] void throw_abandoned(const std::string& tried, std::chrono::milliseconds waited, const std::string& abandoned) const;
 
   std::string master_;
+  bool flushes_denormals_;
   std::chrono::milliseconds limit_{0};  // 0: none
   std::shared_ptr<session_handle> handle_;
 };
