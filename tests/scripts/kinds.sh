@@ -137,7 +137,7 @@ run_tensorflow_package() {
   tensorflow_environment
 }
 
-# run_tensorflow [KILLS]: run_graph is killed KILLS times for each graph, by default 50 times.
+# run_tensorflow [KILLS]: run_graph is killed KILLS times for each graph of make.py, by default 50 times.
 # The adapter for TensorFlow needs nothing of TensorFlow to build. Its tests run against a stub library, and then against the real one.
 run_tensorflow() {
   local environment library tree=$root/build/release graphs=$root/build/tensorflow-graphs torch=OFF
