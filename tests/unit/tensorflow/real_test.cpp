@@ -302,3 +302,30 @@ TEST_CASE("a string variable, a table and a string feed work", "[tensorflow][rea
   session.close();
   CHECK(sw::checkpoint_reader(directory / "model.ckpt-0").read("label").strings().front() == "run of words");
 }
+
+TEST_CASE("an update that one run fetches is not executed by a later run that fetches less", "[tensorflow][real]") {
+  const test::log_capture quiet;
+  tf::graph_builder build;
+  const auto w = build.variable("w", tf::tensor(0.5F));
+  const auto step = build.variable("global_step", tf::tensor(std::int64_t{0}));
+  const auto one = build.constant("one", tf::tensor(std::int64_t{1}));
+  const tf::output counter =
+      build.add("VariableV2", "counter").attr("dtype", sw::dtype::int64).attr("shape", sw::tensor_shape{});  // a reference variable
+  build.add("Assign", "begin").input(counter).input(build.constant("zero", tf::tensor(std::int64_t{0}))).build();
+  build.add("AssignAdd", "count").input(counter).input(one).build();  // TensorFlow's registry does not call it stateful
+  build.add("Square", "loss").input(w.value).build();
+  build.add("AssignAddVariableOp", "train_op").input(step.handle).input(one).attr("dtype", sw::dtype::int64).build();
+  build.add_to_collection("train_op", "train_op");
+  auto graph = std::move(build).finish();
+  auto session = sw::monitored_training_session(graph, {.config = one_thread()});
+  session.run(sw::target("begin"));
+  for (int i = 0; i < 3; ++i) { session.run(sw::fetch("loss", "count"), sw::target("train_op")); }
+  for (int i = 0; i < 3; ++i) { session.run(sw::fetch("loss"), sw::target("train_op")); }
+  CHECK(session.raw_session().run_apart({"counter"}).front().as<std::int64_t>() == 3);
+  CHECK(session.global_step() == 6);
+}
+
+TEST_CASE("a tensor for which TensorFlow has no memory is an error", "[tensorflow][real]") {
+  CHECK_THROWS_AS(tf::tensor(sw::dtype::float32, {std::int64_t{1} << 40, 2}), sw::resource_exhausted_error);
+  CHECK_THROWS_AS(tf::tensor(sw::dtype::string, {std::int64_t{1} << 40}), sw::resource_exhausted_error);
+}
