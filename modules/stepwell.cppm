@@ -205,8 +205,10 @@ using stepwell::view_of;
 export namespace stepwell::coro {
 using stepwell::coro::async_sleep_until;
 using stepwell::coro::generator;
+#if __has_include(<range/v3/range/concepts.hpp>)
 using stepwell::coro::share;
 using stepwell::coro::shared_generator;
+#endif
 }  // namespace stepwell::coro
 
 // coro

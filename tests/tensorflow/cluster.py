@@ -99,6 +99,17 @@ def chief_killed():
     made.close()
 
 
+def worker_stays_dead():
+    made = cluster("worker_stays_dead", 20000)
+    made.wait_for_checkpoint(500)
+    for task in ("worker 1", "chief 0"):
+        made.signal(task, signal.SIGKILL)
+    made.start("chief 0")
+    check([made.ended(task, 120) for task in ("chief 0", "worker 0")] == [0, 0],
+          "worker stays dead: a chief that is started again needs only the servers of its graph")
+    made.close()
+
+
 def ps_killed():
     made = cluster("ps_killed", 20000)
     made.wait_for_checkpoint(500)
@@ -122,7 +133,7 @@ def ps_stopped():
     made.close()
 
 
-scenarios = {one.__name__: one for one in (plain, worker_killed, chief_killed, ps_killed, ps_stopped)}
+scenarios = {one.__name__: one for one in (plain, worker_killed, chief_killed, worker_stays_dead, ps_killed, ps_stopped)}
 for name in sys.argv[3:] or scenarios:
     scenarios[name]()
 print(f"{len(failures)} failures" if failures else "all as expected")

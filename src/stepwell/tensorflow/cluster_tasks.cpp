@@ -141,6 +141,13 @@ void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster)
   }
 }
 
+std::string name_of_task(std::string_view master) {
+  if (!master.starts_with(scheme)) { return {}; }
+  const std::lock_guard lock(guard);
+  const auto found = tasks_by_address().find(std::string(master.substr(scheme.size())));
+  return found == tasks_by_address().end() ? std::string() : found->second;
+}
+
 std::vector<std::string> silent_tasks(std::string_view master, milliseconds limit, const std::set<std::string>* among) {
   const auto all = questions_to(master, among);
   const auto end = steady::now() + limit;

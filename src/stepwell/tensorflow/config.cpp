@@ -6,15 +6,18 @@
 #include "stepwell/format/detail/parse_message.hpp"
 #include "stepwell/format/proto/run_metadata.pb.h"
 #include "stepwell/tensorflow/detail/c_api.hpp"
+#include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 #include "stepwell/tensorflow/proto/config.pb.h"
 #include "stepwell/tensorflow/runtime.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace stepwell::tensorflow::detail {
 namespace {
@@ -33,7 +36,23 @@ bool runs_in_caller(const graph_session_options& options) {
   return options.runtime.caller_thread.value_or(options.target.config.inter_op_parallelism_threads == 1);
 }
 
-std::string config_bytes(const graph_session_options& options) {
+namespace {
+
+/// Returns the tasks whose servers a session uses; empty: all tasks of the cluster.
+std::vector<std::string> device_filters(const graph_session_options& options, const std::set<std::string>& tasks) {
+  const auto& runtime = options.runtime;
+  if (runtime.device_filters) { return *runtime.device_filters; }
+  const auto own = name_of_task(options.target.master);
+  if (own.empty()) { return {}; }
+  if (wire::ConfigProto given; given.ParseFromString(runtime.config_proto) && given.device_filters_size() > 0) { return {}; }
+  std::set<std::string> all = tasks;
+  all.insert(own);  // for operations without a device
+  return {all.begin(), all.end()};
+}
+
+}  // namespace
+
+std::string config_bytes(const graph_session_options& options, const std::set<std::string>& tasks) {
   const auto& threads = options.target.config;
   const auto& runtime = options.runtime;
   wire::ConfigProto config;
@@ -42,6 +61,7 @@ std::string config_bytes(const graph_session_options& options) {
   config.set_allow_soft_placement(runtime.allow_soft_placement);
   config.set_log_device_placement(runtime.log_device_placement);
   config.set_operation_timeout_in_ms(timeout_of(options).count());
+  for (auto& one : device_filters(options, tasks)) { config.add_device_filters(std::move(one)); }
   return runtime.config_proto + config.SerializeAsString();  // a later field replaces an earlier one
 }
 

@@ -100,12 +100,12 @@ std::string joined(const std::vector<std::string>& all) {
   return text;
 }
 
-/// Returns the task that a device names: "/job:ps/task:0" for "/job:ps/replica:0/task:0/device:CPU:0". Empty if it names no task.
+/// Returns the task or the job that a device names: "/job:ps/task:0" for "/job:ps/replica:0/task:0/device:CPU:0". Empty if it names none.
 std::string task_in(std::string_view device) {
   std::string task;
   for (const std::string_view part : {"/job:", "/task:"}) {
     const auto begin = device.find(part);
-    if (begin == std::string_view::npos) { return {}; }
+    if (begin == std::string_view::npos) { return task; }
     task.append(device.substr(begin, device.find('/', begin + 1) - begin));
   }
   return task;

@@ -55,6 +55,9 @@ struct runtime_config {
   /// Time-out of each run and, with a master, of closing the session. If it is 0, the time-out is 60 s with a master; without a
   /// master, there is no time-out.
   std::int64_t operation_timeout_in_ms = 0;
+  /// With a master: the tasks whose servers the session uses, such as "/job:ps". A session is opened only if all of them answer. Empty: all
+  /// tasks of the cluster. Default: those that devices of the graph name, and that of the master, if the master is a server of this process.
+  std::optional<std::vector<std::string>> device_filters = std::nullopt;
   /// Further settings: an encoded ConfigProto. The other members, and the numbers of threads in `session_config`, have priority over these
   /// settings, except if they are 0 or false.
   std::string config_proto = {};

@@ -79,7 +79,7 @@ open_session::open_session(const graph_state& graph, const graph_session_options
   const auto& tf = functions();
   auto* const made = tf.new_session_options();
   const call_status outcome;
-  const auto config = config_bytes(options);
+  const auto config = config_bytes(options, graph.tasks);
   tf.set_config(made, config.data(), config.size(), outcome.get());
   c::session* raw = nullptr;
   if (outcome.ok()) {

@@ -7,10 +7,12 @@
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <stepwell/tensorflow/proto/config.pb.h>
 #include <stepwell/base/clock.hpp>
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/log.hpp>
 #include <stepwell/tensorflow/detail/cluster_tasks.hpp>
+#include <stepwell/tensorflow/detail/config.hpp>
 #include <stepwell/tensorflow/graph.hpp>
 #include <stepwell/tensorflow/graph_session.hpp>
 #include <stepwell/tensorflow/server.hpp>
@@ -122,6 +124,26 @@ TEST_CASE("a task is asked at each address of its host, and not at all if it is 
   const std::set<std::string> nobody;
   CHECK(tf::detail::silent_tasks("grpc://localhost:" + serving.port(), 200ms, &nobody).empty());  // ::1 may be the first address
   CHECK(tf::detail::silent_tasks("grpc://dns:///127.0.0.1:1", 200ms, &nobody).empty());
+}
+
+TEST_CASE("a session uses the servers of the tasks that its graph names, and of its master", "[tensorflow][server]") {
+  const std::string master = "127.0.0.1:3";
+  tf::detail::add_cluster({{"filtered", {"127.0.0.1:1", "127.0.0.1:2"}}, {"filtering", {master}}});
+  using names = std::vector<std::string>;
+  const auto filters = [](const tf::graph_session_options& options) {
+    tf::wire::ConfigProto config;
+    REQUIRE(config.ParseFromString(tf::detail::config_bytes(options, {"/job:filtered/task:1", "/job:ps"})));
+    return names(config.device_filters().begin(), config.device_filters().end());
+  };
+  const sw::session_target target{.master = "grpc://" + master};
+  CHECK(filters({.target = target}) == names{"/job:filtered/task:1", "/job:filtering/task:0", "/job:ps"});
+  CHECK(filters({}).empty());  // without a master
+  CHECK(filters({.target = {.master = "grpc://elsewhere:3"}}).empty());
+  CHECK(filters({.runtime = {.device_filters = names{"/job:ps"}}, .target = target}) == names{"/job:ps"});
+  CHECK(filters({.runtime = {.device_filters = names{}}, .target = target}).empty());
+  tf::wire::ConfigProto raw;
+  raw.add_device_filters("/job:own");
+  CHECK(filters({.runtime = {.config_proto = raw.SerializeAsString()}, .target = target}) == names{"/job:own"});
 }
 
 TEST_CASE("a session waits for the servers that its graph names, and begins when they answer", "[tensorflow][server]") {

@@ -16,6 +16,10 @@ namespace stepwell::tensorflow::detail {
 /// Adds the tasks of a cluster to those that `silent_tasks` asks. @threads Any.
 void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster);
 
+/// Returns the task whose server is `master`, such as "/job:chief/task:0" for "grpc://host:2222". Empty if no cluster has this address.
+/// @threads Any.
+[[nodiscard]] std::string name_of_task(std::string_view master);
+
 /// Returns the tasks of all clusters, and the server `master` such as "grpc://host:2222", that do not answer within `limit`: for example
 /// `/job:ps/task:0 at host:2222`. A server answers if it accepts a connection and sends the first frame of HTTP/2. If `among` is not null,
 /// only `master` and the tasks with these names, such as "/job:ps/task:0", are asked.

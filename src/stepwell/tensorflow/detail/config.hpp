@@ -9,12 +9,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace stepwell::tensorflow::detail {
 
-/// Returns the ConfigProto of a session.
-[[nodiscard]] std::string config_bytes(const graph_session_options& options);
+/// Returns the ConfigProto of a session over a graph whose devices name these jobs and tasks, such as "/job:ps" or "/job:ps/task:0".
+[[nodiscard]] std::string config_bytes(const graph_session_options& options, const std::set<std::string>& tasks);
 /// Returns true if runs execute their operations in the calling thread.
 [[nodiscard]] bool runs_in_caller(const graph_session_options& options);
 /// Returns the time-out of each run of a session. 0: none.
