@@ -131,6 +131,7 @@ using stepwell::dtype;
 using stepwell::dtype_of;
 using stepwell::elapsed_since_trigger;
 using stepwell::element_count;
+using stepwell::elements_view;
 using stepwell::element_range;
 using stepwell::errc;
 using stepwell::error;

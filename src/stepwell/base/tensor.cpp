@@ -40,11 +40,15 @@ void device_elements::copy_strings_from(std::span<const std::string> /*from*/) {
 }
 
 tensor_view tensor_adapter<tensor>::view(const tensor& value) {
+  const auto all = elements(value);
+  return {all.dtype, value.shape(), all.bytes};
+}
+elements_view tensor_adapter<tensor>::elements(const tensor& value) {
   if (size_of(value.dtype()) == 0) {
     throw invalid_argument_error("a tensor of " + std::string(to_string(value.dtype())) +
                                  " cannot be viewed: its elements have no fixed size");
   }
-  return value.view();
+  return {value.dtype(), value.bytes()};
 }
 
 namespace {

@@ -193,6 +193,13 @@ struct tensor_view {
   std::span<const std::byte> bytes;
 };
 
+/// A non-owning view of row-major elements of a fixed-size dtype, without their shape.
+/// @lifetime The bytes must outlive the view.
+struct elements_view {
+  stepwell::dtype dtype = dtype::invalid;
+  std::span<const std::byte> bytes;
+};
+
 /// A tensor that owns its elements. They are in `bytes()` if the dtype has a fixed size, and in `strings()` if it is `dtype::string`.
 class tensor {
 public:
@@ -248,6 +255,11 @@ private:
 ///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
 ///                                               // contiguous in row-major order
 ///
+/// Two more members are optional. They save the hooks that read values in every step the allocation of a shape:
+///
+///     static elements_view elements(const T& value);             // like `view`, without the shape
+///     static void copy_shape(const T& value, tensor_shape& to);  // stores the shape of `view(value)` in `to`
+///
 /// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples.
 template<class T>
 struct tensor_adapter;
@@ -286,6 +298,9 @@ struct tensor_adapter<tensor> {
 
   /// Returns a view of the elements. @errors `invalid_argument_error` if the dtype has no fixed size, for example `dtype::string`.
   static tensor_view view(const tensor& value);
+  /// Like `view`, without the shape. @errors Those of `view`.
+  static elements_view elements(const tensor& value);
+  static void copy_shape(const tensor& value, tensor_shape& to) { to = value.shape(); }
 };
 template<>
 struct tensor_adapter<tensor_view> {
@@ -293,6 +308,8 @@ struct tensor_adapter<tensor_view> {
   static constexpr bool is_borrowed = true;
 
   static tensor_view view(const tensor_view& value) { return value; }
+  static elements_view elements(const tensor_view& value) { return {value.dtype, value.bytes}; }
+  static void copy_shape(const tensor_view& value, tensor_shape& to) { to = value.shape; }
 };
 
 /// A type for which `tensor_adapter` is specialised.
@@ -317,11 +334,11 @@ namespace detail {
 
 /// If the elements are floats or doubles, returns `see(elements)`, where `elements` is a span. For other types, returns `otherwise`.
 template<class See, class Result>
-Result see_floats(const tensor_view& values, See&& see, Result otherwise) {
+Result see_floats(const elements_view& values, See&& see, Result otherwise) {
   const auto elements = [&]<class Element>(Element) {
     return std::span(reinterpret_cast<const Element*>(values.bytes.data()), values.bytes.size() / sizeof(Element));
   };
-  if (values.dtype == dtype::float32) { return see(elements(float{})); }
+  if (values.dtype == dtype::float32) [[likely]] { return see(elements(float{})); }
   if (values.dtype == dtype::float64) { return see(elements(double{})); }
   return otherwise;
 }

@@ -131,6 +131,29 @@ template<variable_like T>
 
 namespace detail {
 
+/// Returns the dtype and the elements of `value`. Allocates nothing if the adapter of `T` has `elements`. @errors Those of `view_of`.
+template<class T>
+[[nodiscard]] elements_view elements_of(const T& value) {
+  if constexpr (requires { tensor_adapter<T>::elements(value); }) {
+    return tensor_adapter<T>::elements(value);
+  } else {
+    const auto view = stepwell::view_of(value);
+    return {view.dtype, view.bytes};
+  }
+}
+/// Stores `view_of(value)` in `to`. Reuses the memory of the shape if the adapter of `T` has `copy_shape`. @errors Those of `view_of`.
+template<class T>
+void view_into(const T& value, tensor_view& to) {
+  if constexpr (requires { tensor_adapter<T>::copy_shape(value, to.shape); }) {
+    const auto elements = detail::elements_of(value);
+    tensor_adapter<T>::copy_shape(value, to.shape);
+    to.dtype = elements.dtype;
+    to.bytes = elements.bytes;
+  } else {
+    to = stepwell::view_of(value);
+  }
+}
+
 /// True for types that a `variable_ref` cannot refer to.
 template<class T, class Variable>
 concept not_a_variable =

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace stepwell {
 namespace eigen {
@@ -59,24 +60,30 @@ struct tensor_adapter<T> {
   /// @errors `invalid_argument_error` if there are gaps between the elements: in a block that does not consist of whole rows, or in a Map
   ///         with strides that leave gaps.
   static tensor_view view(const T& value) {
+    const auto all = elements(value);
+    tensor_shape shape;
+    copy_shape(value, shape);
+    return {all.dtype, std::move(shape), all.bytes};
+  }
+  /// Like `view`, without the shape. @errors Those of `view`.
+  static elements_view elements(const T& value) {
     static_assert(!eigen::column_major<T>,
                   "stepwell: this Eigen matrix is column-major, and a checkpoint is row-major: declare it with Eigen::RowMajor, "
                   "or wrap it in stepwell::eigen::column_major_as_transposed(matrix), which stores it with the shape [cols,rows]");
     if (!is_contiguous(value)) {
       throw invalid_argument_error("a variable must be contiguous in row-major order; copy it into an Eigen matrix of its own");
     }
-    return {eigen::dtype_of_scalar<typename T::Scalar>, shape_of(value),
-            std::as_bytes(std::span(value.data(), static_cast<std::size_t>(value.size())))};
+    return {eigen::dtype_of_scalar<typename T::Scalar>, std::as_bytes(std::span(value.data(), static_cast<std::size_t>(value.size())))};
+  }
+  static void copy_shape(const T& value, tensor_shape& to) {
+    if constexpr (T::IsVectorAtCompileTime) {
+      to = {static_cast<std::int64_t>(value.size())};
+    } else {
+      to = {static_cast<std::int64_t>(value.rows()), static_cast<std::int64_t>(value.cols())};
+    }
   }
 
 private:
-  static tensor_shape shape_of(const T& value) {
-    if constexpr (T::IsVectorAtCompileTime) {
-      return {static_cast<std::int64_t>(value.size())};
-    } else {
-      return {static_cast<std::int64_t>(value.rows()), static_cast<std::int64_t>(value.cols())};
-    }
-  }
   static bool is_contiguous(const T& value) noexcept {
     if (value.size() <= 1) { return true; }
     if constexpr (T::IsVectorAtCompileTime) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -59,7 +60,7 @@ bool same_key(const A& a, const B& b) {
   constexpr bool is_name_a = std::convertible_to<const A&, std::string_view>;
   constexpr bool is_name_b = std::convertible_to<const B&, std::string_view>;
   if constexpr (std::is_same_v<A, const char*> && std::is_same_v<B, const char*>) {
-    return *a == *b && std::string_view(a) == b;  // most names differ in the first character
+    return *a == *b && std::strcmp(a, b) == 0;  // most names differ in the first character
   } else if constexpr (is_name_a && is_name_b) {
     return std::string_view(a) == std::string_view(b);
   } else if constexpr (std::is_same_v<A, B>) {
@@ -72,8 +73,9 @@ bool same_key(const A& a, const B& b) {
 }
 
 template<class A, class B>
-void check_apart(const A* a, const B* b, bool by_user) {
-  if (a != nullptr && b != nullptr && detail::same_key(a->key, b->key)) { throw_fed_twice(by_user, detail::text_of_key(a->key)); }
+[[gnu::always_inline]] inline void check_apart(const A* a, const B* b, bool by_user) {
+  if (a == nullptr || b == nullptr) { return; }
+  if (detail::same_key(a->key, b->key)) [[unlikely]] { throw_fed_twice(by_user, detail::text_of_key(a->key)); }
 }
 template<class One, class Others>
 void check_apart_from(const One* one, const Others& others, bool by_user) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace stepwell::detail {
@@ -27,11 +28,9 @@ std::optional<cadence> logging_cadence(const logging_tensor_options& options) {
   return cadence{.every_steps = every_n_iter};
 }
 
-void kept_value::keep_elements(tensor_view tensor) {
-  const auto size = std::min(tensor.bytes.size(), shown_elements * size_of(tensor.dtype));
-  std::ranges::copy(tensor.bytes.first(size), bytes_.begin());
-  shown_ = std::move(tensor);
-  shown_.bytes = {};
+void kept_value::keep_more_elements() {
+  const auto size = std::min(shown_.bytes.size(), shown_elements * size_of(shown_.dtype));
+  if (size > 0) { std::memcpy(bytes_.data(), shown_.bytes.data(), size); }
 }
 
 logged_value kept_value::logged() const {

@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <optional>
@@ -61,7 +62,7 @@ struct tag_map {
 namespace detail {
 
 /// A number, a text, or the first elements of a tensor with its shape.
-/// @cost Storing a number allocates nothing; storing a tensor allocates its shape only.
+/// @cost Storing a number allocates nothing; storing a tensor may allocate its shape only.
 class kept_value {
 public:
   /// Stores a value. If `value` is an empty optional, the previous value stays stored, and `is_new` returns false.
@@ -76,7 +77,8 @@ public:
     is_new_ = has_value_ = true;
     if constexpr (std::is_arithmetic_v<Value>) { number_ = static_cast<double>(value); }
     if constexpr (variable_like<const Value>) {
-      keep_elements(stepwell::view_of(value));
+      detail::view_into(value, shown_);
+      keep_elements();
     } else {
       shown_.dtype = dtype::invalid;
       text_ = stepwell::value_text(value);
@@ -90,7 +92,16 @@ public:
   [[nodiscard]] bool has_value() const noexcept { return has_value_; }
 
 private:
-  void keep_elements(tensor_view tensor);
+  /// Copies the elements that `shown_` refers to.
+  void keep_elements() {
+    if (shown_.bytes.size() == sizeof(float)) [[likely]] {  // a scalar, most often
+      std::memcpy(bytes_.data(), shown_.bytes.data(), sizeof(float));
+    } else {
+      keep_more_elements();
+    }
+    shown_.bytes = {};
+  }
+  void keep_more_elements();
 
   static constexpr std::size_t largest_element = 16;
 

@@ -47,9 +47,12 @@ template<class Value>
     return false;
   } else {
     static_assert(variable_like<Value>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
-    const auto any_bad = [&](auto elements) { return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements); };
+    const auto any_bad = [&](auto elements) {
+      if (elements.size() == 1) [[likely]] { return detail::is_bad(elements.front(), nan_only); }
+      return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements);
+    };
     if constexpr (adapted_tensor<Value>) {
-      return detail::see_floats(stepwell::view_of(value), any_bad, false);
+      return detail::see_floats(detail::elements_of(value), any_bad, false);
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
       if constexpr (std::floating_point<element>) {

@@ -43,9 +43,6 @@ namespace detail {
 
 struct call_plan;
 
-/// Throws `invalid_argument_error`: a zero byte is in `name`.
-[[noreturn]] void throw_zero_byte(std::string_view name);
-
 /// The element type that a typed fetch expects. `dtype::invalid` means any type.
 template<class T>
 inline constexpr dtype expected_dtype = dtype_of<T>;
@@ -153,7 +150,7 @@ public:
     has_targets_ = true;
   }
   /// Adds the train operation of the session.
-  void add_train_op() { add_key(train_op_mark, ""); }
+  void add_train_op() { add(train_op_mark, std::string_view()); }
 
   // Adds an argument of a step: targets, one feed, or several feeds, such as a batch of a source.
   void take(const target_list& all) {
@@ -186,12 +183,25 @@ public:
   [[nodiscard]] const std::vector<fed_value>& fed() const noexcept { return fed_; }
   [[nodiscard]] bool has_targets() const noexcept { return has_targets_; }
 
-  // A signature has three parts for each name: a mark of its kind, the name, and a zero byte. The mark of a fetch contains the expected
-  // dtype.
+  // A signature has four parts for each name: a mark of its kind, the size of the name, the name, and a zero byte. The mark of a fetch
+  // contains the expected dtype.
   static constexpr char feed_mark = 1;
   static constexpr char target_mark = 2;
   static constexpr char train_op_mark = 3;  // with an empty name
   static constexpr char fetch_mark = 32;
+
+  /// A name in a signature.
+  struct marked_name {
+    char mark;
+    std::string_view name;
+    std::size_t end;  // position behind the name, where the next one begins
+  };
+  /// Returns the name that begins at `position`. @pre `position` is less than the size of `signature`.
+  [[nodiscard]] static marked_name name_at(const std::string& signature, std::size_t position) noexcept {
+    const char* const at = signature.data() + position;
+    const auto size = size_of_name(at);
+    return {*at, {at + head_size, size}, position + head_size + size + 1};
+  }
 
 private:
   /// Takes an element of a list of feeds, which may be a temporary.
@@ -208,42 +218,37 @@ private:
   template<names_tensor Key>
   void add_key(char mark, const Key& key) {
     if constexpr (std::is_convertible_v<const Key&, const char*>) {
-      if (!is_same_ || !matches(mark, key)) [[unlikely]] { add(mark, std::string_view(key)); }
+      add(mark, static_cast<const char*>(key));
     } else {
       detail::with_name(key, [&](std::string_view name) { add(mark, name); });
     }
   }
 
-  /// Adds a name. As long as the names are those of the previous request, they are only compared.
-  void add(char mark, std::string_view name) {
-    if (is_same_) [[likely]] {
-      const auto size = name.size() + 2;
-      const char* const left = signature_.data() + position_;
-      if (signature_.size() - position_ >= size && left[0] == mark && left[size - 1] == '\0' &&
-          (name.empty() || std::memcmp(left + 1, name.data(), name.size()) == 0)) {
-        position_ += size;
-        return;
-      }
-      begin_other();
-    }
-    if (name.find('\0') != std::string_view::npos) { throw_zero_byte(name); }
-    signature_.push_back(mark);
-    signature_.append(name);
-    signature_.push_back('\0');
+  static constexpr std::size_t head_size = 1 + sizeof(std::size_t);  // of the mark and the size before a name
+
+  static std::size_t size_of_name(const char* at) noexcept {
+    std::size_t size = 0;
+    std::memcpy(&size, at + 1, sizeof(size));
+    return size;
   }
 
-  /// Returns true if the previous request has this name next, and goes on behind it. Faster than `add`, because it reads `name` once.
-  bool matches(char mark, const char* name) noexcept {
-    const char* at = signature_.c_str() + position_;  // each name in the signature ends with a zero byte, like the signature
-    if (*at != mark) [[unlikely]] { return false; }
-    for (++at; *at == *name; ++at, ++name) {
-      if (*at == '\0') {
-        position_ = static_cast<std::size_t>(at + 1 - signature_.c_str());
-        return true;
+  /// Adds a name. As long as the names are those of the previous request, they are only compared.
+  /// @errors `invalid_argument_error` if `name` contains a zero byte.
+  void add(char mark, std::string_view name) {
+    const auto size = name.size();
+    if (is_same_) [[likely]] {
+      const char* const at = signature_.c_str() + position_;  // a zero byte at the end, which is no mark
+      if (*at == mark && size_of_name(at) == size && (size == 0 || std::memcmp(at + head_size, name.data(), size) == 0)) [[likely]] {
+        position_ += head_size + size + 1;
+        return;
       }
     }
-    return false;
+    add_other(mark, name);
   }
+  /// Faster than the function above, because it reads `name` once.
+  void add(char mark, const char* name);
+  /// Adds a name that the previous request does not have here.
+  void add_other(char mark, std::string_view name);
 
   /// Ends the comparison with the previous request: this one is another.
   void begin_other() {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +20,9 @@
 
 namespace stepwell::tensorflow {
 
-void detail::throw_zero_byte(std::string_view name) {
-  throw invalid_argument_error("the name \"" + std::string(name.data()) + "...\" of a fetch, feed or target contains a zero byte");
+[[gnu::hot]] void detail::fetched_values::give_back() noexcept {
+  for (auto& one : *all_) { one.release(); }
+  from_->spare = std::move(all_);
 }
 
 graph_session::graph_session(const graph& over, graph_session_options options) : graph_session(over.state(), std::move(options)) {}
@@ -36,7 +38,7 @@ namespace {
 }
 }  // namespace
 
-graph_session::outcome_type graph_session::run_call(bool has_caller_fetches, const run_options* options) {
+[[gnu::hot]] graph_session::outcome_type graph_session::run_call(bool has_caller_fetches, const run_options* options) {
   auto outcome = core_->run(has_caller_fetches, options, step_);
   step_ = outcome.step_after;
   return outcome;
@@ -45,6 +47,12 @@ graph_session::outcome_type graph_session::run_call(bool has_caller_fetches, con
 const tensor& graph_session::value_in(const outcome_type& outcome, std::string_view name) {
   for (const auto& one : outcome.plan->values) {
     if (one.name == name) [[likely]] { return outcome.values[one.index]; }
+  }
+  throw_not_fetched(name);
+}
+[[gnu::hot]] const tensor& graph_session::value_in(const outcome_type& outcome, const char* name) {
+  for (const auto& one : outcome.plan->values) {
+    if (std::strcmp(one.name.c_str(), name) == 0) [[likely]] { return outcome.values[one.index]; }
   }
   throw_not_fetched(name);
 }

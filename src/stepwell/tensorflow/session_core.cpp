@@ -306,9 +306,9 @@ std::unique_ptr<call_plan> session_core::make(const std::string& signature) {
   std::vector<c::output> feeds;
   std::vector<c::operation*> targets;
   for (std::size_t at = 0; at < signature.size();) {
-    const char mark = signature[at];
-    const std::string name(signature.c_str() + at + 1);
-    at += name.size() + 2;
+    const auto [mark, text, end] = graph_call::name_at(signature, at);
+    const std::string name(text);
+    at = end;
     if (mark == graph_call::feed_mark) {
       const auto to = graph->get_output(name, "feed");
       if (contains(feeds, to)) { stepwell::detail::throw_fed_twice(true, graph_state::name_of(to)); }
@@ -463,7 +463,7 @@ void session_core::check_feed(const call_plan::checked_feed& wanted, const tenso
   fed.check(wanted.number);
 }
 
-graph_session::outcome_type session_core::run(bool has_caller_fetches, const run_options* given, std::int64_t step) {
+[[gnu::hot]] graph_session::outcome_type session_core::run(bool has_caller_fetches, const run_options* given, std::int64_t step) {
   if (!has_caller_fetches && !call.has_targets()) {
     if (options.operations.train_op.empty()) [[unlikely]] { throw_no_train_op(); }
     call.add_train_op();
@@ -472,11 +472,11 @@ graph_session::outcome_type session_core::run(bool has_caller_fetches, const run
   if (how == nullptr) [[unlikely]] { how = &make_or_find_plan(); }
   const auto& plan = *how->plan;
   const auto& fed = call.fed();
-  for (std::size_t i = 0; i < how->fed.size(); ++i) {
-    const auto [index, number] = how->feed_order[i];
+  auto* raw = how->fed.data();
+  for (const auto [index, number] : how->feed_order) {
     const auto& value = fed[index].get();
     if (!value.is_checked(number)) [[unlikely]] { check_feed(how->feeds[index], value); }
-    how->fed[i] = value.raw();
+    *raw++ = value.raw();
   }
   if (given == nullptr) [[likely]] {
     run_tensorflow(*how, nullptr, nullptr);
@@ -486,14 +486,14 @@ graph_session::outcome_type session_core::run(bool has_caller_fetches, const run
     with.record();
   }
   graph_session::outcome_type outcome{{}, step, step, fetched_values(how->memory), how};
-  auto& all = outcome.values;
-  const std::size_t count = plan.types.size();
-  for (std::size_t i = 0; i < count; ++i) { all[i].refill(how->fetched[i], plan.types[i], plan.may_alias); }
-  for (std::size_t i = 0; i < how->fetched_feeds.size(); ++i) { all[count + i] = fed[how->fetched_feeds[i]].get(); }
+  auto* value = outcome.values.data();
+  auto* const* fetched = how->fetched.data();
+  for (const auto type : plan.types) { value++->refill(*fetched++, type, plan.may_alias); }
+  for (const auto index : how->fetched_feeds) { *value++ = fed[index].get(); }
   call.release_feeds();
-  if (plan.reads_step) {
-    outcome.step_after = step_in(how->fetched.back(), step_variable_->type);
-    functions().delete_tensor(how->fetched.back());
+  if (plan.reads_step) [[likely]] {
+    outcome.step_after = step_in(*fetched, step_variable_->type);
+    functions().delete_tensor(*fetched);
   } else {
     outcome.step_after = step + (has_step() ? 0 : 1);
   }

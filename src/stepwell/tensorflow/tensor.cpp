@@ -29,15 +29,14 @@ void detail::tensor_memory::hold(c::tensor* taken, dtype taken_type) noexcept {
   bytes = tf.tensor_byte_size(taken);
   type = taken_type;
   rank = tf.num_dims(taken);
+  has_fixed_size = size_of(taken_type) != 0;
   checked.store(0, std::memory_order_relaxed);
 }
 void detail::tensor_memory::empty() noexcept {
   if (raw != nullptr) { functions().delete_tensor(std::exchange(raw, nullptr)); }
 }
 
-void detail::tensor_owner::disown() noexcept {
-  if (is_only_owner() || memory_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) { delete memory_; }
-}
+void detail::tensor_owner::destroy() noexcept { delete memory_; }
 
 namespace {
 
@@ -116,10 +115,14 @@ void detail::throw_no_fixed_size(const tensor& found) {
                                " has no elements of a fixed size; read strings with strings()");
 }
 
-tensor_shape detail::shape_of(const tensor_memory& memory) {
+void detail::copy_shape(const tensor_memory& memory, tensor_shape& to) {
   const auto& tf = functions();
-  tensor_shape shape(static_cast<std::size_t>(memory.rank));
-  for (std::size_t i = 0; i < shape.size(); ++i) { shape[i] = tf.dim(memory.raw, static_cast<int>(i)); }
+  to.resize(static_cast<std::size_t>(memory.rank));
+  for (std::size_t i = 0; i < to.size(); ++i) { to[i] = tf.dim(memory.raw, static_cast<int>(i)); }
+}
+tensor_shape detail::shape_of(const tensor_memory& memory) {
+  tensor_shape shape;
+  copy_shape(memory, shape);
   return shape;
 }
 
@@ -174,17 +177,21 @@ tensor tensor::take(detail::c::tensor* fetched, bool may_alias) {
   made.refill(fetched, static_cast<stepwell::dtype>(detail::functions().tensor_type(fetched)), may_alias);
   return made;
 }
-void tensor::refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
+[[gnu::hot]] void tensor::refill(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
   const bool is_released_copy =
       memory_ && memory_->raw != nullptr && memory_->is_exclusive.load(std::memory_order_relaxed) && memory_.is_only_owner();
   if (!may_alias || !is_released_copy || memory_->type != type || !has_shape_of(*memory_, fetched)) {
     return take_over(fetched, type, may_alias);
   }
   const auto& tf = detail::functions();
-  std::memcpy(memory_->data, tf.tensor_data(fetched), memory_->bytes);
+  if (memory_->bytes == sizeof(float)) {  // a scalar, most often: without a call of memcpy
+    std::memcpy(memory_->data, tf.tensor_data(fetched), sizeof(float));
+  } else {
+    std::memcpy(memory_->data, tf.tensor_data(fetched), memory_->bytes);
+  }
   tf.delete_tensor(fetched);
 }
-void tensor::take_over(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
+[[gnu::hot]] void tensor::take_over(detail::c::tensor* fetched, stepwell::dtype type, bool may_alias) {
   if (memory_ && memory_->raw == nullptr) {
     memory_->hold(fetched, type);
     memory_->is_exclusive = false;
@@ -193,7 +200,7 @@ void tensor::take_over(detail::c::tensor* fetched, stepwell::dtype type, bool ma
   }
   if (may_alias && memory_->bytes > 0) { memory_ = copy_of(*memory_); }
 }
-void tensor::give_up_memory() noexcept {
+[[gnu::hot]] void tensor::give_up_memory() noexcept {
   if (memory_.is_only_owner()) {
     memory_->empty();
   } else {

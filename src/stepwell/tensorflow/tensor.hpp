@@ -50,6 +50,7 @@ struct tensor_memory {
   std::size_t bytes = 0;
   dtype type = dtype::invalid;
   int rank = 0;
+  bool has_fixed_size = false;     // that of the elements
   std::atomic<bool> is_exclusive;  // false if the graph may hold the elements, too
   std::atomic<long> owners = 1;
   std::atomic<std::int64_t> checked = 0;  // number of the feed for which dtype and shape were found right
@@ -71,7 +72,7 @@ public:
     return *this;
   }
   ~tensor_owner() {
-    if (memory_ != nullptr) [[unlikely]] { disown(); }
+    if (memory_ != nullptr && memory_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy(); }
   }
 
   /// @pre Not null.
@@ -82,7 +83,7 @@ public:
   explicit operator bool() const noexcept { return memory_ != nullptr; }
 
 private:
-  void disown() noexcept;
+  void destroy() noexcept;
 
   tensor_memory* memory_ = nullptr;
 };
@@ -109,6 +110,8 @@ concept string_range = !string_like<T> && std::ranges::sized_range<const T> && s
 [[noreturn]] void throw_other_elements(const tensor& found, std::string_view wanted);
 /// Throws an `invalid_argument_error` with the message that the elements of `found` have no fixed size.
 [[noreturn]] void throw_no_fixed_size(const tensor& found);
+/// Stores the shape of a tensor in `to`.
+void copy_shape(const tensor_memory& memory, tensor_shape& to);
 /// Returns the shape of a tensor.
 [[nodiscard]] tensor_shape shape_of(const tensor_memory& memory);
 
@@ -191,13 +194,27 @@ public:
 
   /// Returns the elements as bytes. Empty for a tensor of strings.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-    if (!memory_ || size_of(memory_->type) == 0) { return {}; }
+    if (!memory_ || !memory_->has_fixed_size) { return {}; }
     return {static_cast<const std::byte*>(memory_->data), memory_->bytes};
   }
   /// Returns a view of the elements. @errors `invalid_argument_error` for elements without a fixed size, such as strings.
   [[nodiscard]] tensor_view view() const {
-    if (memory_ && size_of(memory_->type) == 0) [[unlikely]] { detail::throw_no_fixed_size(*this); }
-    return {dtype(), shape(), bytes()};
+    const auto all = elements();
+    return {all.dtype, shape(), all.bytes};
+  }
+  /// Like `view`, without the shape. Allocates nothing. @errors Those of `view`.
+  [[nodiscard]] elements_view elements() const {
+    if (!memory_) [[unlikely]] { return {}; }
+    if (!memory_->has_fixed_size) [[unlikely]] { detail::throw_no_fixed_size(*this); }
+    return {memory_->type, {static_cast<const std::byte*>(memory_->data), memory_->bytes}};
+  }
+  /// Stores the shape in `to`. Allocates nothing if `to` has the capacity.
+  void copy_shape(tensor_shape& to) const {
+    if (!memory_ || memory_->rank == 0) {
+      to.clear();
+    } else {
+      detail::copy_shape(*memory_, to);
+    }
   }
 
   /// Creates a tensor of strings. @errors `invalid_argument_error` if the number of strings is not the number of elements of the shape.
@@ -289,4 +306,6 @@ struct stepwell::tensor_adapter<stepwell::tensorflow::tensor> {
   static constexpr bool is_borrowed = false;
 
   static tensor_view view(const tensorflow::tensor& value) { return value.view(); }
+  static elements_view elements(const tensorflow::tensor& value) { return value.elements(); }
+  static void copy_shape(const tensorflow::tensor& value, tensor_shape& to) { value.copy_shape(to); }
 };

@@ -4,6 +4,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/base/tensor.hpp>
 #include <stepwell/base/variable.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/model/model_session.hpp>
@@ -217,6 +218,25 @@ TEST_CASE("HOOK-LOG-8 lines are of level info; small numbers have no exponent, l
   CHECK(sw::tensor_text({sw::dtype::half, {2}, std::as_bytes(std::span(halves))}) == "[1 -5]");
   CHECK(sw::tensor_text({sw::dtype::float8_e4m3fn, {1}, std::as_bytes(std::span(bytes))}) == "[1]");
   CHECK(sw::tensor_text({sw::dtype::int4, {2}, std::as_bytes(std::span(bytes))}) == "[-8 -1]");
+}
+
+TEST_CASE("HOOK-LOG-8 a tensor is logged with the type and the shape that it has in that run", "[hooks][logging]") {
+  std::vector<sw::tensor> values{sw::tensor::scalar(0.5f), sw::tensor(sw::dtype::float32, {2, 2}), sw::tensor(sw::dtype::int64, {1}),
+                                 sw::tensor(sw::dtype::float32, {0}), sw::tensor::scalar(7)};
+  sw::test::log_capture log;
+  adding_model model;
+  std::size_t run = 0;
+  sw::monitored_session session(
+      sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model,
+      sw::logging_tensor_hook{{.every_n_iter = 1},
+                              sw::tag("value", [&](const adding_model&) -> const sw::tensor& { return values[run]; })});
+  lines expected;
+  for (; run < values.size(); ++run) {
+    session.run(std::int64_t{1});
+    expected.push_back("value = " + sw::value_text(values[run]) + (run == 0 ? "" : " (0.000 sec)"));
+  }
+  CHECK(info_lines(log) == expected);
+  CHECK(expected.front() == "value = 0.5");
 }
 
 TEST_CASE("HOOK-LOG-9 every run of the session counts, and the global step does not", "[hooks][logging]") {

@@ -2,11 +2,14 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 
+#include <stepwell/base/tensor.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <array>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace sw = stepwell;
@@ -26,6 +29,12 @@ struct echo_model {
   float unused = 0;
   result step(const float& value) { return {value, {1, value, 3}, 7}; }
   sw::variable_list variables() { return sw::variables({{"unused", unused}}); }
+};
+
+/// A tensor of another library, whose adapter gives the elements without their shape.
+struct plain_tensor {
+  std::vector<float> values;
+  int* views;
 };
 
 /// Boundary work that always saves, and counts the saves.
@@ -52,6 +61,27 @@ bool stops_at(Hook hook, float value) {
 }
 
 }  // namespace
+
+template<>
+struct stepwell::tensor_adapter<plain_tensor> {
+  static constexpr bool is_writable = true;
+  static constexpr bool is_borrowed = false;
+
+  static tensor_view view(const plain_tensor& value) {
+    ++*value.views;
+    return {dtype::float32, {static_cast<std::int64_t>(value.values.size())}, std::as_bytes(std::span(value.values))};
+  }
+  static elements_view elements(const plain_tensor& value) { return {dtype::float32, std::as_bytes(std::span(value.values))}; }
+};
+
+TEST_CASE("D-7 a tensor whose adapter gives the elements alone is watched without its shape", "[hooks][nan]") {
+  sw::test::log_capture log;
+  int views = 0;
+  const auto as_tensor = [&views](const echo_model::result& result) { return plain_tensor{{1, result.loss, 3}, &views}; };
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, 1.0f));
+  CHECK(views == 0);
+  CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, infinity));  // the message shows the tensor
+}
 
 TEST_CASE("HOOK-NAN-1 a loss that is no number ends training with nan_loss_error", "[hooks][nan]") {
   sw::test::log_capture log;
@@ -87,6 +117,15 @@ TEST_CASE("D-7 infinity and tensors of any shape are watched; nan_only lets infi
   CHECK(stops_at(sw::nan_tensor_hook{&echo_model::result::gradient, {.fail_on_nan_loss = false}}, -infinity));
   CHECK_FALSE(stops_at(sw::nan_tensor_hook{&echo_model::result::gradient, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
   CHECK_FALSE(stops_at(sw::nan_tensor_hook{&echo_model::result::count, {.fail_on_nan_loss = false}}, nan_value));
+}
+
+TEST_CASE("D-7 a tensor of one element is watched like a number", "[hooks][nan]") {
+  sw::test::log_capture log;
+  const auto as_tensor = [](const echo_model::result& result) { return sw::tensor::scalar(result.loss); };
+  CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, infinity));
+  CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false, .nan_only = true}}, nan_value));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, 1.0f));
 }
 
 TEST_CASE("a state that a guard found bad is never saved, neither at the boundary nor at end", "[hooks][nan]") {

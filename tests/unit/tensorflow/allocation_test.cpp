@@ -76,6 +76,15 @@ TEST_CASE("D-34: a step over a graph allocates no memory", "[tensorflow][session
   }
 }
 
+TEST_CASE("D-34: hooks that read a vector in each step allocate no memory", "[tensorflow][session][allocation]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  auto session = sw::monitored_training_session(
+      made.graph, {.checkpoint_dir = made.directory / "run", .save_summaries_steps = 1'000'000, .log_step_count_steps = 1'000'000},
+      sw::nan_tensor_hook{"w/Read:0"}, sw::logging_tensor_hook{{.at_end = true}, "w/Read:0"});
+  CHECK(allocations_of([&] { session.run(); }) == 0);
+}
+
 TEST_CASE("a fetched tensor that is kept stays as it was in later steps", "[tensorflow][session][allocation]") {
   stub_graph made;
   auto session = sw::monitored_training_session(made.graph, {}, sw::nan_tensor_hook{"loss:0"});

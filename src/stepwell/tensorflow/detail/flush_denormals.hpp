@@ -17,12 +17,12 @@ namespace stepwell::tensorflow::detail {
 class flush_denormals {
 public:
   explicit flush_denormals(bool is_on) noexcept : before_(is_on ? read() : 0), is_on_(is_on) {
-    if (is_on_) { write(before_ | flush_bits); }
+    if (is_on_) [[likely]] { write(before_ | flush_bits); }
   }
   flush_denormals(const flush_denormals&) = delete;
   flush_denormals& operator=(const flush_denormals&) = delete;
   ~flush_denormals() {
-    if (is_on_) { write(before_); }
+    if (is_on_) [[likely]] { write(before_); }
   }
 
 private:
