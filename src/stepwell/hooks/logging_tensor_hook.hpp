@@ -62,7 +62,7 @@ struct tag_map {
 namespace detail {
 
 /// A number, a text, or the first elements of a tensor with its shape.
-/// @cost Storing a number allocates nothing; storing a tensor may allocate its shape only.
+/// @cost Storing a number allocates nothing; storing a tensor allocates at most its shape.
 class kept_value {
 public:
   /// Stores a value. If `value` is an empty optional, the previous value stays stored, and `is_new` returns false.

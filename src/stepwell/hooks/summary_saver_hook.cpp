@@ -60,7 +60,7 @@ void write_histogram(writer& out, const std::string& tag, const tensor_view& val
     out.add_histogram(tag, elements, step);
     return true;
   };
-  if (!detail::see_floats({values.dtype, values.bytes}, add, false)) {
+  if (!detail::see_floats(detail::elements_of(values), add, false)) {
     throw invalid_argument_error(
         fmt::format("summary \"{}\": a histogram is made of floats or doubles; this is {}", tag, to_string(values.dtype)));
   }

@@ -50,7 +50,7 @@ struct tensor_memory {
   std::size_t bytes = 0;
   dtype type = dtype::invalid;
   int rank = 0;
-  bool has_fixed_size = false;     // that of the elements
+  bool has_fixed_size = false;     // of an element; follows from `type`, but a step should not look it up
   std::atomic<bool> is_exclusive;  // false if the graph may hold the elements, too
   std::atomic<long> owners = 1;
   std::atomic<std::int64_t> checked = 0;  // number of the feed for which dtype and shape were found right
