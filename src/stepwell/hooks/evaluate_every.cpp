@@ -58,6 +58,7 @@ public:
   void start(const session_requests& session, std::int64_t step) {
     session_ = session;
     time_ = session.time();
+    first_step_ = step + 1;
     last_ = options.every.steps() ? step / *options.every.steps() : 0;
     if (options.every.time()) {
       timer_ = second_or_step_timer({.every_secs = options.every.time()->duration()}, session.time());
@@ -113,7 +114,8 @@ public:
                            found.batches == 1 ? "call" : "calls", std::chrono::duration<double>(took).count()));
     }
     if (!summaries_) { return; }
-    summaries_->note_start(step);
+    // The evaluation may have begun before the restored checkpoint was saved. The events up to its step remain valid.
+    summaries_->note_start(std::max(step, first_step_));
     for (std::size_t i = 0; i < found.values.size(); ++i) {
       summaries_->writer()->add_scalar(options.name + "/" + board->names[i], static_cast<float>(found.values[i]), step);
     }
@@ -202,18 +204,15 @@ private:
     std::ranges::fill(pending_values_, none_yet);
   }
   void open_summaries(const session_requests& session) {
-    const auto& directory = session.event_directory();
-    if (!options.summaries || directory.empty()) { return; }
-    if (!summaries_) {
-      summaries_ = std::make_unique<summary_work>(summary_saver_options{.output_dir = directory, .save_steps = 1});
-      summaries_->begin();
-    }
+    if (!options.summaries || session.event_directory().empty()) { return; }
+    if (!summaries_) { summaries_ = std::make_unique<summary_work>(summary_saver_options{.save_steps = 1}); }
     summaries_->begin_session(session);
   }
 
   std::optional<session_requests> session_;
   std::shared_ptr<clock> time_;
-  std::int64_t last_ = 0;  // number of the last period of steps
+  std::int64_t first_step_ = 0;  // the first step of the session since its last creation
+  std::int64_t last_ = 0;        // number of the last period of steps
   second_or_step_timer timer_;
   std::unique_ptr<summary_work> summaries_;  // null: no summaries
   rare_log log_{options.log_every_secs};

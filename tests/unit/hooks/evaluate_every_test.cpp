@@ -354,6 +354,26 @@ TEST_CASE("START stands before the values of an evaluation, even if other summar
         std::vector<std::pair<std::int64_t, std::string>>{{2, ""}, {4, ""}});
 }
 
+TEST_CASE("a resumed session that writes the values of an earlier step keeps the events of that step", "[hooks][evaluate_every]") {
+  const sw::test::temporary_directory directory;
+  const auto train = [&](std::int64_t last_step) {
+    valley_model model;
+    valley_model other;
+    auto options = in_directory(directory.path());
+    options.save_summaries_steps = 1;
+    options.saver.file_system = sw::test::fast_faulty_files();  // all hooks of the session share one event file on it
+    options.summaries = {sw::summary::scalar("count", [](std::int64_t step) { return static_cast<double>(step); })};
+    auto session = sw::monitored_training_session(
+        model, options, sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value)), sw::stop_at_step(last_step));
+    for ([[maybe_unused]] const auto& step : session.steps()) {}
+    session.close();
+  };
+  train(4);
+  train(5);  // writes the values of step 4, which were not in effect when the checkpoint of step 4 was saved
+  CHECK(sw::test::notes_in(directory.path(), sw::format::session_status::start) ==
+        std::vector<std::pair<std::int64_t, std::string>>{{1, ""}, {5, ""}});
+}
+
 TEST_CASE("an evaluation beside the training rejects the model that is trained", "[hooks][evaluate_every]") {
   valley_model model;
   const auto tested = sw::evaluate_every(2, sw::beside(model), &loss_of, sw::measure("loss", &own_value));
