@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kills a small training program at random moments. After each kill the program is started again. Then every view of
-// the directory must name the same newest checkpoint, all events at or below its step must exist, and the best checkpoint must be the best
-// state at or below its step.
+// Kills a small training program at random moments, and lets each of its file operations fail in several ways. After each fault the program
+// is started again. Then every view of the directory must name the same newest checkpoint, all events and metrics at or below its step must
+// exist, and the best checkpoint must be the best state at or below its step. Each step, and the end, must have the bits of a training
+// without faults.
 //
-// STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them.
+// STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them. STEPWELL_SWEEP_STRIDE=1 selects every file operation.
 #include "support/bundle_oracle.hpp"
 #include "support/catch.hpp"
 #include "support/event_oracle.hpp"
@@ -15,6 +16,7 @@
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/format/events/record.hpp>
 #include <tool/command_line.hpp>
 
 #include <fcntl.h>
@@ -28,6 +30,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -53,23 +56,51 @@ std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
   return said != nullptr ? std::strtoull(said, nullptr, 10) : otherwise;
 }
 
-/// The moment of a kill, and the speed of the process until then.
-struct kill_plan {
-  int operation = 0;  ///< The process kills itself before this operation of its file system on a path that contains `word`. Zero: never.
+/// The fault of a process; see train_and_be_killed.
+struct fault_plan {
+  std::string fault = "none";
+  int operation = 0;
   std::string word = {};
   int microseconds = 0;  ///< The process is killed after this time. Zero: never.
   int slow_events = 0;   ///< Additional microseconds for each operation on an event file.
 };
 
-/// Runs train_and_be_killed. Returns true if it was killed. Any other failure fails the test.
-bool run(const std::string& directory, std::int64_t last_step, const kill_plan& plan) {
-  std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED,   directory, std::to_string(last_step),
+enum class ending { complete, failed, killed };
+
+/// The output of one process.
+struct output {
+  ending how = ending::complete;
+  std::map<std::int64_t, std::string> checksums;  ///< Checksum of the model after each step.
+  std::int64_t saved = -1;                        ///< Newest step that was reported as durable.
+  std::string end;                                ///< The last line. Empty if the process did not end the training.
+  std::string failure;
+};
+
+output output_in(const std::string& path) {
+  output said;
+  std::ifstream lines(path + ".out");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("end ")) {
+      said.end = line;
+    } else if (line.starts_with("saved ")) {
+      said.saved = std::max<std::int64_t>(said.saved, std::stoll(line.substr(6)));
+    } else if (const auto space = line.find(' '); line.size() == space + 9) {  // a killed process may leave an incomplete line
+      said.checksums[std::stoll(line)] = line.substr(space + 1);
+    }
+  }
+  said.failure = file_text(path + ".log");
+  return said;
+}
+
+/// Runs train_and_be_killed. An exit code that does not mean success or an error of the library fails the test.
+output run(const std::string& directory, std::int64_t last_step, const fault_plan& plan) {
+  std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED,   directory, std::to_string(last_step),       plan.fault,
                                     std::to_string(plan.operation), plan.word, std::to_string(plan.slow_events)};
   const auto arguments = pointers_to(words);
-  const auto log = directory + ".log";
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (directory + ".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (directory + ".log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   pid_t id = 0;
   REQUIRE(posix_spawn(&id, STEPWELL_TRAIN_AND_BE_KILLED, &actions, nullptr, arguments.data(), environ) == 0);
   posix_spawn_file_actions_destroy(&actions);
@@ -79,13 +110,47 @@ bool run(const std::string& directory, std::int64_t last_step, const kill_plan& 
   }
   int how = 0;
   REQUIRE(waitpid(id, &how, 0) == id);
+  auto said = output_in(directory);
+  INFO(said.failure);
   if (WIFSIGNALED(how)) {
     REQUIRE(WTERMSIG(how) == SIGKILL);
-    return true;
+    said.how = ending::killed;
+    return said;
   }
-  INFO(file_text(log));
-  REQUIRE(WEXITSTATUS(how) == 0);
-  return false;
+  constexpr int failed = 3;
+  REQUIRE((WEXITSTATUS(how) == 0 || WEXITSTATUS(how) == failed));
+  said.how = WEXITSTATUS(how) == 0 ? ending::complete : ending::failed;
+  return said;
+}
+
+/// Writes the records from which `directory` is trained.
+void write_records(const std::string& directory) {
+  std::mt19937_64 random(5);
+  for (const char* ending : {".records-0", ".records-1"}) {
+    std::vector<std::byte> bytes;
+    for (int record = 0; record < 23; ++record) {
+      std::vector<std::byte> data(random() % 200);
+      for (auto& byte : data) { byte = static_cast<std::byte>(random()); }
+      sw::format::append_record(bytes, data);
+    }
+    write_file_text(directory + ending, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+}
+
+/// Returns the last step that a training reaches in this test.
+constexpr std::int64_t far = 600;
+
+/// Returns the output of a training without faults that ends at `last_step`.
+const output& undisturbed(std::int64_t last_step) {
+  static std::map<std::int64_t, output> known;
+  if (const auto found = known.find(last_step); found != known.end()) { return found->second; }
+  const temporary_directory directory;
+  write_records(directory / "run");
+  auto said = run(directory / "run", last_step, {});
+  INFO(said.failure);
+  REQUIRE(said.how == ending::complete);
+  REQUIRE(said.checksums.size() == static_cast<std::size_t>(last_step));
+  return known.emplace(last_step, std::move(said)).first->second;
 }
 
 std::int64_t number_in(const std::map<std::string, oracle_tensor>& tensors, const std::string& name) {
@@ -133,31 +198,73 @@ std::string said_by_tool(std::vector<std::string> arguments) {
   return out.str();
 }
 
-/// One directory, from the first start to the last kill.
-class killed_training {
+/// Returns the steps at which a metric file has the value of the step. As the page on these files says, a start line makes the earlier lines
+/// at and above its step obsolete.
+std::set<std::int64_t> steps_in_csv(const std::string& path) {
+  std::set<std::int64_t> steps;
+  std::ifstream lines(path);
+  const std::regex pattern("[0-9.]+,([0-9]+),\"?([^\",]*)\"?,(.*)");
+  std::string line;
+  for (std::getline(lines, line); std::getline(lines, line);) {
+    std::smatch parts;
+    if (!std::regex_match(line, parts, pattern)) { continue; }  // incomplete
+    const auto step = std::stoll(parts[1]);
+    if (parts[2] == "stepwell/start") { steps.erase(steps.lower_bound(step), steps.end()); }
+    if (parts[2] == killed_run::tag && std::stod(parts[3]) == killed_run::summary_of(step)) { steps.insert(step); }
+  }
+  return steps;
+}
+std::set<std::int64_t> steps_in_json_lines(const std::string& path) {
+  std::set<std::int64_t> steps;
+  std::ifstream lines(path);
+  for (std::string line; std::getline(lines, line);) {
+    const auto parts = json::parse(line, nullptr, false);
+    if (parts.is_discarded()) { continue; }
+    const auto step = parts["step"].get<std::int64_t>();
+    if (parts["tag"] == "stepwell/start") { steps.erase(steps.lower_bound(step), steps.end()); }
+    if (parts["tag"] == killed_run::tag && parts["value"].get<double>() == killed_run::summary_of(step)) { steps.insert(step); }
+  }
+  return steps;
+}
+
+std::string missing_in(const std::set<std::int64_t>& steps, std::int64_t newest) {
+  std::string missing;
+  for (std::int64_t step = 1; step <= newest; ++step) {
+    if (!steps.contains(step)) { missing += std::to_string(step) + " "; }
+  }
+  return missing;
+}
+
+/// One directory, from the first start to the end of its training.
+class disturbed_training {
 public:
-  explicit killed_training(std::string directory) : directory_(std::move(directory)) {}
+  explicit disturbed_training(std::string directory) : directory_(std::move(directory)) { write_records(directory_); }
 
-  /// Returns true if the process was killed, or false if it ended before.
-  bool train_and_kill(std::mt19937_64& random) {
-    const auto at_random = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
-    const auto last_step = newest_step_ + at_random(1, 24);
-    kill_plan how{.slow_events = at_random(0, 2) == 0 ? at_random(100, 5000) : 0};
-    if (at_random(0, 2) == 0) {
-      how.microseconds = at_random(1, 60000);
-    } else if (at_random(0, 1) == 0) {
-      how.operation = at_random(1, 400);
-    } else {
-      how.operation = at_random(1, 30);
-      how.word = std::array{"/checkpoint", ".index", ".data-", "tfevents", "/best/"}.at(static_cast<std::size_t>(at_random(0, 4)));
-    }
-    return run(directory_, last_step, how);
+  /// Runs the training up to `last_step`, but at least up to the first evaluation, without which there is no best one. Each step must have
+  /// the bits of the undisturbed training.
+  output train(std::int64_t last_step, const fault_plan& plan) {
+    auto said = run(directory_, std::max(last_step, killed_run::evaluation_steps), plan);
+    for (const auto& [step, checksum] : said.checksums) { CHECK(checksum == undisturbed(far).checksums.at(step)); }
+    durable_step_ = std::max(durable_step_, said.saved);
+    // The library prefers a checkpoint without some of its records to no checkpoint, and says so.
+    has_record_failure_ |= said.failure.find("checkpoints are committed without the records") != std::string::npos;
+    return said;
+  }
+  void start_once_more(std::int64_t last_step) {
+    const auto said = train(last_step, {});
+    INFO(said.failure);
+    REQUIRE(said.how == ending::complete);
+  }
+  /// Trains to the end, which must be that of an undisturbed training.
+  void finish() {
+    const auto last_step = (newest_step_ / 50 + 1) * 50;  // few undisturbed trainings are needed
+    const auto said = train(last_step, {});
+    INFO(said.failure);
+    REQUIRE(said.how == ending::complete);
+    CHECK(said.end == undisturbed(last_step).end);
   }
 
-  void start_once_more(std::mt19937_64& random) {
-    const auto more = std::uniform_int_distribution(-3, 3)(random);  // usually there is nothing to do
-    REQUIRE_FALSE(run(directory_, std::max<std::int64_t>(newest_step_ + more, 1), {}));
-  }
+  [[nodiscard]] std::int64_t newest_step() const noexcept { return newest_step_; }
 
   void check() {
     const auto seen = checkpoints_with_oracle(directory_);
@@ -165,13 +272,17 @@ public:
     const auto& newest = seen.back();
     CHECK(newest.name == "model.ckpt-" + std::to_string(newest.step));
     CHECK(newest.step >= newest_step_);
+    CHECK(newest.step >= durable_step_);
     newest_step_ = newest.step;
     CHECK(named_by_state_file(directory_) == newest.name);
     CHECK(sw::latest_checkpoint(directory_) == directory_ + "/" + newest.name);
     CHECK(json::parse(said_by_tool({"inspect", directory_, "--json"}))["prefix"] == directory_ + "/" + newest.name);
     CHECK(json::parse(said_by_tool({"stats", directory_, "--json"}))["newest_checkpoint"] == directory_ + "/" + newest.name);
     check_best();
-    check_events(newest.step);
+    if (has_record_failure_) { return; }
+    CHECK(missing_in(steps_with_oracle(directory_, killed_run::tag), newest_step_) == "");
+    CHECK(missing_in(steps_in_csv(directory_ + ".csv"), newest_step_) == "");
+    CHECK(missing_in(steps_in_json_lines(directory_ + ".jsonl"), newest_step_) == "");
   }
 
 private:
@@ -185,22 +296,36 @@ private:
     for (std::int64_t step = 2; step <= newest_step_; ++step) { least = std::min(least, killed_run::metric_of(step)); }
     CHECK(best->value <= least);
   }
-  void check_events(std::int64_t newest) const {
-    const auto there = steps_with_oracle(directory_, killed_run::tag);
-    std::string missing;
-    for (std::int64_t step = 1; step <= newest; ++step) {
-      if (!there.contains(step)) { missing += std::to_string(step) + " "; }
-    }
-    CHECK(missing == "");
-  }
 
   std::string directory_;
   std::int64_t newest_step_ = 0;
+  std::int64_t durable_step_ = -1;   // reported as durable by a process
+  bool has_record_failure_ = false;  // an event or metric file could not be written
 };
+
+/// Returns a kill at a random moment: after a time, at an operation, or at an operation on some files.
+fault_plan random_kill(std::mt19937_64& random) {
+  const auto at_random = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
+  fault_plan plan{.slow_events = at_random(0, 2) == 0 ? at_random(100, 5000) : 0};
+  if (at_random(0, 2) == 0) {
+    plan.microseconds = at_random(1, 60000);
+    return plan;
+  }
+  plan.fault = "kill";
+  if (at_random(0, 1) == 0) {
+    plan.operation = at_random(1, 600);
+  } else {
+    constexpr std::array words{"/checkpoint", ".index", ".data-", "tfevents", "/best/", "/tested/", ".csv", ".jsonl"};
+    plan.operation = at_random(1, 30);
+    plan.word = words.at(static_cast<std::size_t>(at_random(0, words.size() - 1)));
+  }
+  return plan;
+}
 
 }  // namespace
 
-TEST_CASE("after each random kill and one more start, all views name the same checkpoint, and no event is missing", "[fault][kill]") {
+TEST_CASE("after each random kill and one more start, all views agree and no event is missing; the end has the bits of a run without kills",
+          "[fault][kill]") {
   const auto wanted = number_from("STEPWELL_KILLS", 60);
   const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
   std::cout << "STEPWELL_KILL_SEED=" << seed << " STEPWELL_KILLS=" << wanted << std::endl;
@@ -210,16 +335,58 @@ TEST_CASE("after each random kill and one more start, all views name the same ch
   std::uint64_t directories = 0;
   while (kills < wanted) {
     const temporary_directory directory;
-    killed_training training(directory / "run");
+    disturbed_training training(directory / "run");
     ++directories;
     for (std::uint64_t count = 0; count < kills_in_one && kills < wanted;) {
       CAPTURE(seed, kills);
-      if (!training.train_and_kill(random)) { continue; }
+      const auto more = std::uniform_int_distribution(1, 24)(random);
+      if (training.train(training.newest_step() + more, random_kill(random)).how != ending::killed) { continue; }
       ++kills;
       ++count;
-      training.start_once_more(random);
+      training.start_once_more(training.newest_step() + std::uniform_int_distribution(-3, 3)(random));  // usually there is nothing to do
       training.check();
     }
+    CAPTURE(seed, kills);
+    training.finish();
   }
   std::cout << kills << " kills in " << directories << " directories, seed " << seed << std::endl;
+}
+
+namespace {
+
+/// Returns the number of file operations of a training up to `last_step`.
+int operations_until(std::int64_t last_step) {
+  int below = 1;
+  for (int above = 2;; above *= 2) {  // the process is killed unless it has fewer operations
+    const temporary_directory directory;
+    write_records(directory / "run");
+    if (run(directory / "run", last_step, {.fault = "kill", .operation = above}).how == ending::complete) { break; }
+    below = above;
+  }
+  return 2 * below;
+}
+
+}  // namespace
+
+TEST_CASE("a kill, an error, a stop of the machine or a loss of power at each file operation loses nothing durable", "[fault][sweep]") {
+  const std::string fault = GENERATE("kill", "fail", "stop", "power", "names");
+  constexpr std::int64_t last_step = 10;
+  const auto stride = static_cast<int>(number_from("STEPWELL_SWEEP_STRIDE", 37));
+  const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
+  const int last = operations_until(last_step);
+  std::map<ending, int> endings;
+  for (int operation = 1 + static_cast<int>(seed % static_cast<std::uint64_t>(stride)); operation <= last; operation += stride) {
+    CAPTURE(fault, operation);
+    const temporary_directory directory;
+    disturbed_training training(directory / "run");
+    const auto said = training.train(last_step, {.fault = fault, .operation = operation});
+    INFO(said.failure);
+    ++endings[said.how];
+    training.start_once_more(last_step + 2);
+    training.check();
+    training.finish();
+    if (said.how == ending::complete && fault != "fail") { break; }  // there are fewer operations
+  }
+  std::cout << fault << ": " << endings[ending::killed] << " killed, " << endings[ending::failed] << " ended with an error, "
+            << endings[ending::complete] << " completed" << std::endl;
 }

@@ -1,64 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// train_and_be_killed DIRECTORY LAST_STEP OPERATION WORD DELAY: trains up to a step, saves every third step, writes a
-// summary of each step, and saves the best state. If OPERATION is not zero, the process kills itself
-// before that operation of its file system on a path that contains WORD. Each operation on an event file takes DELAY
-// microseconds more.
+// train_and_be_killed DIRECTORY LAST_STEP FAULT OPERATION WORD DELAY: trains up to a step with most features of a session: periodic
+// checkpoints copied behind a fence, records made in advance, metric files, an evaluation beside the training, two best checkpoints, moving
+// averages and early stopping. The records are in the files DIRECTORY.records-0 and -1.
+//
+// FAULT happens at operation number OPERATION of the file system on a path that contains WORD: `kill` (the process kills itself), `fail` (the
+// operation fails), `stop` (the machine stops), `power` (the machine loses its power: bytes that are not synced are lost) or `names` (like
+// `power`, and names that are not synced are lost, too). `none`: no fault. Each operation on an event file takes DELAY microseconds more.
+//
+// Prints "STEP CHECKSUM" for each step, "saved STEP" for each durable checkpoint, and at the end one line with everything that the training
+// has computed. The exit code is 3 if the training ends with an error, which is printed on standard error.
 #include "support/checkpoint_files.hpp"
 #include "support/killed_run.hpp"
-#include "support/toy_model.hpp"
 
+#include <stepwell/base/error.hpp>
+#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/data/prefetch.hpp>
+#include <stepwell/data/record_files.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
+#include <stepwell/hooks/ema_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/summary/metric_writer.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <atomic>
+#include <bit>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace sw = stepwell;
 using namespace sw::test::killed_run;
+using sw::test::fault_file_system;
 
 namespace {
 
-void train(const std::string& directory, std::int64_t last_step, std::uint64_t operation, const std::string& word, useconds_t delay) {
+/// Prints a line at once, so that it is there if the process is killed.
+void say(const std::string& line) {
+  std::puts(line.c_str());
+  std::fflush(stdout);
+}
+
+/// Prints each durable checkpoint.
+struct printing_listener final : sw::checkpoint_saver_listener {
+  bool after_save(const sw::saved_checkpoint& saved) override {
+    say(fmt::format("saved {}", saved.step));
+    return false;
+  }
+};
+
+/// The fault of a process, and its moment.
+struct plan {
+  std::string fault;
+  std::uint64_t operation = 0;
+  std::string word;
+  useconds_t delay = 0;
+};
+
+std::shared_ptr<fault_file_system> files_with(const plan& how) {
   const auto files = sw::test::fast_faulty_files();
-  std::atomic<std::uint64_t> count = 0;
-  files->before_each([&](const sw::test::event& next) {
-    if (next.path.find(word) != std::string::npos && ++count == operation) { ::kill(::getpid(), SIGKILL); }
-    if (delay != 0 && next.path.find("tfevents") != std::string::npos) { ::usleep(delay); }
+  files->before_each([=, count = std::make_shared<std::atomic<std::uint64_t>>(0)](const sw::test::event& next) {
+    if (how.delay != 0 && next.path.find("tfevents") != std::string::npos) { ::usleep(how.delay); }
+    if (how.fault == "kill" && next.path.find(how.word) != std::string::npos && ++*count == how.operation) { ::kill(::getpid(), SIGKILL); }
   });
-  const auto write_summary = [](sw::summary::writer& out, const int& count, const auto& /*model*/, std::int64_t step) {
-    out.add_scalar(tag, static_cast<float>(count), step);
-  };
-  sw::test::counting_model model;
+  if (how.fault == "fail") { files->inject({.path_contains = how.word, .nth = how.operation}); }
+  if (how.fault == "stop") { files->crash_at(how.operation); }
+  if (how.fault == "power") { files->lose_power_at(how.operation); }
+  if (how.fault == "names") { files->lose_power_and_names_at(how.operation); }
+  return files;
+}
+
+std::string text_of(double value) { return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(value)); }
+
+std::string best_in(const std::string& directory, const char* name) {
+  const auto best = sw::best_checkpoint(directory, name);
+  return best ? fmt::format("{} {}", best->step, text_of(best->value)) : "none";
+}
+
+void train(const std::string& directory, std::int64_t last_step, const plan& how) {
+  const auto files = files_with(how);
+  const sw::summary::metric_writer_options metric_options = {.files = files};
+  const std::vector<double> test_set = {1, 20, 300, 999};
+  auto records =
+      sw::data::record_files({.paths = {directory + ".records-0", directory + ".records-1"}, .epochs = std::nullopt, .files = files});
+  auto batches = sw::data::prefetch(records, {.depth = 3});
+  model trained;
+  model other;
+  const auto evaluated = sw::evaluate_every({.every = evaluation_steps, .log = false}, sw::beside(other), test_set, &model::score,
+                                            sw::measure("score", [](double value) { return value; }));
+  sw::early_stopping_hook stopping{evaluated.value("score"), {.patience = 1'000'000}};
+  sw::ema_hook average(trained, {.decay = 0.9});
   auto session = sw::monitored_training_session(
-      model,
+      trained,
       {.checkpoint_dir = directory,
        .save_checkpoint_steps = save_steps,
        .save_summaries_steps = 1,
        .log_step_count_steps = sw::none,
-       .summary = write_summary,
+       .summaries = {sw::summary::scalar(tag, [](const model::result& run) { return summary_of(run.step); })},
+       .metrics = {std::make_shared<sw::summary::csv_writer>(directory + ".csv", metric_options),
+                   std::make_shared<sw::summary::jsonl_writer>(directory + ".jsonl", metric_options)},
+       .checkpoint_listeners = {std::make_shared<printing_listener>()},
        .saver = {.max_to_keep = max_to_keep, .file_system = files}},
-      sw::stop_at_step_hook{{.last_step = last_step}},
-      sw::best_checkpoint_hook{{.saver = {.file_system = files}}, [](const int& count) { return metric_of(count); }});
-  for ([[maybe_unused]] const auto& step : session.steps()) {}
+      std::ref(average), evaluated, std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}},
+      sw::best_checkpoint_hook{{.saver = {.file_system = files}}, [](const model::result& run) { return metric_of(run.step); }},
+      sw::best_checkpoint_hook{{.name = tested, .saver = {.file_system = files}}, evaluated.value("score")});
+  for (const auto& step : session.steps(batches)) { say(fmt::format("{} {:08x}", step.global_step, sw::checksum(trained.variables()))); }
   session.close();
+  average.copy_to(other);
+  say(fmt::format("end {} averages {:08x} stopping {} {} {} best {} tested {}", session.global_step(), sw::checksum(other.variables()),
+                  stopping.best_step().value_or(-1), text_of(stopping.best().value_or(0)), stopping.waited(), best_in(directory, "best"),
+                  best_in(directory, tested)));
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 6) { return 2; }
+  if (count != 7) { return 2; }
   try {
-    train(words[1], std::stoll(words[2]), std::stoull(words[3]), words[4], static_cast<useconds_t>(std::stoul(words[5])));
+    train(words[1], std::stoll(words[2]), {words[3], std::stoull(words[4]), words[5], static_cast<useconds_t>(std::stoul(words[6]))});
     return 0;
-  } catch (const std::exception& failure) {
+  } catch (const sw::error& failure) {
     std::fprintf(stderr, "train_and_be_killed: %s\n", failure.what());
+    return 3;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "train_and_be_killed: not an error of the library: %s\n", failure.what());
     return 1;
   }
 }

@@ -95,12 +95,18 @@ run_fuzz() {
 }
 
 # run_kills [COUNT]: kills a small training program COUNT times. After each kill, all views of its directory must agree.
+# run_kills sweep: instead, each file operation of that program is killed, fails, or loses the power of the machine.
 run_kills() {
   have build tool tests
   configure dev
   build dev fault_random_kills train_and_be_killed
-  say "killing a training ${1:-2000} times"
-  STEPWELL_KILLS=${1:-2000} "$root/build/dev/tests/fault/fault_random_kills"
+  if [ "${1:-}" = sweep ]; then
+    say "a fault at each file operation of a training"
+    STEPWELL_SWEEP_STRIDE=1 "$root/build/dev/tests/fault/fault_random_kills" "[sweep]"
+  else
+    say "killing a training ${1:-2000} times"
+    STEPWELL_KILLS=${1:-2000} "$root/build/dev/tests/fault/fault_random_kills" "[kill]"
+  fi
 }
 
 # run_crafted [COUNT [SEED [FIRST]]]: makes COUNT crafted files and reads each with every reader of such files.

@@ -12,10 +12,12 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/io/file_system.hpp>
 
+#include <stdlib.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -79,9 +81,13 @@ public:
   /// Stops the machine within operation `number` (from 1, over all operations). A write writes half of its bytes, any
   /// other operation does nothing, and all later operations fail. No cleanup runs: the next process finds the current
   /// content of the disk.
-  void crash_at(std::uint64_t number) { set_crash(number, false); }
+  void crash_at(std::uint64_t number) { set_crash(number, false, false); }
   /// Like crash_at(), but unsynced bytes are lost: each file with unsynced writes is cut to its size at its last sync.
-  void lose_power_at(std::uint64_t number) { set_crash(number, true); }
+  void lose_power_at(std::uint64_t number) { set_crash(number, true, false); }
+  /// Like lose_power_at(), but unsynced names are lost, too: files that were created, renamed or removed since the last sync of their
+  /// directory have their old names again. Directories keep their names.
+  /// @pre The directories are on the file system of the directory for temporary files.
+  void lose_power_and_names_at(std::uint64_t number) { set_crash(number, true, true); }
   /// Calls `watcher` before each operation, without holding a lock. `watcher` may block.
   void before_each(std::function<void(const event&)> watcher) {
     const std::lock_guard lock(state_->mutex);
@@ -111,26 +117,43 @@ public:
 
   result<std::unique_ptr<io::file>> open(const std::string& path, io::open_mode mode) override {
     if (auto bad = state_->meet(operation::open, path)) { return bad->reason; }
+    const bool is_new = mode != io::open_mode::read && !std::filesystem::exists(std::filesystem::symlink_status(path));
     auto opened = base_->open(path, mode);
     if (!opened) { return opened; }
+    if (is_new) {
+      state_->note_name(path, [path] { std::filesystem::remove(path); });
+    }
     auto track = mode == io::open_mode::read ? nullptr : state_->track(path, **opened);
     return std::make_unique<fault_file>(path, std::move(opened).value(), state_, std::move(track));
   }
   result<void> rename(const std::string& from, const std::string& to) override {
     if (auto bad = state_->meet(operation::rename, to)) { return bad->reason; }
+    const auto old = state_->link_to(to);
     auto renamed = base_->rename(from, to);
-    if (renamed) { state_->renamed(from, to); }
+    if (!renamed) { return renamed; }
+    state_->renamed(from, to);
+    state_->note_name(to, [=] {
+      std::filesystem::rename(to, from);
+      if (!old.empty()) { std::filesystem::rename(old, to); }
+    });
     return renamed;
   }
   result<void> remove(const std::string& path) override {
     if (auto bad = state_->meet(operation::remove, path)) { return bad->reason; }
+    const auto old = state_->link_to(path);
     auto removed = base_->remove(path);
-    if (removed) { state_->removed(path); }
+    if (!removed) { return removed; }
+    state_->removed(path);
+    if (!old.empty()) {
+      state_->note_name(path, [=] { std::filesystem::rename(old, path); });
+    }
     return removed;
   }
   result<void> sync_directory(const std::string& directory) override {
     if (auto bad = state_->meet(operation::sync_directory, directory)) { return bad->reason; }
-    return base_->sync_directory(directory);
+    auto synced = base_->sync_directory(directory);
+    if (synced) { state_->synced_names(directory); }
+    return synced;
   }
   result<void> create_directories(const std::string& directory) override {
     if (auto bad = state_->meet(operation::create_directories, directory)) { return bad->reason; }
@@ -190,6 +213,7 @@ private:
     refusal crash(const std::string& path, std::size_t bytes) {
       has_crashed = true;
       if (loses_unsynced) { cut_unsynced(); }
+      for (; !unsynced_names.empty(); unsynced_names.pop_back()) { unsynced_names.back().undo(); }
       return {status_from_errno(EIO, "the machine stops here (a test)", path), loses_unsynced ? 0 : bytes / 2};
     }
 
@@ -228,8 +252,43 @@ private:
       }
     }
 
+    ~state() {
+      if (!links.empty()) { std::filesystem::remove_all(links); }
+    }
+
+    /// Returns another name of the file, with which a removed name can be restored. Empty if names are never lost, or if there is no file.
+    [[nodiscard]] std::string link_to(const std::string& path) {
+      const std::lock_guard lock(mutex);
+      if (!loses_names || !std::filesystem::exists(std::filesystem::symlink_status(path))) { return {}; }
+      if (links.empty()) {
+        links = (std::filesystem::temp_directory_path() / "stepwell-names-XXXXXX").string();
+        if (::mkdtemp(links.data()) == nullptr) { throw unknown_error("mkdtemp failed"); }
+      }
+      auto name = links + "/" + std::to_string(++link_count);
+      std::filesystem::create_hard_link(path, name);
+      return name;
+    }
+    void note_name(const std::string& path, std::function<void()> undo) {
+      const std::lock_guard lock(mutex);
+      if (loses_names && !has_crashed) { unsynced_names.push_back({io::parent_directory(path), std::move(undo)}); }
+    }
+    void synced_names(const std::string& directory) {
+      const std::lock_guard lock(mutex);
+      std::erase_if(unsynced_names, [&](const auto& entry) { return entry.directory == directory; });
+    }
+
+    /// A change of a name that is not durable yet.
+    struct name_change {
+      std::string directory;
+      std::function<void()> undo;
+    };
+
     mutable std::mutex mutex;
     std::shared_ptr<io::file_system> base;
+    std::vector<name_change> unsynced_names;  // oldest first
+    std::string links;                        // directory of the second names
+    std::uint64_t link_count = 0;
+    bool loses_names = false;
     std::vector<event> history;
     std::vector<injected> faults;
     std::vector<std::shared_ptr<durability>> tracked;
@@ -313,10 +372,11 @@ private:
     bool is_closed_ = false;
   };
 
-  void set_crash(std::uint64_t number, bool loses_unsynced) {
+  void set_crash(std::uint64_t number, bool loses_unsynced, bool loses_names) {
     const std::lock_guard lock(state_->mutex);
     state_->crash_number = number;
     state_->loses_unsynced = loses_unsynced;
+    state_->loses_names = loses_names;
   }
 
   std::shared_ptr<state> state_;
