@@ -33,7 +33,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stepwellConfig.cmake.i
   ${PROJECT_BINARY_DIR}/stepwellConfig.cmake INSTALL_DESTINATION ${STEPWELL_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
+  ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake ${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
 # The examples, to read and to compile.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
@@ -49,7 +49,7 @@ foreach(directory IN LISTS Boost_INCLUDE_DIRS)
 endforeach()
 set(STEPWELL_PC_REQUIRES_PRIVATE)
 if(NOT BUILD_SHARED_LIBS)
-  set(STEPWELL_PC_REQUIRES_PRIVATE "protobuf, fmt, snappy, zlib")
+  set(STEPWELL_PC_REQUIRES_PRIVATE "protobuf, fmt, snappy, zlib, libisal")
 endif()
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE STEPWELL_PC_LIBDIR)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE STEPWELL_PC_INCLUDEDIR)

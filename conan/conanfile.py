@@ -59,6 +59,7 @@ class StepwellConan(ConanFile):
         self.requires("fmt/[>=9 <13]")
         self.requires("snappy/[>=1.1.9 <2]")
         self.requires("zlib/[>=1.2.11 <2]")
+        self.requires("isa-l/[>=2.30 <3]")
         if self.options.tool:
             self.requires("cli11/[>=2.1 <3]")
             self.requires("libarchive/[>=3.6 <4]")

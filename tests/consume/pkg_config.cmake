@@ -35,7 +35,7 @@ file(STRINGS ${SOURCE}/CMakeLists.txt project_line REGEX "^project\\(stepwell VE
 if(NOT project_line MATCHES " ${version} ")
   message(FATAL_ERROR "that is not the version of CMakeLists.txt")
 endif()
-if(NOT archive AND libraries MATCHES "protobuf|snappy")
+if(NOT archive AND libraries MATCHES "protobuf|snappy|isal")
   message(FATAL_ERROR "a shared library has found its own needs already")
 endif()
 

@@ -33,7 +33,7 @@ GREEDY(check_key); GREEDY(check_ready); GREEDY(check_retry_policy); GREEDY(check
 GREEDY(check_uninitialized); GREEDY(check_variable_names); GREEDY(checkpoint_exists); GREEDY(checkpoints_iterator);
 GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(classify); GREEDY(classify_failed_run); GREEDY(classify_failed_step_fn);
 GREEDY(close_awaited); GREEDY(close_or_log); GREEDY(column_major_as_transposed); GREEDY(crc32c); GREEDY(crc32c_combine);
-GREEDY(crc32c_mask); GREEDY(crc32c_path); GREEDY(crc32c_portable); GREEDY(crc32c_zeros); GREEDY(create_by);
+GREEDY(crc32c_mask); GREEDY(crc32c_zeros); GREEDY(create_by);
 GREEDY(create_with); GREEDY(csv_metric_bound); GREEDY(current_thread_id); GREEDY(current_thread_name); GREEDY(current_trace);
 GREEDY(data_name); GREEDY(decode_bundle_entry); GREEDY(decode_bundle_header); GREEDY(decode_checkpoint_state);
 GREEDY(decode_event); GREEDY(decode_hparams); GREEDY(decode_strings); GREEDY(decode_summary); GREEDY(default_counter_hook);
