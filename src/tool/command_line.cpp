@@ -97,7 +97,10 @@ private:
   void add_events() {
     auto& command = add("events", "Tags, counts, steps and times of event files; their values", events_, &events);
     command.add_option("TARGET", events_.target, "an event file, or a directory of them")->required();
-    command.add_option("--tag", events_.tags, "only this tag; can be repeated")->type_name("TAG");
+    command.add_option("--tag", events_.tags, "only this tag, or a pattern such as 'eval/*'; can be repeated")
+        ->type_name("TAG")
+        ->expected(1)
+        ->take_all();
     auto* lines = command.add_flag("--lines", as_lines_, "one line per value instead of a summary");
     auto* csv = command.add_flag("--csv", as_csv_, "values as comma-separated lines with a heading");
     auto* json = command.add_flag("--json", as_json_, "values as JSON, one document per line");
@@ -146,12 +149,12 @@ private:
         ->type_name("TAG")
         ->expected(1)
         ->take_all();
-    command
-        .add_option("--higher-is-better", compare_.higher_is_better,
-                    "the greatest value of this tag or pattern is the best; can be repeated")
-        ->type_name("TAG")
-        ->expected(1)
-        ->take_all();
+    const auto add_direction = [&](const char* name, std::vector<std::string>& tags, const char* what) {
+      command.add_option(name, tags, what)->type_name("TAG")->expected(1)->take_all();
+    };
+    add_direction("--higher-is-better", compare_.higher_is_better,
+                  "the greatest value of this tag or pattern is the best; can be repeated");
+    add_direction("--lower-is-better", compare_.lower_is_better, "the least value of this tag or pattern is the best; can be repeated");
     command.add_flag("--json", compare_.json, is_json);
   }
 
@@ -164,7 +167,7 @@ private:
         ->check(CLI::NonNegativeNumber);
     command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others, keep one every HOURS hours permanently")
         ->type_name("HOURS");
-    command.add_option("--pin", prune_.pinned, "never delete this checkpoint; can be repeated")
+    command.add_option("--pin", prune_.pinned, "never delete this checkpoint: its prefix, one of its files, or its step; can be repeated")
         ->type_name("CHECKPOINT")
         ->expected(1)
         ->take_all();

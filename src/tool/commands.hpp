@@ -63,7 +63,7 @@ enum class events_form {
 /// Options of `stepwell events`.
 struct events_options {
   std::string target;                  ///< An event file, or a directory of them.
-  std::vector<std::string> tags = {};  ///< Show only these tags; empty: all.
+  std::vector<std::string> tags = {};  ///< Show only these tags, or tags with these patterns (see `matches_tag`); empty: all.
   events_form form = events_form::summary;
   bool recursive = false;
   bool all = false;     ///< Also show values of steps that the run made again after a resume or a rollback.
@@ -104,16 +104,18 @@ struct plot_options {
 
 /// Options of `stepwell compare`.
 struct compare_options {
-  std::vector<std::string> targets;    ///< Two or more directories of event files, or event files.
-  std::vector<std::string> tags = {};  ///< Tags or patterns, as for `plot_options`. Empty: all scalars.
-  std::vector<std::string> higher_is_better =
-      {};  ///< Patterns of tags whose greatest value is the best one, in addition to the usual names.
+  std::vector<std::string> targets;                ///< Two or more directories of event files, or event files.
+  std::vector<std::string> tags = {};              ///< Tags or patterns, as for `plot_options`. Empty: all scalars.
+  std::vector<std::string> higher_is_better = {};  ///< Tags or patterns of tags whose greatest value is the best one.
+  std::vector<std::string> lower_is_better = {};   ///< Tags or patterns of tags whose least value is the best one.
   bool json = false;
 };
 
-/// Shows the last and the best value of each scalar in each run, and the hyper-parameters that differ. The best value is the least one, or
-/// the greatest one if a word of the tag is a usual name of a metric such as "accuracy". Values at steps that were made again are ignored.
-/// @errors Those of reading; `not_found_error` if no run has one of the tags.
+/// Shows the last and the best value of each scalar in each run, and the hyper-parameters that differ. The best value is the least one if
+/// a word of the tag is a usual name of a loss ("dice_loss"), otherwise the greatest one if a word is a usual name of a score ("accuracy").
+/// Other tags have no best value, unless the options state which one it is. Values at steps that were made again are ignored.
+/// @errors Those of reading; `not_found_error` if one of the tags or patterns matches no scalar of any run; `invalid_argument_error` if both
+///         directions are chosen for one tag.
 /// @cost   Reads the event files twice.
 [[nodiscard]] exit_code compare(const compare_options& options, console& to);
 
@@ -123,7 +125,7 @@ struct prune_options {
   std::string basename = "model.ckpt";
   int max_to_keep = 5;  ///< Number of the newest checkpoints to keep; 0: all.
   std::optional<double> keep_every_n_hours = {};
-  std::vector<std::string> pinned = {};  ///< Prefixes or names that are never deleted.
+  std::vector<std::string> pinned = {};  ///< Never deleted: as for `saver::pin`, or a directory, which stands for its newest checkpoint.
   bool yes = false;                      ///< Delete; false: only report.
   bool json = false;
 };
@@ -131,7 +133,7 @@ struct prune_options {
 /// Reports the decision about each checkpoint, and with `yes` deletes those that the rules do not keep. The newest complete checkpoint is
 /// always kept. So are checkpoints that were not written by a saver of this library. Leftovers of killed saves are deleted, too. Without
 /// `yes`, no file is changed, locked or created.
-/// @errors `not_found_error` if there is no checkpoint; `failed_precondition_error` that names the owner if a process holds the directory
+/// @errors `not_found_error` if there is no checkpoint, none with `basename`, or none that a pin stands for; `failed_precondition_error` that names the owner if a process holds the directory
 ///   (with `yes`); `data_loss_error` if all of its checkpoints are damaged, in which case nothing is deleted; those of the file system.
 /// @cost   Reads every byte of the newest checkpoint.
 [[nodiscard]] exit_code prune(const prune_options& options, console& to);

@@ -46,12 +46,22 @@ struct tag_values {
     if (!least || value < least->value) { least = last; }
     if (!greatest || value > greatest->value) { greatest = last; }
   }
-  [[nodiscard]] const std::optional<point>& best(bool is_higher_better) const noexcept { return is_higher_better ? greatest : least; }
 };
+
+/// The value of a tag that is the best one.
+enum class direction { unknown, lower, higher };
+
+std::string_view text_of(direction which) noexcept { return which == direction::higher ? "max" : which == direction::lower ? "min" : ""; }
+
+/// Returns the best of the values. Empty if the direction is unknown, or no value is finite.
+std::optional<point> best_of(const tag_values& values, direction which) {
+  return which == direction::higher ? values.greatest : which == direction::lower ? values.least : std::nullopt;
+}
 
 struct run_values {
   std::string name;
   std::map<std::string, tag_values, std::less<>> tags = {};
+  std::set<std::string> scalars = {};  ///< All tags, also those that are not compared.
   std::map<std::string, std::string> settings = {};
   exit_code how = exit_code::good;
 };
@@ -73,7 +83,9 @@ run_values read_run(const std::string& target, const compare_options& options, c
       for (const auto& value : values->values) {
         for (auto& [name, setting] : settings_of(value)) { run.settings[name] = setting; }
         const auto number = scalar_of(value);
-        if (!number || !is_wanted(options, value.tag)) { continue; }
+        if (!number) { continue; }
+        if (run.scalars.size() < most_tags) { run.scalars.insert(value.tag); }
+        if (!is_wanted(options, value.tag)) { continue; }
         if (run.tags.size() < most_tags || run.tags.contains(value.tag)) { run.tags[value.tag].add(happened.step, *number); }
       }
     });
@@ -82,37 +94,80 @@ run_values read_run(const std::string& target, const compare_options& options, c
   return run;
 }
 
-/// Returns true if the greatest value of `tag` is the best: a word of `tag` is the name of such a metric ("eval/top5_accuracy"), or `tag` is a
-/// rate ("global_step/sec").
-bool is_named_like_score(std::string_view tag) {
-  if (tag.ends_with("/sec")) { return true; }
-  constexpr std::array<std::string_view, 16> names = {"accuracy", "acc",    "auc",  "precision", "recall", "f1",  "r2",   "score",
-                                                      "reward",   "return", "bleu", "rouge",     "map",    "iou", "dice", "psnr"};
-  std::string word;
-  const auto is_name = [&] { return std::ranges::find(names, word) != names.end(); };
-  for (const char letter : tag) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
-      word.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(letter))));
+/// Returns the words of a tag in lower case: "eval/top5_accuracy" has "eval", "top5" and "accuracy"; "meanReward" has "mean", "reward" and
+/// "meanreward". Digits at the end of a word are optional.
+std::set<std::string> words_of(std::string_view tag) {
+  std::set<std::string> words;
+  const auto add = [&](std::string& word) {
+    words.insert(word);
+    words.insert(word.substr(0, word.find_last_not_of("0123456789") + 1));
+    word.clear();
+  };
+  const auto kind_at = [&](std::size_t i, int (*is_kind)(int)) {
+    return i < tag.size() && is_kind(static_cast<unsigned char>(tag[i])) != 0;
+  };
+  std::string whole;
+  std::string part;  // begins with a capital letter that follows a small letter or precedes one
+  for (std::size_t i = 0; i < tag.size(); ++i) {
+    const bool is_capital = kind_at(i, std::isupper);
+    if (is_capital && i != 0 && (kind_at(i - 1, std::islower) || kind_at(i + 1, std::islower))) { add(part); }
+    if (kind_at(i, std::isalnum)) {
+      const auto letter = static_cast<char>(std::tolower(static_cast<unsigned char>(tag[i])));
+      whole.push_back(letter);
+      part.push_back(letter);
     } else {
-      if (is_name()) { return true; }
-      word.clear();
+      add(whole);
+      add(part);
     }
   }
-  return is_name();
+  add(whole);
+  add(part);
+  return words;
+}
+
+/// Returns the direction that the name of a tag states: `lower` if one of its words is the usual name of a loss or an error, otherwise
+/// `higher` if a word is the usual name of a score, or the tag is a rate ("global_step/sec").
+direction direction_in_name(std::string_view tag) {
+  constexpr std::array<std::string_view, 21> losses = {"loss", "losses", "error", "errors", "err",  "perplexity", "ppl",
+                                                       "mse",  "rmse",   "mae",   "mape",   "nll",  "wer",        "cer",
+                                                       "xent", "kl",     "fid",   "regret", "cost", "eer",        "crossentropy"};
+  constexpr std::array<std::string_view, 24> scores = {"accuracy", "acc",    "auc",    "auroc",   "precision", "recall",  "f1",   "r2",
+                                                       "score",    "scores", "reward", "rewards", "return",    "returns", "bleu", "rouge",
+                                                       "map",      "iou",    "miou",   "dice",    "psnr",      "ssim",    "ndcg", "mrr"};
+  const auto words = words_of(tag);
+  const auto has_one_of = [&](const auto& names) {
+    return std::ranges::any_of(names, [&](std::string_view name) { return words.contains(std::string(name)); });
+  };
+  if (has_one_of(losses) || (words.contains("cross") && words.contains("entropy"))) { return direction::lower; }
+  return tag.ends_with("/sec") || has_one_of(scores) ? direction::higher : direction::unknown;
+}
+
+bool is_chosen(const std::vector<std::string>& patterns, const std::string& tag) {
+  return std::ranges::any_of(patterns, [&](const auto& pattern) { return matches_tag(pattern, tag); });
+}
+
+/// Returns the direction that the options state for a tag, otherwise that of its name.
+direction direction_of(const std::string& tag, const compare_options& options) {
+  const bool is_higher = is_chosen(options.higher_is_better, tag);
+  const bool is_lower = is_chosen(options.lower_is_better, tag);
+  if (is_higher && is_lower) {
+    throw invalid_argument_error(fmt::format("--higher-is-better and --lower-is-better both match {}", printable(tag)));
+  }
+  return is_higher ? direction::higher : is_lower ? direction::lower : direction_in_name(tag);
 }
 
 /// One tag, with its values in each run that has it.
 struct compared_tag {
   std::string tag;
-  bool is_higher_better = false;
+  direction which = direction::unknown;
   std::vector<const tag_values*> runs = {};  ///< In the order of the runs; null if a run does not have the tag.
 
   /// Returns the best value of all runs, if there is one.
   [[nodiscard]] std::optional<double> best() const {
     std::optional<double> found;
     for (const auto* values : runs) {
-      const auto own = values != nullptr ? values->best(is_higher_better) : std::nullopt;
-      if (own && (!found || (is_higher_better ? own->value > *found : own->value < *found))) { found = own->value; }
+      const auto own = values != nullptr ? best_of(*values, which) : std::nullopt;
+      if (own && (!found || (which == direction::higher ? own->value > *found : own->value < *found))) { found = own->value; }
     }
     return found;
   }
@@ -130,8 +185,7 @@ std::vector<compared_tag> compared_tags(const std::vector<run_values>& runs, con
   }
   std::vector<compared_tag> all;
   for (const auto& tag : tags) {
-    const bool is_chosen = std::ranges::any_of(options.higher_is_better, [&](const auto& pattern) { return matches_tag(pattern, tag); });
-    compared_tag made{.tag = tag, .is_higher_better = is_chosen || is_named_like_score(tag)};
+    compared_tag made{.tag = tag, .which = direction_of(tag, options)};
     for (const auto& run : runs) {
       const auto found = run.tags.find(tag);
       made.runs.push_back(found != run.tags.end() ? &found->second : nullptr);
@@ -170,19 +224,24 @@ void print_tags(const std::vector<compared_tag>& tags, const std::vector<run_val
       if (const auto* values = one.runs[i]; values == nullptr) {
         row.insert(row.end(), {"-", "-", "-", "-", ""});
       } else {
-        const auto own = values->best(one.is_higher_better);
+        const auto own = best_of(*values, one.which);
         const bool is_best = own && best && own->value == *best;
         row.insert(row.end(), {number_text(values->last.value),
                                std::to_string(values->last.step),
                                {own ? number_text(own->value) : "-", is_best ? ink::green : ink::plain},
                                own ? std::to_string(own->step) : "-",
-                               std::string(one.is_higher_better ? "max" : "min") + (is_best ? " *" : "")});
+                               std::string(text_of(one.which)) + (is_best ? " *" : "")});
       }
       table.add(std::move(row));
     }
   }
   table.print(to);
-  to.out << "\n* the best of the runs; max and min say which value of a run is its best\n";
+  const auto has = [&](bool is_known) {
+    return std::ranges::any_of(tags, [&](const auto& one) { return (one.which != direction::unknown) == is_known; });
+  };
+  to.out << '\n';
+  if (has(true)) { to.out << "* the best of the runs; max and min say which value of a run is its best\n"; }
+  if (has(false)) { to.out << "- the name does not say which value is the best; --higher-is-better and --lower-is-better do\n"; }
 }
 
 void print_settings(const std::vector<compared_setting>& settings, const std::vector<run_values>& runs, console& to) {
@@ -212,11 +271,11 @@ void print_json(const std::vector<compared_tag>& tags, const std::vector<compare
   document.add_list("runs", runs, [](const auto& run) { return run.name; });
   document.add_list("tags", tags, [](const compared_tag& one) {
     return json{{"tag", one.tag},
-                {"best", one.is_higher_better ? "max" : "min"},
+                {"best", one.which != direction::unknown ? json(text_of(one.which)) : json()},
                 {"runs", json_list(one.runs, [&](const tag_values* values) {
                    if (values == nullptr) { return json(); }
                    json made{{"count", values->count}, {"last", point_json(values->last)}};
-                   if (const auto& best = values->best(one.is_higher_better)) { made["best"] = point_json(*best); }
+                   if (const auto best = best_of(*values, one.which)) { made["best"] = point_json(*best); }
                    return made;
                  })}};
   });
@@ -224,6 +283,18 @@ void print_json(const std::vector<compared_tag>& tags, const std::vector<compare
     return json{{"name", one.name}, {"runs", json_list(one.runs, [](const auto& setting) { return setting ? json(*setting) : json(); })}};
   });
   document.end();
+}
+
+/// Throws `not_found_error` if a pattern matches no scalar of any run.
+void check_tags(const std::vector<std::string>& patterns, const std::vector<run_values>& runs, const compare_options& options) {
+  std::set<std::string> all;
+  for (const auto& run : runs) { all.insert(run.scalars.begin(), run.scalars.end()); }
+  for (const auto& pattern : patterns) {
+    if (std::ranges::any_of(all, [&](const auto& tag) { return matches_tag(pattern, tag); })) { continue; }
+    throw not_found_error(fmt::format("no run has scalars of {}; tags with scalars: {}", pattern,
+                                      all.empty() ? "none" : fmt::format("{}", fmt::join(all, ", "))),
+                          options.targets.front());
+  }
 }
 
 }  // namespace
@@ -235,11 +306,10 @@ exit_code compare(const compare_options& options, console& to) {
     runs.push_back(read_run(target, options, to));
     how = worse(how, runs.back().how);
   }
-  const auto tags = compared_tags(runs, options);
-  for (const auto& pattern : options.tags) {
-    if (std::ranges::any_of(tags, [&](const auto& one) { return matches_tag(pattern, one.tag); })) { continue; }
-    throw not_found_error(fmt::format("no run has scalars of {}", printable(pattern)), options.targets.front());
+  for (const auto* patterns : {&options.tags, &options.higher_is_better, &options.lower_is_better}) {
+    check_tags(*patterns, runs, options);
   }
+  const auto tags = compared_tags(runs, options);
   const auto settings = differing_settings(runs);
   if (options.json) {
     print_json(tags, settings, runs, to);

@@ -58,7 +58,8 @@ public:
     for (const auto& value : values->values) {
       auto kind = kinds_.of(value);
       if (!seen_.contains(value.tag)) { seen_.insert(value.tag); }
-      if (!options_.tags.empty() && std::ranges::find(options_.tags, value.tag) == options_.tags.end()) { continue; }
+      const auto matches = [&](const std::string& pattern) { return matches_tag(pattern, value.tag); };
+      if (!options_.tags.empty() && std::ranges::none_of(options_.tags, matches)) { continue; }
       if (is_obsolete) {
         ++obsolete_values_;
       } else {
@@ -76,7 +77,7 @@ public:
   /// Throws `not_found_error` if one of the requested tags was not seen.
   void require_tags() const {
     for (const auto& tag : options_.tags) {
-      if (seen_.contains(tag)) { continue; }
+      if (std::ranges::any_of(seen_, [&](const auto& seen) { return matches_tag(tag, seen); })) { continue; }
       throw not_found_error(
           fmt::format("there is no tag \"{}\"; tags are {}", tag, seen_.empty() ? "none" : fmt::format("{}", fmt::join(seen_, ", "))),
           options_.target);

@@ -3,10 +3,12 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/json.hpp"
 #include "tool/target.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <string_view>
 
@@ -15,6 +17,15 @@ namespace {
 
 using detail::checkpoint_directory;
 using detail::directory_access;
+
+/// Returns the pins as the library accepts them: a directory stands for its newest checkpoint.
+std::vector<std::string> pins_of(const prune_options& options, const console& to) {
+  auto pins = options.pinned;
+  for (auto& pin : pins) {
+    if (!pin.empty() && is_directory(to, pin)) { pin = require_checkpoint(to, pin); }
+  }
+  return pins;
+}
 
 /// The decision about one checkpoint.
 struct verdict {
@@ -37,9 +48,10 @@ saver_options rules_of(const prune_options& options, const console& to) {
   rules.basename = options.basename;
   rules.max_to_keep = options.max_to_keep;
   if (options.keep_every_n_hours) { rules.keep_every_n_hours = *options.keep_every_n_hours; }
-  rules.pinned = options.pinned;
+  rules.pinned = pins_of(options, to);
   rules.file_system = to.files;
   rules.clock = to.time;
+  check_saver_options(rules);
   return rules;
 }
 
@@ -96,11 +108,21 @@ void print_as_json(const decision& made, const prune_options& options, console& 
   document.end();
 }
 
+/// Throws `not_found_error` if the directory has checkpoints, but none with the chosen basename.
+void require_basename(const prune_options& options, const console& to) {
+  const auto all = indexes_in(to, options.directory);
+  if (all.empty() || !list_checkpoints(options.directory, options.basename, to.files).empty()) { return; }
+  throw not_found_error(fmt::format("there is no checkpoint {}-STEP in this directory, only {} and {} more; choose them with --basename",
+                                    options.basename, io::base_name(all.back()), all.size() - 1),
+                        options.directory);
+}
+
 }  // namespace
 
 exit_code prune(const prune_options& options, console& to) {
   require_directory(to, options.directory);
   const auto rules = rules_of(options, to);
+  require_basename(options, to);
   {  // read-only first: an error here leaves the directory unchanged
     checkpoint_directory looked(options.directory, rules, directory_access::look);
     if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }

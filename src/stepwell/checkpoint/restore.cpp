@@ -8,8 +8,10 @@
 #include "stepwell/io/pool.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -135,10 +137,25 @@ private:
   std::vector<bool> is_used_;
 };
 
+/// Throws `invalid_argument_error` if `names` renames a variable that does not exist.
+void check_names(const restore_options& options, const variable_list& variables, const std::string& place) {
+  if (options.names.empty()) { return; }
+  std::set<std::string_view> known;
+  for (const auto& variable : variables) { known.insert(variable.name()); }
+  for (const auto& [ours, theirs] : options.names) {
+    if (known.contains(ours)) { continue; }
+    throw invalid_argument_error(
+        fmt::format("restore_options::names: there is no variable \"{}\" to restore from \"{}\"; the variables are {}", ours, theirs,
+                    fmt::join(known, ", ")),
+        place);
+  }
+}
+
 /// Restores from the entries of a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
 template<class Entry, class Write>
 restore_report restore_from(const variable_list& variables, std::span<const Entry> entries, const std::string& place,
                             const restore_options& options, const Write& write) {
+  check_names(options, variables, place);
   restore_report report;
   const matching<Entry> matched(variables, entries, options);
   matches<Entry> found;

@@ -17,7 +17,7 @@ namespace stepwell {
 
 /// Options for matching variables with the tensors of a checkpoint.
 struct restore_options {
-  /// Map from the name of a variable to its name in the checkpoint, for names that differ.
+  /// Map from the name of a variable to its name in the checkpoint, for names that differ. Each of the variables must exist.
   std::map<std::string, std::string, std::less<>> names = {};
   /// If true, variables that are missing in the checkpoint keep their values. If false, a missing variable is an error.
   bool allow_missing = false;
@@ -41,7 +41,7 @@ struct restore_report {
 /// to any of them. (If `verify_first` is false, some checksums are checked later.) A variable that is `optional()` keeps its value if the
 /// checkpoint lacks it.
 /// @errors `not_found_error` listing the variables that are missing in the checkpoint, unless `allow_missing` is true.
-///         `invalid_argument_error` listing every dtype and shape that differs; if missing variables are an error, too, it contains both
+///         `invalid_argument_error` naming a variable of `options.names` that does not exist. `invalid_argument_error` listing every dtype and shape that differs; if missing variables are an error, too, it contains both
 ///         lists. `data_loss_error` naming the damaged tensor. If variables were written before the failure, the message says so.
 /// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Variables in memory are read in
 ///         place. Strings and variables on a device are copied through temporary memory, one variable at a time.

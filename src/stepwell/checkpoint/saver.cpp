@@ -446,7 +446,7 @@ std::optional<saved_checkpoint> saver::latest() const {
 }
 
 std::vector<std::string> saver::checkpoints() const { return core_->directory.checkpoints(); }
-void saver::pin(const std::string& prefix) { core_->directory.pin(prefix); }
+void saver::pin(const std::string& checkpoint) { core_->directory.pin(checkpoint); }
 
 const std::string& saver::directory() const noexcept { return core_->directory.path(); }
 const saver_options& saver::options() const noexcept { return core_->options; }

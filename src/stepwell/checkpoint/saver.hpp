@@ -77,7 +77,7 @@ struct saver_options {
   /// hours after the last checkpoint that is kept permanently. If there is no such checkpoint, the hours count from the first use of the
   /// directory.
   setting<double> keep_every_n_hours = none;
-  std::vector<std::string> pinned = {};  ///< Prefixes of checkpoints that are never deleted, for example "model.ckpt-500".
+  std::vector<std::string> pinned = {};  ///< Checkpoints that are never deleted, for example "model.ckpt-500". See `saver::pin`.
   /// Maximum number of snapshots that are held at a time: the snapshot that is being written, and those in the queue. Each snapshot takes
   /// as much memory as the variables.
   std::size_t max_staged = 1;
@@ -227,8 +227,10 @@ public:
   /// Returns the prefixes of the checkpoints in the list of the directory. A prefix contains the directory. The oldest checkpoint is first.
   [[nodiscard]] std::vector<std::string> checkpoints() const;
 
-  /// Excludes a checkpoint from deletion. `prefix` may be given with or without the directory.
-  void pin(const std::string& prefix);
+  /// Excludes a checkpoint from deletion. `checkpoint` is its prefix with or without the directory, one of its files, or its step. A name or
+  /// step after that of the newest checkpoint stands for a checkpoint that is saved later.
+  /// @errors `not_found_error` if there is no such checkpoint.
+  void pin(const std::string& checkpoint);
 
   [[nodiscard]] const std::string& directory() const noexcept;
   [[nodiscard]] const saver_options& options() const noexcept;

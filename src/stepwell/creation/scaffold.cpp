@@ -71,6 +71,15 @@ std::pair<variable_list, restore_options> choose(const checkpoint_name_map& name
   return {std::move(chosen), std::move(how)};
 }
 
+/// Throws `not_found_error` if a prefix of the map matches no tensor of the checkpoint.
+void check_prefixes(const checkpoint_name_map& names, const checkpoint_reader& source) {
+  for (const auto& [theirs, ours] : names) {
+    const auto is_below = [prefix = below(theirs)](const checkpoint_entry& entry) { return entry.name.starts_with(prefix); };
+    if (!is_prefix(theirs) || std::ranges::any_of(source.entries(), is_below)) { continue; }
+    throw not_found_error(fmt::format("init_from_checkpoint: the checkpoint has no tensor below \"{}\"", theirs), source.prefix());
+  }
+}
+
 checkpoint_reader open(const std::string& from, std::shared_ptr<io::file_system> files) {
   if (!files) { files = io::posix_file_system(); }
   const auto info = files->stat(from);
@@ -90,6 +99,7 @@ restore_report init_from_checkpoint::apply(const variable_list& variables) const
   auto [ours, how] = choose(names_, variables);
   how.allow_missing = options_.allow_missing;
   const auto source = open(from_, options_.files);
+  check_prefixes(names_, source);
   auto report = restore(ours, source, how);
   log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));
   if (!report.missing.empty()) {

@@ -213,7 +213,8 @@ public:
   }
 
   /// Fills `variables` from the checkpoint. Checks everything before it writes anything.
-  /// @errors `not_found_error` if there is no checkpoint, or if the checkpoint lacks a selected variable and `allow_missing` is false.
+  /// @errors `not_found_error` if there is no checkpoint, if a prefix of the map matches none of its tensors, or if the checkpoint lacks a
+  ///   selected variable and `allow_missing` is false.
   ///   `invalid_argument_error` if a pair of the map matches none of `variables`. The errors of `restore`.
   restore_report apply(const variable_list& variables) const;
 

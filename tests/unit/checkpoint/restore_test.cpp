@@ -76,6 +76,16 @@ TEST_CASE("a name of ours may stand for another in the checkpoint", "[checkpoint
   CHECK(report.restored == std::vector<std::string>{"dense/kernel"});
 }
 
+TEST_CASE("a renamed variable that the model does not have is an error, and nothing is restored", "[checkpoint][restore]") {
+  const sw::test::temporary_directory directory;
+  const sw::checkpoint_reader reader(write_model(directory));
+  std::vector<float> w(4, 7);
+  const sw::restore_options options{.names = {{"w", "w"}, {"dense/kernl", "w"}}, .allow_missing = true};
+  const auto message = message_of<sw::invalid_argument_error>([&] { sw::restore(sw::variables({{"w", w}}), reader, options); });
+  CHECK(contains(message, "\"dense/kernl\""));
+  CHECK(w == std::vector<float>(4, 7));
+}
+
 TEST_CASE("CKPT-9 variables the checkpoint lacks are an error that lists them, and nothing is written", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
   const sw::checkpoint_reader reader(write_model(directory));

@@ -110,6 +110,40 @@ TEST_CASE("the one restored from, and pinned ones, are never deleted", "[checkpo
   CHECK(shop.steps() == "1 3 4 6");
 }
 
+TEST_CASE("a checkpoint is pinned by its name, its path, one of its files, its step, or before it is saved", "[checkpoint][saver]") {
+  workshop shop;
+  {
+    auto saver = shop.make({.max_to_keep = sw::none});
+    for (std::int64_t step = 1; step <= 5; ++step) { save_and_settle(saver, toy_snapshot(step)); }
+  }
+  auto saver = shop.make(
+      {.max_to_keep = 1, .pinned = {"model.ckpt-1", shop.directory / "model.ckpt-2.index", "model.ckpt-3.data-00000-of-00001", "4", "7"}});
+  saver.pin("model.ckpt-8");
+  for (std::int64_t step = 6; step <= 10; ++step) { save_and_settle(saver, toy_snapshot(step)); }
+  CHECK(shop.steps() == "1 2 3 4 7 8 10");
+  saver.pin("10");
+  save_and_settle(saver, toy_snapshot(11));
+  CHECK(shop.steps() == "1 2 3 4 7 8 10 11");
+}
+
+TEST_CASE("a pin that matches no checkpoint and none that can be saved later is an error, and no file changes", "[checkpoint][saver]") {
+  workshop shop;
+  {
+    auto saver = shop.make();
+    for (const std::int64_t step : {2, 4}) { save_and_settle(saver, toy_snapshot(step)); }
+  }
+  sw::test::write_file_text(shop.directory / "model.ckpt-3.data-00000-of-00001", "left by a killed save");
+  const auto before = names_in(shop.directory.path());
+  for (const auto* pin : {"modle.ckpt-2", "model.ckpt-3", "3", "model.ckpt", "/elsewhere/model.ckpt-2", "best", ""}) {
+    INFO(pin);
+    CHECK_THROWS_AS(shop.make({.pinned = {"model.ckpt-2", pin}}), sw::not_found_error);
+    CHECK(names_in(shop.directory.path()).find(before) == 0);  // a lock file may follow
+  }
+  auto saver = shop.make();
+  CHECK_THROWS_AS(saver.pin("model.ckpt-3"), sw::not_found_error);
+  CHECK_THROWS_AS(saver.pin("modle.ckpt-9"), sw::not_found_error);
+}
+
 TEST_CASE("D-13 of those restored from only the last stays: many recoveries do not fill the disk", "[checkpoint][saver]") {
   workshop shop;
   auto saver = shop.make({.max_to_keep = 1});

@@ -117,6 +117,15 @@ TEST_CASE("variables that the checkpoint lacks are an error unless that is allow
   CHECK(rig.log.contains(sw::log_level::warning, "top"));
 }
 
+TEST_CASE("a prefix that matches no tensor of the checkpoint is an error, even if missing variables are allowed", "[session][warm_start]") {
+  pretrained rig;
+  const sw::checkpoint_name_map map = {{"odl/", "new/"}, {"old/", "new/"}};
+  const auto message =
+      message_of<sw::not_found_error>([&] { init_from_checkpoint(rig.prefix, map, {.allow_missing = true}).apply(rig.model.variables()); });
+  CHECK(message.find("\"odl/\"") != std::string::npos);
+  CHECK(rig.model.bias == 0);
+}
+
 TEST_CASE("one variable of another shape and nothing is restored", "[session][warm_start]") {
   pretrained rig;
   rig.model.kernel.resize(3);

@@ -166,6 +166,9 @@ TEST_CASE("a tag that no value has is an error that names the tags there are", "
     CHECK(said.err.find("there is no tag \"los\"; tags are accuracy, loss") != std::string::npos);
   }
   CHECK(rig.run({"events", "a.tfevents", "--tag", "loss"}).how == exit_code::good);
+  CHECK(rig.run({"events", "a.tfevents", "--tag", "l?s*"}).how == exit_code::good);  // patterns, as for plot
+  CHECK(rig.run({"events", "a.tfevents", "--tag", "l?s*"}).out == rig.run({"events", "a.tfevents", "--tag", "loss"}).out);
+  CHECK(rig.run({"events", "a.tfevents", "--tag", "los?", "--tag", "x*"}).how == exit_code::unreadable);
 }
 
 TEST_CASE("event files of directories below are read when asked for", "[tool][events]") {

@@ -73,6 +73,41 @@ TEST_CASE("prune keeps the pinned, and one every so many hours", "[tool][prune]"
   }
 }
 
+TEST_CASE("prune accepts a pin in every form of a TARGET, and as a step", "[tool][prune]") {
+  const pruned_run run;
+  const auto path = run.shop.directory / "model.ckpt-2";
+  for (const auto& pin : {std::string("model.ckpt-2"), path, path + ".index", path + ".data-00000-of-00001",
+                          std::string("model.ckpt-2.index"), std::string("2"), run.shop.directory / "./model.ckpt-2"}) {
+    INFO(pin);
+    const auto seen = json::parse(run.prune({"--max-to-keep", "1", "--pin", pin, "--json"}).out);
+    CHECK(seen["checkpoints"][1]["what"] == "keep");
+    CHECK(seen["checkpoints"][2]["what"] == "delete");
+  }
+  CHECK(run.prune({"--max-to-keep", "1", "--pin", run.shop.directory.path(), "--yes"}).how == exit_code::good);  // the newest checkpoint
+  CHECK(run.shop.steps() == "5");
+}
+
+TEST_CASE("a pin or a basename that matches no checkpoint is an error of prune, and no file changes", "[tool][prune]") {
+  const pruned_run run;
+  sw::test::write_file_text(run.shop.directory / "model.ckpt-6.data-00000-of-00001", "left by a killed save");
+  const auto before = sw::test::names_in(run.shop.directory.path());
+  const auto state = sw::test::file_text(run.shop.directory / "checkpoint");
+  for (const auto* pin : {"modle.ckpt-3", "model.ckpt-33", "33", "", "model.ckpt-3.idx", "/nowhere/model.ckpt-3"}) {
+    INFO(pin);
+    const auto said = run.prune({"--max-to-keep", "1", "--pin", "model.ckpt-4", "--pin", pin, "--yes"});
+    CHECK(said.how == exit_code::unreadable);
+    CHECK(said.out.empty());
+    CHECK(said.err.find("\"" + std::string(pin) + "\"") != std::string::npos);
+  }
+  const auto other = run.prune({"--max-to-keep", "1", "--basename", "modle.ckpt", "--yes"});
+  CHECK(other.how == exit_code::unreadable);
+  CHECK(other.err.find("modle.ckpt-STEP") != std::string::npos);
+  CHECK(other.err.find("model.ckpt-5") != std::string::npos);
+  CHECK(run.prune({"--basename", "../run", "--yes"}).how == exit_code::usage);
+  CHECK(sw::test::names_in(run.shop.directory.path()) == before);
+  CHECK(sw::test::file_text(run.shop.directory / "checkpoint") == state);
+}
+
 TEST_CASE("prune keeps the newest whole checkpoint, though damaged ones are newer", "[tool][prune]") {
   const pruned_run run;
   for (const auto* step : {"4", "5"}) {

@@ -295,6 +295,36 @@ std::string checkpoint_directory::name_of(const std::string& prefix) const {
   return parent ? io::join_path(*parent, io::base_name(prefix)) : prefix;
 }
 
+std::string checkpoint_directory::file_name_at(std::int64_t step) const {
+  return fmt::format("{}-{:0{}}", options_.basename, step, options_.pad_step_number ? 8 : 1);
+}
+
+/// Returns the name of the checkpoint that `given` stands for, see `saver::pin`. Throws `not_found_error` if there is none.
+std::string checkpoint_directory::pinned_name(const std::string& given) const {
+  constexpr std::string_view index_suffix = ".index";
+  std::string_view prefix = given;
+  if (const auto data = parse_data_name(given)) { prefix = data->prefix; }
+  if (prefix.ends_with(index_suffix)) { prefix.remove_suffix(index_suffix.size()); }
+  const auto name = name_of(std::string(prefix));
+  const auto list = listed();
+  const bool is_listed = std::ranges::find(list, name, &listed_checkpoint::name) != list.end();
+  const bool is_inside = name.find('/') == std::string::npos;
+  if (is_listed || (is_inside && value_or_throw(files_->exists(format::index_name(path_of(name)))))) { return name; }
+  const auto existing = list_checkpoints(path_, options_.basename, files_);
+  const auto step = number_in<std::int64_t>(given);
+  if (const auto found = std::ranges::find(existing, step, step_of_checkpoint); step && found != existing.end()) {
+    return io::base_name(*found);
+  }
+  const auto newest = !list.empty() ? list.back().step : existing.empty() ? -1 : step_of_checkpoint(existing.back()).value_or(-1);
+  const auto later = is_inside ? step_in_name(name, options_.basename, "") : std::nullopt;
+  if (lock_ && later.value_or(step.value_or(-1)) > newest) { return later ? name : file_name_at(*step); }
+  throw not_found_error(fmt::format("there is no checkpoint \"{}\" to pin; {}", given,
+                                    existing.empty() ? fmt::format("there is no {}-STEP", options_.basename)
+                                                     : fmt::format("the checkpoints are {} to {}", io::base_name(existing.front()),
+                                                                   io::base_name(existing.back()))),
+                        path_);
+}
+
 double checkpoint_directory::seconds_now() const { return seconds_of(time_->wall_now()); }
 
 checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options, directory_access access)
@@ -304,14 +334,13 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   if (is_own) { value_or_throw(files_->create_directories(path_)); }
   canonical_ = value_or_throw(files_->canonical(path_));
   if (is_own) { lock_ = value_or_throw(files_->lock(io::join_path(canonical_, lock_name))); }
-  for (const auto& prefix : options_.pinned) { pinned_.insert(name_of(prefix)); }
-
   const auto state = read_state_file(*files_, path_);
   leftovers_ = find_leftovers(*files_, path_, options_.basename, claimed_without_index(state));
-  if (is_own) { sweep_leftovers(*files_, path_, leftovers_); }
   if (state) { load_list(*state); }  // without a valid state file the list stays empty, so no existing checkpoint will be deleted
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
   for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
+  for (const auto& given : options_.pinned) { pinned_.insert(pinned_name(given)); }
+  if (is_own) { sweep_leftovers(*files_, path_, leftovers_); }  // after all checks: an error changes no file
   last_save_number_ = std::max(unlisted.last_number, state ? newest_save_number(files_, state->prefixes).value_or(0) : 0);
   if (last_preserved_ == 0) { last_preserved_ = seconds_now(); }
   check_clock();
@@ -405,8 +434,8 @@ std::vector<std::string> checkpoint_directory::checkpoints() const {
   return prefixes;
 }
 
-void checkpoint_directory::pin(const std::string& prefix) {
-  auto name = name_of(prefix);
+void checkpoint_directory::pin(const std::string& checkpoint) {
+  auto name = pinned_name(checkpoint);
   const std::lock_guard lock(mutex_);
   pinned_.insert(std::move(name));
 }
@@ -460,7 +489,7 @@ void checkpoint_directory::list_at_start() noexcept {
 saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::function<void()>& before_commit) {
   const std::lock_guard one(one_at_a_time_);
   const auto start = time_->now();
-  const auto name = fmt::format("{}-{:0{}}", options_.basename, taken.step(), options_.pad_step_number ? 8 : 1);
+  const auto name = file_name_at(taken.step());
   trace_span span("save", "checkpoint");
   if (span) { span.argument("checkpoint", path_of(name)); }
   span.argument("bytes", taken.size_bytes());

@@ -133,7 +133,8 @@ public:
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::vector<std::string> checkpoints() const;
-  void pin(const std::string& prefix);
+  /// See `saver::pin`.
+  void pin(const std::string& checkpoint);
 
   /// Applies retention if the previous saver was killed before it could, and releases the lock.
   void close() noexcept;
@@ -141,6 +142,8 @@ public:
 private:
   [[nodiscard]] std::string path_of(std::string_view name) const;
   [[nodiscard]] std::string name_of(const std::string& prefix) const;
+  [[nodiscard]] std::string file_name_at(std::int64_t step) const;
+  [[nodiscard]] std::string pinned_name(const std::string& given) const;
   [[nodiscard]] double seconds_now() const;
 
   void check_is_in_place() const;
