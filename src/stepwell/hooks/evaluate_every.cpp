@@ -117,7 +117,7 @@ public:
     // The evaluation may have begun before the restored checkpoint was saved. The events up to its step remain valid.
     summaries_->note_start(std::max(step, first_step_));
     for (std::size_t i = 0; i < found.values.size(); ++i) {
-      summaries_->writer()->add_scalar(options.name + "/" + board->names[i], static_cast<float>(found.values[i]), step);
+      summaries_->writer()->add_scalar(options.name + "/" + board->names[i], found.values[i], step);
     }
   }
   [[nodiscard]] clock::time_point now() const { return time_->now(); }

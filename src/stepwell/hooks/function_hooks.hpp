@@ -172,12 +172,15 @@ private:
   auto call_with(bool due, auto& context, const auto& values, std::index_sequence<I...>) {
     using context_type = std::remove_reference_t<decltype(context)>;
     using result = detail::hook_function_result<Function, context_type, decltype(values.template get<I>())...>;
+    const auto call_now = [this, &context, &values]() -> result {
+      std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
+      return detail::call_hook_function(this->function_, context, std::get<I>(std::move(all))...);
+    };
     if constexpr (coro::awaited<result>) {
       // `values.get` is called only inside the lambda: if the call is not due, nothing was fetched, and `get` must not be called.
-      auto call = [this, &context, &values] { return detail::call_hook_function(this->function_, context, values.template get<I>()...); };
-      return detail::await_if<result>(due, std::move(call));
+      return detail::await_if<result>(due, call_now);
     } else {
-      if (due) { detail::call_hook_function(this->function_, context, values.template get<I>()...); }
+      if (due) { call_now(); }
     }
   }
 

@@ -63,7 +63,7 @@ void step_counter_hook::count(std::int64_t step) {
     logged_at_ = now;
     log_info("global_step/sec: " + number_text(rate));
   }
-  if (options_.writer) { options_.writer->add_scalar("global_step/sec", static_cast<float>(rate), step); }
+  if (options_.writer) { options_.writer->add_scalar("global_step/sec", rate, step); }
 }
 
 }  // namespace stepwell

@@ -40,7 +40,7 @@ concept may_be_image = adapted_tensor<Value> || (tensor_like<const Value> && (dt
 
 namespace stepwell::summary {
 
-/// Writes one number. Event files store it as a float.
+/// Writes one number. Event files store it as a float; metric writers receive it unchanged.
 template<class Projection>
 struct scalar_op {
   std::string tag;
@@ -49,7 +49,14 @@ struct scalar_op {
   /// Writes `value` to `out`, a `writer` or a `metric_writer`.
   void write(auto& out, const auto& value, std::int64_t step) const {
     using value_type = std::remove_cvref_t<decltype(value)>;
-    out.add_scalar(tag, static_cast<std::conditional_t<std::is_arithmetic_v<value_type>, value_type, float>>(value), step);
+    if constexpr (std::is_arithmetic_v<value_type>) {
+      out.add_scalar(tag, value, step);
+    } else if constexpr (std::is_enum_v<value_type>) {
+      out.add_scalar(tag, static_cast<std::underlying_type_t<value_type>>(value), step);
+    } else {
+      using number = std::conditional_t<std::is_constructible_v<double, decltype(value)>, double, float>;
+      out.add_scalar(tag, static_cast<number>(value), step);
+    }
   }
 };
 template<class Projection>
@@ -236,19 +243,25 @@ private:
     const log_scope named(context.name());  // writers do not know the session
     const std::int64_t step = context.global_step();
     // Each value is read once, because a fetch may compute it.
-    const std::tuple<decltype(values.template get<I>())...> all(values.template get<I>()...);
-    if (!(detail::is_present(std::get<I>(all)) || ...)) { return; }  // nothing is written, so the next run is due, too
-    work_->note_start(step);
-    timer_.update_last_triggered_step(step);
-    if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step), ...); }
-    for (const auto& metric : work_->metrics()) { (write_metric(*metric, std::get<I>(ops_), std::get<I>(all), step), ...); }
+    const std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
+    bool has_begun = false;  // if nothing is written, the next run is due, too
+    const auto begin = [&] {
+      if (std::exchange(has_begun, true)) { return; }
+      work_->note_start(step);
+      timer_.update_last_triggered_step(step);
+    };
+    if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step, begin), ...); }
+    for (const auto& metric : work_->metrics()) { (write_one(*metric, std::get<I>(ops_), std::get<I>(all), step, begin), ...); }
   }
-  static void write_one(summary::writer& out, const auto& op, const auto& value, std::int64_t step) {
-    if (detail::is_present(value)) { op.write(out, detail::present(value), step); }
-  }
-  static void write_metric(summary::metric_writer& out, const auto& op, const auto& value, std::int64_t step) {
-    if constexpr (requires { op.write(out, detail::present(value), step); }) {
-      if (detail::is_present(value)) { op.write(out, detail::present(value), step); }
+  /// Writes a value that is present, after a call of `begin`. Metric writers receive only scalars.
+  template<class Writer>
+  static void write_one(Writer& out, const auto& op, const auto& value, std::int64_t step, const auto& begin) {
+    if (!detail::is_present(value)) { return; }
+    if constexpr (requires { op.write(out, detail::present(value), step, begin); }) {
+      op.write(out, detail::present(value), step, begin);
+    } else if constexpr (std::is_same_v<Writer, summary::writer> || requires { op.write(out, detail::present(value), step); }) {
+      begin();
+      op.write(out, detail::present(value), step);
     }
   }
 

@@ -241,8 +241,8 @@ public:
   template<detail::order_like Order, class... Args>
   static auto fed(const Order& order, Args&&... args) {
     check_step<Order, Args...>();
-    return std::tuple<decltype(detail::with_feeds(order, std::forward<Args>(args)))...>(
-        detail::with_feeds(order, std::forward<Args>(args))...);
+    return std::tuple<decltype(detail::with_feeds(order, std::forward<Args>(args)))...>{
+        detail::with_feeds(order, std::forward<Args>(args))...};
   }
   template<class... Args>
   auto step(std::tuple<Args...>& fed) {
@@ -266,7 +266,7 @@ public:
   template<class Order>
   [[nodiscard]] auto feed(const Order& order) {
     wait_at_fence();
-    return std::apply([this](const auto*... one) { return std::tuple(detail::fed_member(*model_, one)...); }, order.feeds());
+    return std::apply([this](const auto*... one) { return std::tuple{detail::fed_member(*model_, one)...}; }, order.feeds());
   }
 
   /// Returns the value of a fetch. The fetch is applied to the result of the step if it accepts the result, otherwise to the model if it

@@ -173,8 +173,13 @@ struct writer::core {
     append(event.size(), [&](std::span<std::byte> data) { std::ranges::copy(event, data.begin()); });
   }
 
-  void add_float(std::string_view tag, float value, std::int64_t step) {
+  template<class Number>
+  void add_number(std::string_view tag, Number value, std::int64_t step) {
     for (const auto& metric : options.metrics) { metric->add_scalar(tag, value, step); }
+    add_float(tag, static_cast<float>(value), step);
+  }
+
+  void add_float(std::string_view tag, float value, std::int64_t step) {
     if (!out.accepts()) { return; }
     if (!format::is_utf8(tag)) [[unlikely]] { return add_float(format::to_utf8(tag), value, step); }
     const format::scalar_event happened{times.now(), step, tag, value};
@@ -299,7 +304,10 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
   return known;
 }
 
-void writer::add_float(std::string_view tag, float value, std::int64_t step) { core_->add_float(tag, value, step); }
+void writer::add_number(std::string_view tag, float value, std::int64_t step) { core_->add_number(tag, value, step); }
+void writer::add_number(std::string_view tag, double value, std::int64_t step) { core_->add_number(tag, value, step); }
+void writer::add_number(std::string_view tag, std::int64_t value, std::int64_t step) { core_->add_number(tag, value, step); }
+void writer::add_number(std::string_view tag, std::uint64_t value, std::int64_t step) { core_->add_number(tag, value, step); }
 
 void writer::add_histogram(std::string_view tag, std::span<const float> values, std::int64_t step) {
   core_->add_histogram(tag, values, step);

@@ -83,13 +83,15 @@ public:
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory);
   [[nodiscard]] static std::shared_ptr<writer> shared(const std::string& directory, writer_options options);
 
-  /// Writes one number.
+  /// Writes one number. The event file stores it as a float. `writer_options::metrics` receive it unchanged.
   /// @cost Well under a microsecond, unless the queue is full. No allocation, except for the first value of a tag in tensor style and for a
   ///       tag that is not UTF-8.
   template<class Number>
     requires std::is_arithmetic_v<Number>
   void add_scalar(std::string_view tag, Number value, std::int64_t step) {
-    add_float(tag, static_cast<float>(value), step);
+    using kept = std::conditional_t<std::is_floating_point_v<Number>, std::conditional_t<std::is_same_v<Number, float>, float, double>,
+                                    std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>;
+    add_number(tag, static_cast<kept>(value), step);
   }
 
   /// Writes a histogram of the finite values. If some values are not finite, logs a warning once for each tag.
@@ -175,7 +177,10 @@ public:
 
 private:
   struct core;
-  void add_float(std::string_view tag, float value, std::int64_t step);
+  void add_number(std::string_view tag, float value, std::int64_t step);
+  void add_number(std::string_view tag, double value, std::int64_t step);
+  void add_number(std::string_view tag, std::int64_t value, std::int64_t step);
+  void add_number(std::string_view tag, std::uint64_t value, std::int64_t step);
 
   std::unique_ptr<core> core_;
 };

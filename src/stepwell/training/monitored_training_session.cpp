@@ -50,13 +50,18 @@ std::shared_ptr<summary_work> default_summary_work(summary_saver_options made) {
   return std::make_shared<summary_work>(std::move(made));
 }
 
-const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, std::string_view user) {
-  if (!user.empty() && summary_dir.empty() && checkpoint_dir.empty()) {
-    throw invalid_argument_error(fmt::format(
-        "monitored_training_session: {} are given, but neither summary_dir nor checkpoint_dir; give one of them, for the event files",
-        user));
-  }
-  return summary_dir.empty() ? checkpoint_dir : summary_dir;
+void check_directories(const std::string& checkpoint_dir, const std::string& summary_dir,
+                       std::initializer_list<directory_user> of_checkpoints, std::initializer_list<directory_user> of_events) {
+  const auto refuse_given = [](std::initializer_list<directory_user> options, std::string_view missing) {
+    for (const auto& [name, is_given] : options) {
+      if (!is_given) { continue; }
+      throw invalid_argument_error(
+          fmt::format("monitored_training_session: {} is given, but {}; without it, the option has no effect", name, missing));
+    }
+  };
+  if (!checkpoint_dir.empty()) { return; }
+  refuse_given(of_checkpoints, "checkpoint_dir is not, the directory of the checkpoints");
+  if (summary_dir.empty()) { refuse_given(of_events, "neither summary_dir nor checkpoint_dir, one of which holds the event files"); }
 }
 
 void throw_both_given(std::string_view option, std::string_view of_scaffold) {

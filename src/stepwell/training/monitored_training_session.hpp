@@ -7,6 +7,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/creation/scaffold.hpp"
@@ -24,10 +25,10 @@
 #include "stepwell/summary/writer.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -52,19 +53,19 @@ public:
     requires(!std::same_as<Op, model_summary>) && summary::summary_op<Op> &&
             detail::fetchable_from<decltype(Op::projection), result_type, Model>
   explicit(false) model_summary(Op op)
-      : write_([op = std::move(op)](summary::writer* out, const result_type& result, const Model& model, std::int64_t step) {
+      : write_([op = std::move(op)](summary::writer& out, const result_type& result, const Model& model, std::int64_t step,
+                                    function_ref<void()> begin) {
           const auto& value = read(op.projection, result, model);
-          if (!detail::is_present(value)) { return false; }
-          if (out != nullptr) { op.write(*out, detail::present(value), step); }
-          return true;
+          if (!detail::is_present(value)) { return; }
+          begin();
+          op.write(out, detail::present(value), step);
         }) {}
 
-  /// Writes the value of a run. Writes nothing if the value is an empty `std::optional`.
-  void write(summary::writer& out, const result_type& result, const Model& model, std::int64_t step) const {
-    write_(&out, result, model, step);
+  /// Evaluates the projection once and writes the value, after a call of `begin`. Writes nothing, and does not call `begin`, if the value is
+  /// an empty `std::optional`.
+  void write(summary::writer& out, const result_type& result, const Model& model, std::int64_t step, function_ref<void()> begin) const {
+    write_(out, result, model, step, begin);
   }
-  /// Returns false if the value of a run is an empty `std::optional`.
-  [[nodiscard]] bool has_value(const result_type& result, const Model& model) const { return write_(nullptr, result, model, 0); }
 
 private:
   template<class Projection>
@@ -78,7 +79,7 @@ private:
     }
   }
 
-  std::function<bool(summary::writer*, const result_type&, const Model&, std::int64_t)> write_;
+  std::function<void(summary::writer&, const result_type&, const Model&, std::int64_t, function_ref<void()>)> write_;
 };
 
 /// Options of a training session. Every option has a default. Each period has three states: the default, off (`none` or 0), or a value.
@@ -111,6 +112,7 @@ struct training_options {
   std::string checkpoint_dir = {};
   /// Periods between checkpoints, in seconds and in steps. If none of `save_checkpoint_secs`, `save_checkpoint_steps` and
   /// `save_checkpoint_overhead` is set, the period is 600 s. If both periods are above zero, the seconds are used, and a warning is logged.
+  /// A period above zero needs a `checkpoint_dir`.
   /// If a checkpoint becomes due while another one is being written, it is postponed until that one is written (default of
   /// `saver.when_busy`).
   /// @see decision D-8
@@ -121,11 +123,12 @@ struct training_options {
   /// of the two periods above.
   setting<double> save_checkpoint_overhead = {};
   interval_bounds save_checkpoint_interval = {};
-  /// Periods between summaries, in steps and in seconds. If neither of them is set, the period is 100 steps.
+  /// Periods between summaries, in steps and in seconds. If neither of them is set, the period is 100 steps. A period above zero needs a
+  /// directory for event files.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
   /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
-  /// within the limit of `log_every_secs`, logged. Without a directory for event files, nothing is measured.
+  /// within the limit of `log_every_secs`, logged. Needs a directory for event files; by default, nothing is measured without one.
   setting<std::int64_t> log_step_count_steps = {};
   /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum.
   seconds_value log_every_secs = 10;
@@ -134,7 +137,7 @@ struct training_options {
   /// Number of newest checkpoints to keep. Default: that of `saver.max_to_keep`, which is 5. Off: all checkpoints are kept.
   setting<int> max_to_keep = {};
   /// Function that writes the summaries of a step. It is called in each period of summaries: `[](summary::writer& out, const result& r,
-  /// const model& m, std::int64_t step)`.
+  /// const model& m, std::int64_t step)`. It needs a directory for event files.
   std::function<void(summary::writer&, const model_result<Model>&, const Model&, std::int64_t)> summary = nullptr;
   /// Values that are written in each period of summaries: `{summary::scalar("loss", &result::loss), summary::histogram("w", &model::w)}`.
   /// They need a directory for event files.
@@ -145,7 +148,7 @@ struct training_options {
   /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file at the start, unless summaries
   /// are off. They need a directory for event files.
   std::optional<format::hparam_map> hparams = std::nullopt;
-  /// Listeners that are notified before and after each save of a checkpoint.
+  /// Listeners that are notified before and after each save of a checkpoint. They need a `checkpoint_dir`.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
   /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` limits the number of
   /// copies of the variables that saving makes. If `scaffold` has saver options, they are used, and `saver` is ignored. If the option
@@ -205,18 +208,12 @@ namespace detail {
 template<class T>
 inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
-/// A fetch that returns pointers to the result and to the model of a run. Returns nothing if `summaries` is set and none of the summaries
-/// has a value in this run. This is not a lambda, because g++ 12 gives the type of a lambda no linkage here.
+/// A fetch that returns pointers to the result and to the model of a run. This is not a lambda, because g++ 12 gives the type of a lambda no
+/// linkage here.
 template<class Model>
 struct whole_run {
-  using value_type = std::pair<const model_result<Model>*, const Model*>;
-
-  std::shared_ptr<const std::vector<model_summary<Model>>> summaries;  // null: always returns the pointers
-
-  std::optional<value_type> operator()(const model_result<Model>& result, const Model& model) const {
-    const auto has_value = [&](const auto& one) { return one.has_value(result, model); };
-    if (summaries && std::none_of(summaries->begin(), summaries->end(), has_value)) { return std::nullopt; }
-    return value_type(&result, &model);
+  std::pair<const model_result<Model>*, const Model*> operator()(const model_result<Model>& result, const Model& model) const {
+    return {&result, &model};
   }
 };
 
@@ -224,13 +221,13 @@ struct whole_run {
 template<class Model>
 struct summary_option_op {
   decltype(training_options<Model>::summary) write_all;
-  std::shared_ptr<const std::vector<model_summary<Model>>> summaries;
+  std::vector<model_summary<Model>> summaries;
   whole_run<Model> projection = {};
 
-  void write(summary::writer& out, const auto& run, std::int64_t step) const {
+  void write(summary::writer& out, const auto& run, std::int64_t step, const auto& begin) const {
+    if (write_all || summaries.empty()) { begin(); }
     if (write_all) { write_all(out, *run.first, *run.second, step); }
-    if (!summaries) { return; }
-    for (const auto& one : *summaries) { one.write(out, *run.first, *run.second, step); }
+    for (const auto& one : summaries) { one.write(out, *run.first, *run.second, step, begin); }
   }
 };
 
@@ -244,9 +241,13 @@ using default_summary_hook = summary_saver_hook<summary_option_op<Model>>;
 void check_roles(const session_target& target, seconds_value max_wait, seconds_value recovery_wait);
 void check_not_negative(const setting<std::int64_t>& log_step_count_steps, seconds_value log_every_secs, const setting<int>& max_to_keep,
                         seconds_value stop_grace_period_secs, const setting<seconds_value>& preemption_grace);
-/// Returns the directory of the event files: `summary_dir` or, if that is empty, `checkpoint_dir`. Empty if there are no event files.
-/// @errors `invalid_argument_error` if there is no directory although an option needs one. `user` is the name of that option, or empty.
-[[nodiscard]] const std::string& event_directory(const std::string& summary_dir, const std::string& checkpoint_dir, std::string_view user);
+/// The name of an option that has no effect without a directory, and whether the option is given.
+using directory_user = std::pair<std::string_view, bool>;
+/// Checks that a chief has the directories that its options need. `of_checkpoints` need `checkpoint_dir`. `of_events` need `summary_dir` or
+/// `checkpoint_dir`.
+/// @errors `invalid_argument_error` that names the first option without its directory.
+void check_directories(const std::string& checkpoint_dir, const std::string& summary_dir,
+                       std::initializer_list<directory_user> of_checkpoints, std::initializer_list<directory_user> of_events);
 
 // The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
@@ -293,12 +294,26 @@ public:
                                options.preemption_grace);
     if (options.is_chief) {
       checkpoint_dir_ = options.checkpoint_dir;
-      std::string_view user = options.hparams ? "hparams" : "";
-      if (!options.metrics.empty()) { user = "metrics"; }
-      if constexpr (requires { options.summaries; }) {  // a graph has none
-        if (!options.summaries.empty()) { user = "summaries"; }
+      event_dir_ = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
+      bool has_summaries = false;
+      bool has_summary = false;
+      if constexpr (requires { options.summaries; }) {  // a graph has neither
+        has_summaries = !options.summaries.empty();
+        has_summary = options.summary != nullptr;
       }
-      event_dir_ = detail::event_directory(options.summary_dir, options.checkpoint_dir, user);
+      detail::check_directories(options.checkpoint_dir, options.summary_dir,
+                                {{"save_checkpoint_secs", options.save_checkpoint_secs.enabled().has_value()},
+                                 {"save_checkpoint_steps", options.save_checkpoint_steps.enabled().has_value()},
+                                 {"save_checkpoint_overhead", options.save_checkpoint_overhead.enabled().has_value()},
+                                 {"checkpoint_listeners", !options.checkpoint_listeners.empty()},
+                                 {"max_to_keep", options.max_to_keep.enabled().has_value()}},
+                                {{"summaries", has_summaries},
+                                 {"summary", has_summary},
+                                 {"metrics", !options.metrics.empty()},
+                                 {"hparams", options.hparams.has_value()},
+                                 {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
+                                 {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
+                                 {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}});
     }
   }
 
@@ -318,14 +333,10 @@ public:
                                          .hparams = detail::copied(options_.hparams)});
   }
   [[nodiscard]] default_summary_hook<Model> summaries() const {
-    summary_option_op<Model> op{.write_all = options_.summary, .summaries = nullptr};
+    summary_option_op<Model> op{.write_all = options_.summary, .summaries = options_.summaries};
     if (options_.scaffold && options_.scaffold->summary_op()) {
       if (options_.summary) { detail::throw_both_given("summary", "summary_op"); }
       op.write_all = options_.scaffold->summary_op();
-    }
-    if (!options_.summaries.empty()) {
-      op.summaries = std::make_shared<const std::vector<model_summary<Model>>>(options_.summaries);
-      if (!op.write_all) { op.projection.summaries = op.summaries; }
     }
     return default_summary_hook<Model>(summary_work(), std::move(op));
   }

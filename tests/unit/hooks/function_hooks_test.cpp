@@ -159,3 +159,12 @@ TEST_CASE("periods that make no sense are refused by name", "[hooks][function_ho
                     ContainsSubstring("the name is empty"));
   CHECK_THROWS_WITH(sw::at_end(nothing, sw::saved_state{"name", nullptr}), ContainsSubstring("variables is empty"));
 }
+
+TEST_CASE("every_n_steps reads its values in the order in which they are given", "[hooks][function_hooks]") {
+  std::vector<int> order;
+  const auto value = [&order](int number) { return [&order, number](const counting_model&) { return order.push_back(number), number; }; };
+  counting_model model;
+  sw::monitored_session session(model, sw::every_n_steps(1, [](int, int, int) {}, sw::fetch(value(1), value(2), value(3))));
+  session.run();
+  CHECK(order == std::vector{1, 2, 3});
+}

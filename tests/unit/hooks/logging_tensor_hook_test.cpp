@@ -254,3 +254,8 @@ TEST_CASE("HOOK-LOG-9 every run of the session counts, and the global step does 
   for (int i = 0; i < 5; ++i) { session.run(); }
   CHECK(info_lines(log) == lines{"step = 50", "step = 80 (0.000 sec)"});
 }
+
+TEST_CASE("D-39 a whole number is logged without a decimal point", "[hooks][logging]") {
+  CHECK(sw::value_text(42.0) == "42");
+  CHECK(sw::value_text(0.5) == "0.5");
+}

@@ -9,13 +9,19 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
+#include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/kernel/schedules.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -117,4 +123,49 @@ TEST_CASE("metrics of a training session without event files are refused", "[tra
   adding_model model;
   CHECK_THROWS_WITH(sw::monitored_training_session(model, {.metrics = {csv_in(directory, sw::system_clock())}}),
                     ContainsSubstring("summary_dir"));
+}
+
+TEST_CASE("metric files of a session have exact doubles and 64-bit integers, whatever writes them", "[training][metrics]") {
+  struct exact_model {
+    struct result {
+      double loss;
+      std::int64_t samples;
+      std::uint64_t seed;
+      std::optional<double> score;
+    };
+    std::int64_t done = 0;
+    double rate = 0;
+    result step() {
+      ++done;
+      return {0.1 + 1e-9, 16777216 + done, std::numeric_limits<std::uint64_t>::max(), 0.1 + 1e-10};
+    }
+    sw::variable_list variables() { return sw::variables({{"done", done}}); }
+  };
+  const sw::test::log_capture log;
+  const temporary_directory directory;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  exact_model model;
+  auto session = sw::monitored_training_session(
+      model,
+      {.save_summaries_steps = 1,
+       .log_step_count_steps = 1,
+       .summary_dir = directory.path(),
+       .summaries = {sw::summary::scalar("loss", &exact_model::result::loss), sw::summary::scalar("samples", &exact_model::result::samples),
+                     sw::summary::scalar("seed", &exact_model::result::seed), sw::summary::scalar("score", &exact_model::result::score),
+                     sw::summary::scalar("rate", &exact_model::rate)},
+       .metrics = {csv_in(directory, clock)},
+       .clock = clock},
+      sw::scheduled(&exact_model::rate, sw::schedules::constant(0.1 + 1e-11)),
+      sw::evaluate_every(1, [](const exact_model&) { return 16777217.5; }, sw::measure("error", [](double error) { return error; })));
+  for (int i = 0; i < 2; ++i) {
+    session.run();
+    clock->advance(std::chrono::seconds(3));
+  }
+  session.close();
+  const auto text = file_text(directory / "metrics.csv");
+  for (const auto* const line :
+       {",1,loss,0.100000001\n", ",1,samples,16777217\n", ",1,seed,18446744073709551615\n", ",1,score,0.1000000001\n",
+        ",2,rate,0.10000000001\n", ",1,evaluation/error,16777217.5\n", ",2,global_step/sec,0.3333333333333333\n"}) {
+    CHECK_THAT(text, ContainsSubstring(line));
+  }
 }

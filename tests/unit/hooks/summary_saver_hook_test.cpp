@@ -348,3 +348,17 @@ TEST_CASE("a summary_saver_hook without a directory uses that of its session", "
   session.close();
   CHECK(scalars_in(directory.path(), "count") == std::map<std::int64_t, float>{{1, 1.0f}, {4, 4.0f}});
 }
+
+TEST_CASE("summaries are read in the order in which they are given", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  std::vector<int> order;
+  const auto value = [&order](int number) { return [&order, number](const counting_model&) { return order.push_back(number), number; }; };
+  counting_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path()},
+                                                              sw::summary::scalar("1", value(1)),
+                                                              sw::summary::scalar("2", value(2)),
+                                                              sw::summary::scalar("3", value(3))});
+  session.run();
+  session.close();
+  CHECK(order == std::vector{1, 2, 3});
+}

@@ -224,3 +224,18 @@ TEST_CASE("a session inside any_async_session behaves like the same session with
   CHECK(other.is_closed());
   CHECK_THROWS_AS(erased(std::unique_ptr<async_test_session>()), sw::invalid_argument_error);
 }
+
+TEST_CASE("RUN-1 after a stop by a hook an awaited step function is called, and only its runs with hooks are refused",
+          "[session][async][step_fn]") {
+  async_rig rig;
+  auto session = rig.async(0, {.after = [](auto& context) { context.request_stop(); }});
+  auto step_fn = [](auto& context) -> asio::awaitable<void> { co_await context.async_run_with_hooks(1); };
+  rig.await(started_call(session, step_fn));
+  int calls = 0;
+  auto again = [&calls](auto& context) -> asio::awaitable<void> {
+    ++calls;
+    co_await context.async_run_with_hooks(1);
+  };
+  CHECK_THROWS_WITH(rig.await(session.async_run_step_fn(again)), ContainsSubstring("Run called even after should_stop requested."));
+  CHECK(calls == 1);
+}

@@ -330,3 +330,17 @@ TEST_CASE("only the hooks chosen by type see a run made with them, and only<> is
   CHECK(log.size() == 6);
   CHECK(session.global_step() == 3);
 }
+
+TEST_CASE("fetches are evaluated in the order in which they are given", "[session][run]") {
+  std::vector<int> order;
+  const auto fetch_number = [&order](int number) {
+    return [&order, number](const rated_model::result&) {
+      order.push_back(number);
+      return number;
+    };
+  };
+  rated_model model;
+  sw::monitored_session session(model);
+  CHECK(session.run(sw::fetch(fetch_number(1), fetch_number(2), fetch_number(3)), batch{}) == std::tuple(1, 2, 3));
+  CHECK(order == std::vector{1, 2, 3});
+}

@@ -43,6 +43,7 @@ class fake_host final : public sw::detail::protocol_host {
 public:
   bool should_stop() const noexcept override { return stops || state.is_over(); }
   bool is_recovery_due() override { return std::exchange(recovery_is_due, false); }
+  bool is_recovery_due_for_step_fn() override { return is_recovery_due(); }
   bool is_boundary_due() const noexcept override { return boundary_is_due; }
   bool ends_with_data() override { return true; }
   bool can_recover() override { return recovers && last && is_transient(last); }
@@ -79,7 +80,7 @@ public:
 /// A step whose outcome is given.
 class fake_attempt final : public sw::detail::step_attempt {
 public:
-  explicit fake_attempt(bool is_loop = true, bool repeats = true) noexcept : step_attempt(is_loop, repeats) {}
+  explicit fake_attempt(kind what = kind::loop, bool repeats = true) noexcept : step_attempt(what, repeats) {}
   void take() override { outcome = next; }
   bool skip_batch() override { return can_skip; }
   void detach() noexcept override { is_detached = true; }
@@ -310,8 +311,8 @@ TEST_CASE("the end of the data, or a stop, ends the loop and releases the source
 TEST_CASE("a step that fails in a way that may pass is repeated after a recovery", "[session][protocol]") {
   fake_host host;
   start(host);
-  for (const bool is_loop : {true, false}) {
-    fake_attempt attempt(is_loop);
+  for (const auto kind : {fake_attempt::kind::loop, fake_attempt::kind::run, fake_attempt::kind::step_fn}) {
+    fake_attempt attempt(kind);
     attempt.outcome = step_outcome::to_recover;
     host.state.to_within_step(stepping);
     host.fail(failed_midway, transient());
@@ -331,7 +332,7 @@ TEST_CASE("a failed boundary is recovered from, unless the run cannot be repeate
   start(host);
   host.boundary_is_due = true;
   const bool repeats = GENERATE(true, false);
-  fake_attempt attempt(false, repeats);
+  fake_attempt attempt(fake_attempt::kind::run, repeats);
   by_hand driver(host, host.protocol.step(attempt));
   driver.up_to("boundary");
   CHECK(host.state.phase() == at_boundary);
@@ -380,7 +381,7 @@ TEST_CASE("a recovery that fails leaves the session lost, and the next one tries
   }
   CHECK(host.state.phase() == lost);
   host.recovery_is_due = true;
-  fake_attempt run(false);
+  fake_attempt run(fake_attempt::kind::run);
   by_hand driver(host, host.protocol.step(run));
   driver.up_to("leave_failed").finish();
   CHECK(host.state.phase() == ready);
@@ -463,7 +464,7 @@ TEST_CASE("a script that is destroyed in the middle leaves a phase that another 
     { by_hand(host, host.protocol.step(attempt)).up_to(at); }
     INFO(at << ": " << sw::detail::name_of(host.state.phase()));
     host.recovery_is_due = host.state.phase() == lost;
-    fake_attempt next(false);
+    fake_attempt next(fake_attempt::kind::run);
     by_hand driver(host, host.protocol.step(next));
     driver.finish();
     CHECK(!driver.thrown());
@@ -514,7 +515,7 @@ TEST_CASE("every transition that a script makes is reached; all others are those
     by_hand driver(host, host.protocol.step(next));
     driver.up_to("make_raw").fail(permanent()).fail(permanent());
     host.recovery_is_due = true;
-    fake_attempt run_again(false);
+    fake_attempt run_again(fake_attempt::kind::run);
     by_hand(host, host.protocol.step(run_again)).finish();
   });
   run([](fake_host& host) {

@@ -31,6 +31,10 @@ struct aborting_hook {
   void before_run(auto&) { fault->check(); }
 };
 
+struct stopping_hook {
+  void after_run(auto& context, const auto&) { context.request_stop(); }
+};
+
 sw::session_settings at_once() { return {.retry = {.initial_backoff = 0}}; }
 
 }  // namespace
@@ -130,4 +134,29 @@ TEST_CASE("STEP-9 a singular session does not repeat it", "[session][step_fn]") 
   fails_once fault;
   CHECK_THROWS_AS(session.run_step_fn([&](auto&) { fault.check(); }), sw::aborted_error);
   CHECK(session.run_step_fn([](auto& context) { return context.run_with_hooks(2).loss; }) == 2);
+}
+
+TEST_CASE("RUN-1 after a stop by a hook a step function is called, and only its runs with hooks are refused", "[session][step_fn]") {
+  adding_model model;
+  sw::monitored_session session(model, stopping_hook{});
+  session.run(1);
+  CHECK(session.run_step_fn([](auto& context) { return context.session().run(5).loss; }) == 6);
+  CHECK_THROWS_WITH(session.run_step_fn([](auto& context) { context.run_with_hooks(7); }),
+                    ContainsSubstring("Run called even after should_stop requested."));
+  CHECK(model.sum == 6);
+  session.close();
+  bool is_called = false;
+  CHECK_THROWS_AS(session.run_step_fn([&](auto&) { is_called = true; }), sw::failed_precondition_error);
+  CHECK_FALSE(is_called);
+}
+
+TEST_CASE("REC-3 a step function after a stop by a hook is repeated after a recovery, too", "[session][step_fn]") {
+  adding_model model;
+  sw::monitored_session session(at_once(), model, stopping_hook{});
+  session.run(1);
+  int calls = 0;
+  session.run_step_fn([&](auto&) {
+    if (++calls == 1) { throw sw::aborted_error("once"); }
+  });
+  CHECK(calls == 2);
 }

@@ -18,6 +18,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -305,4 +306,27 @@ TEST_CASE("an event writer forwards its scalars to a sink of the program", "[sum
   events.add_scalar("loss", 0.25, 7);
   events.flush();
   CHECK(table->rows == std::vector<table_sink::row>{{7, "loss", 0.25, "0.25", false}});
+}
+
+TEST_CASE("a metric writer gets each number as the event writer received it, once", "[summary][metrics]") {
+  const test::temporary_directory directory;
+  const auto csv = std::make_shared<summary::csv_writer>(directory / "metrics.csv");
+  {
+    summary::writer events(directory / "events", {.metrics = {csv}});
+    events.add_scalar("double", 0.1, 1);
+    events.add_scalar("float", 0.1f, 1);
+    events.add_scalar("int64", std::numeric_limits<std::int64_t>::min(), 1);
+    events.add_scalar("uint64", std::numeric_limits<std::uint64_t>::max(), 1);
+    events.add_scalar("int32", 16777217, 1);
+    events.add_scalar("bool", true, 1);
+    events.add_scalar("\xff", 2, 1);  // no UTF-8
+    summary::add_metrics(events, summary::metric_list{{"listed", 1 + 1e-12}}, 1);
+  }
+  csv->close();
+  std::string values;
+  std::istringstream lines(file_text(directory / "metrics.csv"));
+  for (std::string line; std::getline(lines, line);) { values += line.substr(line.find(',', line.find(',') + 1) + 1) + "\n"; }
+  CHECK(values ==
+        "tag,value\ndouble,0.1\nfloat,0.1\nint64,-9223372036854775808\nuint64,18446744073709551615\nint32,16777217\nbool,1\n"
+        "\xef\xbf\xbd,2\nlisted,1.000000000001\n");
 }

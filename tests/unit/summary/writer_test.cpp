@@ -233,7 +233,7 @@ TEST_CASE("EVT-6 flush returns when all that was added is in the file", "[summar
   CHECK(test::events_of(writer.path()).size() == 101);
 }
 
-TEST_CASE("EVT-5 the first event later than flush_secs after a flush flushes, time alone does not", "[summary][writer]") {
+TEST_CASE("EVT-5 D-38 the first event later than flush_secs after a flush flushes, time alone does not", "[summary][writer]") {
   const desk with;
   summary::writer writer(with.directory.path(), with.options());
   const auto size = [&] { return std::filesystem::file_size(writer.path()); };

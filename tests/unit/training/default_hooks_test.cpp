@@ -21,11 +21,11 @@ using steps = std::vector<std::int64_t>;
 
 namespace {
 
-/// Trains three steps. All outputs are due in every run, and the clock moves one second a run.
+/// Trains three steps. All outputs for which there is a directory are due in every run, and the clock moves one second a run.
 void run_three(adding_model& model, const std::string& checkpoint_dir, const std::string& summary_dir) {
   const auto clock = std::make_shared<sw::manual_clock>();
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = checkpoint_dir,
-                                                        .save_checkpoint_steps = 1,
+                                                        .save_checkpoint_steps = checkpoint_dir.empty() ? 0 : 1,
                                                         .save_summaries_steps = 1,
                                                         .log_step_count_steps = 1,
                                                         .summary_dir = summary_dir,
@@ -268,4 +268,34 @@ TEST_CASE("durable checkpoints and rates are logged with the name of the session
   CHECK(rates == 3);
   CHECK(log.contains(sw::log_level::info, "saved " + directory.path() + "/model.ckpt-30, "));
   CHECK(log.contains(sw::log_level::info, " B in "));
+}
+
+TEST_CASE("the option summaries evaluates each value once in a due step", "[training]") {
+  const temporary_directory directory;
+  const log_capture log;
+  adding_model model;
+  int of_first = 0;
+  int of_second = 0;
+  int of_missing = 0;
+  const bool has_function = GENERATE(false, true);
+  {
+    adding_options options{.save_summaries_steps = 2, .summary_dir = directory.path()};
+    options.summaries = {sw::summary::scalar("missing",
+                                             [&](const adding_model::result&) {
+                                               ++of_missing;
+                                               return std::optional<float>();
+                                             }),
+                         sw::summary::scalar("first", [&](const adding_model::result& result) { return ++of_first, result.loss; }),
+                         sw::summary::scalar("second", [&](const adding_model& of) { return ++of_second, of.sum; })};
+    if (has_function) {
+      options.summary = [](sw::summary::writer&, const auto&, const auto&, std::int64_t) {};
+    }
+    auto session = sw::monitored_training_session(model, options);
+    for (std::int64_t batch = 1; batch <= 4; ++batch) { session.run(batch); }  // due in the steps 1 and 3
+    session.close();
+  }
+  CHECK(of_missing == 2);
+  CHECK(of_first == 2);
+  CHECK(of_second == 2);
+  CHECK(scalars_in(directory.path(), "first").size() == 2);
 }

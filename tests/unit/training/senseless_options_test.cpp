@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -264,6 +265,51 @@ TEST_CASE("a value that makes no sense is an error that names the member: sessio
       {"session_config", "intra_op_parallelism_threads", [] { train({.config = {.intra_op_parallelism_threads = -1}}); }},
       {"session_config", "inter_op_parallelism_threads", [] { train({.config = {.inter_op_parallelism_threads = -1}}); }},
   });
+}
+
+TEST_CASE("an option that needs a directory is an error without one", "[training][senseless_options]") {
+  const temporary_directory directory;
+  using options = sw::training_options<counting_model>;
+  const std::vector<std::pair<std::string, std::function<void(options&)>>> of_checkpoints{
+      {"save_checkpoint_secs", [](auto& given) { given.save_checkpoint_secs = 60; }},
+      {"save_checkpoint_steps", [](auto& given) { given.save_checkpoint_steps = 100; }},
+      {"save_checkpoint_overhead", [](auto& given) { given.save_checkpoint_overhead = 0.02; }},
+      {"checkpoint_listeners", [](auto& given) { given.checkpoint_listeners = {std::make_shared<sw::checkpoint_saver_listener>()}; }},
+      {"max_to_keep", [](auto& given) { given.max_to_keep = 3; }},
+  };
+  const std::vector<std::pair<std::string, std::function<void(options&)>>> of_events{
+      {"summaries", [](auto& given) { given.summaries = {sw::summary::scalar("count", &counting_model::count)}; }},
+      {"summary", [](auto& given) { given.summary = [](auto&, const auto&, const auto&, std::int64_t) {}; }},
+      {"hparams", [](auto& given) { given.hparams = sw::format::hparam_map{{"rate", 0.1}}; }},
+      {"save_summaries_steps", [](auto& given) { given.save_summaries_steps = 100; }},
+      {"save_summaries_secs", [](auto& given) { given.save_summaries_secs = 60; }},
+      {"log_step_count_steps", [](auto& given) { given.log_step_count_steps = 100; }},
+  };
+  const auto path = directory / "run";
+  const log_capture log;
+  const auto check_refused = [](const std::string& name, const options& given, const std::string& missing) {
+    INFO(name);
+    CHECK_THROWS_AS(train(given), sw::invalid_argument_error);
+    CHECK_THROWS_WITH(train(given), ContainsSubstring(name + " is given, but " + missing));
+  };
+  for (const auto& [name, give] : of_checkpoints) {
+    options given;
+    give(given);
+    check_refused(name, given, "checkpoint_dir");
+    given.summary_dir = path;
+    check_refused(name, given, "checkpoint_dir");
+  }
+  for (const auto& [name, give] : of_events) {
+    options given;
+    give(given);
+    check_refused(name, given, "neither summary_dir nor checkpoint_dir");
+    given.summary_dir = path;
+    CHECK_NOTHROW(train(given));
+  }
+  options off{.save_checkpoint_secs = sw::none, .save_checkpoint_steps = 0, .log_step_count_steps = sw::none, .max_to_keep = sw::none};
+  CHECK_NOTHROW(train(off));
+  off = {.master = "local:a worker without directories", .is_chief = false, .save_checkpoint_steps = 100, .max_wait_secs = 0};
+  CHECK_THROWS_AS(train(off), sw::deadline_exceeded_error);  // a worker does not save, so it needs no directory
 }
 
 TEST_CASE("a value that makes no sense is an error that names the member: evaluations", "[training][senseless_options]") {

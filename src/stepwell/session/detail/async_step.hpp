@@ -223,7 +223,7 @@ private:
 template<class Async, class Call>
 class async_step_fn_attempt final : public step_attempt {
 public:
-  async_step_fn_attempt(Async& self, Call& call) noexcept : step_attempt(false, true), self_(self), call_(call) {}
+  async_step_fn_attempt(Async& self, Call& call) noexcept : step_attempt(kind::step_fn, true), self_(self), call_(call) {}
 
   void take() override {}  // not reached: it is always awaited
   [[nodiscard]] static bool must_await() noexcept { return true; }

@@ -67,7 +67,7 @@ auto run_within_step(Core& core, typename Run::given_type given) -> typename Run
 template<class Core, class Call>
 class step_fn_attempt final : public step_attempt {
 public:
-  step_fn_attempt(Core& core, Call& call) noexcept : step_attempt(false, true), core_(core), call_(call) {}
+  step_fn_attempt(Core& core, Call& call) noexcept : step_attempt(kind::step_fn, true), core_(core), call_(call) {}
 
   void take() override {
     try {

@@ -69,7 +69,7 @@ template<class Raw, class Outcome, class Caller>
       return all;
     } else {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::tuple<std::decay_t<decltype(values.template get<I>())>...>(values.template get<I>()...);
+        return std::tuple<std::decay_t<decltype(values.template get<I>())>...>{values.template get<I>()...};  // braces: evaluated in order
       }(std::make_index_sequence<values.size()>{});
     }
   }
@@ -250,7 +250,7 @@ public:
 
   /// Makes the holder from `source`.
   template<class... Source>
-  explicit loop_attempt(Core& core, Source&... source) : step_attempt(true, true), core_(core), source_(source...) {}
+  explicit loop_attempt(Core& core, Source&... source) : step_attempt(kind::loop, true), core_(core), source_(source...) {}
 
   void attach() final { source_.attach(); }
   void take() final {
@@ -344,7 +344,7 @@ public:
 template<class Core, class Run>
 class run_attempt : public step_attempt {
 public:
-  run_attempt(Core& core, Run& run) noexcept : step_attempt(false, Run::repeats), core_(core), run_(run) {}
+  run_attempt(Core& core, Run& run) noexcept : step_attempt(kind::run, Run::repeats), core_(core), run_(run) {}
 
   void take() final {
     if constexpr (!Run::is_awaited) {

@@ -85,6 +85,11 @@ void session_engine::throw_if_closed() const {
   if (is_closed() || control_.signals()->stopped_by_hook()) { throw_after_end(is_closed()); }
 }
 
+bool session_engine::is_recovery_due_for_step_fn() {
+  if (is_closed()) { throw_after_end(true); }
+  return must_recover();
+}
+
 void session_engine::throw_if_bad_state() const {
   if (const auto& why = control_.rejected()) {
     throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why);

@@ -72,6 +72,7 @@ public:
     throw_if_closed();
     return must_recover();
   }
+  [[nodiscard]] bool is_recovery_due_for_step_fn() final;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept final { return failure_; }
   [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
   /// Throws the failure that a thread reported, if the session does not recover. @see contract SING-4

@@ -159,7 +159,8 @@ script session_protocol::step(step_attempt& attempt) {
       co_await observe_cancellation();
       if (attempt.is_loop() && host_.should_stop()) { break; }
       co_await work(piece::attach_source, attempt);
-      const bool must_recover = state_.is_recovering() || host_.is_recovery_due();
+      const bool must_recover =
+          state_.is_recovering() || (attempt.is_step_fn() ? host_.is_recovery_due_for_step_fn() : host_.is_recovery_due());
       if (must_recover && attempt.is_loop()) { attempt.outcome = step_outcome::to_recover; }
       if (must_recover && !attempt.is_loop()) {
         co_await recover();

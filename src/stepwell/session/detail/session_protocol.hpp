@@ -101,15 +101,17 @@ struct loop_place {
   std::optional<std::int64_t> rolled_back_from = std::nullopt;
 };
 
-/// A step of a loop (`is_loop`), or a single run, which may be attempted several times.
+/// A step of a loop (`is_loop`), a step function (`is_step_fn`), or a single run, which may be attempted several times.
 class step_attempt {
 public:
+  enum class kind { loop, run, step_fn };
   /// Creates an attempt. `repeats`: it may be attempted again with the same arguments.
-  step_attempt(bool is_loop, bool repeats) noexcept : is_loop_(is_loop), repeats_(repeats) {}
+  step_attempt(kind what, bool repeats) noexcept : what_(what), repeats_(repeats) {}
   step_attempt(const step_attempt&) = delete;
   step_attempt& operator=(const step_attempt&) = delete;
 
-  [[nodiscard]] bool is_loop() const noexcept { return is_loop_; }
+  [[nodiscard]] bool is_loop() const noexcept { return what_ == kind::loop; }
+  [[nodiscard]] bool is_step_fn() const noexcept { return what_ == kind::step_fn; }
   [[nodiscard]] bool repeats() const noexcept { return repeats_; }
 
   /// Registers the source. Does nothing if it is registered. @errors Exceptions of seeking the source.
@@ -129,7 +131,7 @@ protected:
   ~step_attempt() = default;
 
 private:
-  bool is_loop_;
+  kind what_;
   bool repeats_;
 };
 
@@ -142,6 +144,9 @@ public:
   [[nodiscard]] virtual bool should_stop() const noexcept = 0;
   /// Returns true if the session has to be created again before its next run. @errors `failed_precondition_error` after the end.
   [[nodiscard]] virtual bool is_recovery_due() = 0;
+  /// Like `is_recovery_due`, before a step function, which may be called after a stop by a hook.
+  /// @errors `failed_precondition_error` if the session is closed.
+  [[nodiscard]] virtual bool is_recovery_due_for_step_fn() = 0;
   [[nodiscard]] virtual bool is_boundary_due() const noexcept = 0;
   /// Returns true if the end of the data ends the loop; false if a thread that feeds it has failed and a recovery is due.
   [[nodiscard]] virtual bool ends_with_data() = 0;
