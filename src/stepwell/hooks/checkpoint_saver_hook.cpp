@@ -139,7 +139,10 @@ public:
     failures.rethrow();
   }
 
-  void write_ending(const run_ending& ending) override { write_ending_file(files(), options_.checkpoint_dir, ending); }
+  void write_ending(const run_ending& ending) override {
+    write_ending_file(files(), options_.checkpoint_dir, ending);
+    if (!newest_.empty()) { signals_->show("checkpoint", newest_); }
+  }
   /// Releases the directory for the next session, even if this object lives on.
   void flush(const deadline& /*until*/) override {
     is_closed_ = true;
@@ -253,6 +256,7 @@ private:
   /// Logs a durable checkpoint, unless another one was logged a short time ago, and displays it in the progress of the session.
   void log_saved(const saved_checkpoint& saved) {
     signals_->show("saved", std::to_string(saved.step));
+    newest_ = saved.prefix;
     const auto now = saver_->options().clock->now();
     const bool is_last = last_step_ == saved.step;
     if (!is_last && logged_at_ && now - *logged_at_ < as_duration(options_.log_every_secs)) { return; }
@@ -277,6 +281,7 @@ private:
   std::shared_ptr<summary::writer> events_;
   std::optional<std::int64_t> last_saved_step_;
   std::optional<std::int64_t> announced_step_;
+  std::string newest_;         // prefix of the newest checkpoint that this session has saved
   bool is_postponed_ = false;  // a save is due, and no buffer was free
   std::optional<std::int64_t> first_step_;
   std::optional<std::int64_t> last_step_;  // set when the session closes cleanly

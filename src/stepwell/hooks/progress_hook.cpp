@@ -6,6 +6,7 @@
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>
@@ -15,6 +16,9 @@
 
 namespace stepwell {
 namespace {
+
+/// The name of the note with the path of the newest checkpoint. Only the summary has it.
+constexpr std::string_view checkpoint_note = "checkpoint";
 
 // ---- the terminal
 
@@ -292,6 +296,23 @@ std::string progress_line(const progress_state& state, const progress_style& sty
   return style.is_terminal ? terminal_line(state, style) : plain_line(state);
 }
 
+std::string progress_summary(const progress_state& state, const run_ending& ending) {
+  std::string line = state.session.empty() ? "" : fmt::format("[{}]  ", detail::printable(state.session));
+  line += fmt::format("{} at step {}", to_string(ending.how), state.step);
+  if (ending.why.cause != stop_cause::closed && !ending.why.text.empty()) {
+    line += fmt::format(" ({})", detail::printable(ending.why.text));
+  }
+  line += fmt::format(": {} steps in {}", state.step - state.first_step, duration_text(state.elapsed.count()));
+  const auto add = [&](const std::string& name, const std::string& text) {
+    line += fmt::format(", {} {}", detail::printable(name), detail::printable(text));
+  };
+  for (const auto& one : state.values) {
+    if (one.value) { add(one.name, number_text(*one.value)); }
+  }
+  for (const auto& [name, text] : state.notes) { add(name, text); }
+  return line;
+}
+
 progress_printer::progress_printer(progress_options options, std::vector<std::string> names)
     : options_(std::move(options)), style_(style_of(options_)) {
   detail::refuse_negative("last_step", options_.last_step);
@@ -318,6 +339,8 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
   state_.steps_per_second = 0;
   state_.epoch.reset();
   state_.has_ended = false;
+  for (auto& one : state_.values) { one.value.reset(); }  // after a recovery, the values of the failed run
+  values_step_ = -1;
   timer_ = second_or_step_timer({.every_secs = (style_.is_terminal ? options_.bar_every : options_.line_every).duration()}, clock_);
   timer_.update_last_triggered_step(step);
 }
@@ -338,6 +361,7 @@ void progress_printer::show(const session_requests& session, std::int64_t step, 
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i]) { state_.values[i].value = values[i]; }
   }
+  values_step_ = step;
   measure(session, step);
   is_written_ = false;
   if (style_.is_terminal || step != options_.last_step) { write(); }  // the plain line of the last step is the final one
@@ -348,7 +372,7 @@ class progress_printer::ending final : public boundary_work {
 public:
   ending(progress_printer& printer, const session_requests& session, std::int64_t step, std::vector<std::optional<double>> at_end)
       : printer_(printer), session_(session), step_(step), at_end_(std::move(at_end)) {}
-  void write_ending(const run_ending& /*ending*/) override { printer_.write_final(session_, step_, at_end_); }
+  void write_ending(const run_ending& ending) override { printer_.write_final(session_, ending, step_, at_end_); }
 
 private:
   progress_printer& printer_;
@@ -362,20 +386,28 @@ void progress_printer::finish(const session_requests& session, std::int64_t step
   session.add_work(std::make_shared<ending>(*this, session, step, std::move(at_end)));
 }
 
-void progress_printer::write_final(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& at_end) {
+void progress_printer::write_final(const session_requests& session, const run_ending& ending, std::int64_t step,
+                                   const std::vector<std::optional<double>>& at_end) {
   state_.has_ended = true;
   const bool is_of_last_step = step == state_.step;
   if (!is_of_last_step) { state_.epoch.reset(); }
+  std::vector<std::string> earlier;  // names of the values of an earlier step
   for (std::size_t i = 0; i < state_.values.size(); ++i) {
+    auto& [name, value] = state_.values[i];
     const auto newest = i < at_end.size() ? at_end[i] : std::nullopt;
-    if (newest || !is_of_last_step) { state_.values[i].value = newest; }
+    if (newest) { value = newest; }
+    if (!newest && value && values_step_ != step) { earlier.push_back(name); }
   }
-  if (style_.is_terminal || !is_written_ || step != state_.step) {  // otherwise displayed already
-    measure(session, step);
-    if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }
-    write();
+  measure(session, step);
+  if (state_.elapsed.count() > 0) { state_.steps_per_second = static_cast<double>(step - state_.first_step) / state_.elapsed.count(); }
+  if (!earlier.empty()) {
+    state_.notes.emplace(state_.notes.begin(), fmt::format("{} of step", fmt::join(earlier, ", ")), std::to_string(values_step_));
   }
+  const auto summary = progress_summary(state_, ending);
+  std::erase_if(state_.notes, [](const auto& note) { return note.first == checkpoint_note; });
+  if (style_.is_terminal || !is_written_ || !is_of_last_step) { write(); }  // otherwise displayed already
   interrupt();
+  if (options_.summary) { region_->print(summary + "\n"); }
 }
 
 void progress_printer::interrupt() { line_.reset(); }

@@ -12,6 +12,7 @@
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/run_ending.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/options_given_last.hpp"
 
@@ -48,6 +49,7 @@ struct progress_options {
   std::optional<bool> colours = std::nullopt;      ///< Default: true on a terminal, unless NO_COLOR is set.
   std::optional<bool> unicode = std::nullopt;      ///< Default: whether the locale of the environment has UTF-8.
   int columns = 0;                                 ///< Width in columns. 0: the width of the terminal, or 80 if unknown.
+  bool summary = true;                             ///< Whether a summary of the run follows the final line.
   /// Function that writes the output. Null: the output is written to standard error, where all sessions share the last lines of the
   /// terminal.
   std::function<void(std::string_view)> output = nullptr;
@@ -88,6 +90,9 @@ struct progress_style {
 /// out. The notes, the name of the session and the rate of samples are left out first. The step and the first value are kept longest.
 [[nodiscard]] std::string progress_line(const progress_state& state, const progress_style& style);
 
+/// Returns a line such as "finished at step 12 (no data left): 12 steps in 0:12, loss 78, best error 4, checkpoint run/model.ckpt-12".
+[[nodiscard]] std::string progress_summary(const progress_state& state, const run_ending& ending);
+
 /// Writes progress lines to a terminal or a file. This part of the hook does not depend on a session.
 class progress_printer {
 public:
@@ -104,9 +109,10 @@ public:
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step) || step == options_.last_step; }
   /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);
-  /// Makes the session write the final line and a line feed at its close, when all checkpoints are durable. Nothing is written if the
+  /// Makes the session write the final line and the summary at its close, when all checkpoints are durable. Nothing is written if the
   /// session did no step and displayed no line. `at_end` has an element for each value: the number at the close, or an empty
-  /// optional if the value is known only in a run. Such a value, and the epoch, are displayed only if they are those of the last step.
+  /// optional if the value is known only in a run. The number of such a value that was displayed last is displayed again, with its step if
+  /// that is not the last step. The epoch is displayed only if it is that of the last step.
   /// @lifetime This object must not be moved between this call and the close.
   void finish(const session_requests& session, std::int64_t step, std::vector<std::optional<double>> at_end = {});
   /// Ends the line on the terminal, so that an error message begins on a line of its own.
@@ -116,7 +122,8 @@ public:
 private:
   class ending;
   void measure(const session_requests& session, std::int64_t step);
-  void write_final(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& at_end);
+  void write_final(const session_requests& session, const run_ending& ending, std::int64_t step,
+                   const std::vector<std::optional<double>>& at_end);
   void write();
 
   progress_options options_;
@@ -126,6 +133,7 @@ private:
   clock::time_point started_;
   second_or_step_timer timer_;
   bool is_written_ = false;  // true if the newest state was displayed
+  std::int64_t values_step_ = -1;  // step of the values that were displayed last
   std::shared_ptr<detail::status_region> region_;
   std::unique_ptr<detail::status_line> line_;  // empty unless a line is on the terminal
 };
@@ -162,6 +170,8 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 /// `progress_hook{{.last_step = 1000}, tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`. A metric of an evaluation has its
 /// own name. Any other value without a name is called "loss". Values are fetched only in the runs that display them. If a value is an empty
 /// `std::optional`, its previous value is displayed.
+/// At the close, a final line and a summary of the run are written: the reason of the end, the steps, the time, the last values, and where
+/// the newest checkpoint is.
 /// The line also has the notes of the session: texts such as the last checkpoint and the last evaluation, see `session_requests::show`.
 ///
 /// All sessions of a process share the last lines of the terminal. Log messages, and text of `print` and `print_line`, are printed above

@@ -161,7 +161,8 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
         "step 10/40   25%  loss 55  1 steps/s  0:10  ETA 0:30\n"
         "step 20/40   50%  loss 210  1 steps/s  0:20  ETA 0:20\n"
         "step 30/40   75%  loss 465  1 steps/s  0:30  ETA 0:10\n"
-        "step 40/40  100%  loss 820  1 steps/s  0:40\n");
+        "step 40/40  100%  loss 820  1 steps/s  0:40\n"
+        "finished at step 40: 40 steps in 0:40, loss 820\n");
 }
 
 TEST_CASE("where there is no terminal, a plain line comes every ten seconds unless line_every is given", "[hooks][progress]") {
@@ -178,7 +179,8 @@ TEST_CASE("where there is no terminal, a plain line comes every ten seconds unle
   CHECK(out ==
         "step 40  4 steps/s  0:10\n"
         "step 80  4 steps/s  0:20\n"
-        "step 100  4 steps/s  0:25\n");
+        "step 100  4 steps/s  0:25\n"
+        "finished at step 100: 100 steps in 0:25\n");
 }
 
 TEST_CASE("a session over epochs displays the epoch, the rate of samples, the last evaluation and the best one", "[hooks][progress]") {
@@ -206,7 +208,7 @@ TEST_CASE("a session over epochs displays the epoch, the rate of samples, the la
   session.close();
   const auto lines = lines_of(out);
   INFO(out);
-  REQUIRE(lines.size() == 3);
+  REQUIRE(lines.size() == 4);
   CHECK(lines[0].starts_with("epoch 1/2  step 2/6   33%  2 steps/s  8 samples/s  0:01  ETA 0:02"));
   CHECK(lines[1].starts_with("epoch 2/2  step 4/6   66%  error 7  2 steps/s  8 samples/s  0:02  ETA 0:01"));
   CHECK_THAT(lines[1], ContainsSubstring("  evaluation error = 7 at 3"));
@@ -216,6 +218,10 @@ TEST_CASE("a session over epochs displays the epoch, the rate of samples, the la
   CHECK_THAT(lines[2], ContainsSubstring("  evaluation error = 4 at 6"));
   CHECK_THAT(lines[2], ContainsSubstring("  best error 4"));
   CHECK_THAT(lines[2], ContainsSubstring("  saved 6"));
+  CHECK_THAT(lines[2], !ContainsSubstring("model.ckpt"));
+  CHECK(lines[3].starts_with("finished at step 6 (the source has no more batches): 6 steps in 0:03, error 4, "));
+  CHECK_THAT(lines[3], ContainsSubstring(", best error 4, "));
+  CHECK_THAT(lines[3], ContainsSubstring(", checkpoint " + directory.path() + "/model.ckpt-6"));
 }
 
 TEST_CASE("the elapsed time is rounded down, and the remaining time up", "[hooks][progress]") {
@@ -250,22 +256,28 @@ TEST_CASE("the final line has the values of the last step, the last checkpoint, 
     session.run(batch);
   }
   session.close();
-  CHECK(out == "step 3/3  100%  loss 6  1 steps/s  0:03  saved 3\n");
+  CHECK(out ==
+        "step 3/3  100%  loss 6  1 steps/s  0:03  saved 3\nfinished at step 3: 3 steps in 0:03, loss 6, "
+        "saved 3, checkpoint " +
+            directory.path() + "/model.ckpt-3\n");
   out.clear();
   auto second = sw::monitored_training_session(
       model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock},
-      sw::progress_hook{{.last_step = 9, .line_every = 100, .is_terminal = false, .output = [&](auto text) { out += text; }}});
+      sw::progress_hook{
+          {.last_step = 9, .line_every = 100, .is_terminal = false, .summary = false, .output = [&](auto text) { out += text; }}});
   clock->advance(1s);
   second.run(std::int64_t{1});
   second.close();
   CHECK(out == "step 4/9   44%  1 steps/s  0:01  saved 4\n");
 }
 
-TEST_CASE("the final line has no value of an earlier step, but members of the model as they are at the close", "[hooks][progress]") {
+TEST_CASE("the final line has the values that were displayed last, with their step, and members of the model as they are at the close",
+          "[hooks][progress]") {
   const auto out = plain_lines_of(12, sw::tag("loss", &adding_model::result::loss), sw::tag("sum", &adding_model::sum));
   CHECK(out ==
         "step 10/40   25%  loss 55  sum 55  1 steps/s  0:10  ETA 0:30\n"
-        "step 12/40   30%  sum 78  1 steps/s  0:12\n");
+        "step 12/40   30%  loss 55  sum 78  1 steps/s  0:12  loss of step 10\n"
+        "finished at step 12: 12 steps in 0:12, loss 55, sum 78, loss of step 10\n");
 }
 
 TEST_CASE("on a terminal the line is drawn over itself, and text is printed above it", "[hooks][progress]") {
@@ -294,8 +306,9 @@ TEST_CASE("on a terminal the line is drawn over itself, and text is printed abov
   CHECK(lines[1] == "a  step 2/3   66%  sum 2.0000     1.00 steps/s  ETA 0:01");
   session.close();
   terminal.write("$");
-  CHECK(terminal.lines().size() == 3);
-  CHECK(terminal.lines()[2] == "$");  // on a line of its own
+  CHECK(terminal.lines().size() == 4);
+  CHECK(terminal.lines()[2] == "[a]  finished at step 2: 2 steps in 0:02, sum 2");
+  CHECK(terminal.lines()[3] == "$");  // on a line of its own
   CHECK_FALSE(terminal.has_wrapped());
 }
 

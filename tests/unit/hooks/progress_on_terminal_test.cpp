@@ -44,12 +44,14 @@ TEST_CASE("nested sessions, the log and the user's own lines share the terminal,
   const auto output = output_of("nested");
   CHECK(output.status == 0);
   const auto lines = screen_after(output.text);
-  REQUIRE(lines.size() == 5);
+  REQUIRE(lines.size() == 7);
   CHECK(std::regex_match(lines[0], std::regex(R"(\d\d:\d\d:\d\d info: a message)")));
   CHECK(lines[1] == "a line of the user's");
   CHECK_THAT(lines[2], ContainsSubstring("step 2/4   50%  inner 2.0000     1.00 steps/s"));
-  CHECK_THAT(lines[3], ContainsSubstring("step 2/4   50%  outer 2.0000     0.50 steps/s"));
-  CHECK(lines[4].empty());  // here the shell continues
+  CHECK(lines[3] == "[inner]  finished at step 2: 2 steps in 0:02, inner 2");
+  CHECK_THAT(lines[4], ContainsSubstring("step 2/4   50%  outer 2.0000     0.50 steps/s"));
+  CHECK(lines[5] == "[outer]  finished at step 2: 2 steps in 0:04, outer 2");
+  CHECK(lines[6].empty());  // here the shell continues
 }
 
 TEST_CASE("the message of an exception that ends the program begins on a line of its own", "[hooks][progress][terminal]") {
@@ -82,7 +84,8 @@ TEST_CASE("on a dumb terminal the lines are plain", "[hooks][progress][terminal]
   const auto output = output_of("nested", {"TERM=dumb", "LANG=C.UTF-8"}).text;
   CHECK(output.find('\x1b') == std::string::npos);
   const auto lines = screen_after(output);
-  REQUIRE(lines.size() == 5);
+  REQUIRE(lines.size() == 7);
   CHECK(lines[2] == "[inner]  step 2/4   50%  1 steps/s  0:02");
-  CHECK(lines[3] == "[outer]  step 2/4   50%  0.5 steps/s  0:04");
+  CHECK(lines[3] == "[inner]  finished at step 2: 2 steps in 0:02");
+  CHECK(lines[4] == "[outer]  step 2/4   50%  0.5 steps/s  0:04");
 }
