@@ -668,6 +668,7 @@ using stepwell::progress_line;
 using stepwell::progress_options;
 using stepwell::progress_printer;
 using stepwell::progress_state;
+using stepwell::progress_summary;
 using stepwell::progress_style;
 using stepwell::progress_value;
 using stepwell::reduce_on_plateau_hook;
