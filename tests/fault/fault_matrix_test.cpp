@@ -205,7 +205,7 @@ private:
     saved_in_.emplace();
     return sw::checkpoint_saver_hook({.checkpoint_dir = saved_in_->path(),
                                       .save_steps = 1,
-                                      .saver = {.when_busy = sw::when_busy::wait, .sync = false},
+                                      .saver = {.sync = false},
                                       .listeners = {std::make_shared<matrix_listener>(&trap_)}});
   }
 

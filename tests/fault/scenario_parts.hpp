@@ -87,7 +87,6 @@ inline training_options<large_model> options_in(const std::string& directory, en
     if (step % steps_of_a_session == 2) { out.add_text("text", long_text, step); }
   };
   options.metrics = {std::make_shared<summary::csv_writer>(directory + "/metrics.csv")};
-  options.saver.when_busy = when_busy::wait;
   options.saver.shards = 2;
   options.queue_runners = {batches.runner()};
   options.stop_on = {SIGTERM};

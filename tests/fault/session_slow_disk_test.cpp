@@ -49,7 +49,7 @@ struct slow_rig : session_rig {
   sw::test::adding_options slow_options(sw::when_busy policy) const {
     auto made = options();
     made.save_checkpoint_steps = 1;
-    made.saver.max_staged = 2;
+    made.saver.max_staged_bytes = std::size_t{8} << 20;  // two small snapshots
     made.saver.when_busy = policy;
     made.stop_grace_period_secs = 30;
     return made;
@@ -99,7 +99,7 @@ TEST_CASE("when_busy postpone: a save due while one is written is made when that
   const auto heard = std::make_shared<hearing>();
   auto options = rig.slow_options(sw::when_busy::postpone);
   options.save_checkpoint_steps = 3;
-  options.saver.max_staged = 1;
+  options.saver.max_staged_bytes = 0;
   options.checkpoint_listeners = {heard};
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, whose write waits at the gate
@@ -128,7 +128,7 @@ TEST_CASE("checkpoint_now is not postponed", "[fault][session][slow]") {
   slow_rig rig;
   auto options = rig.slow_options(sw::when_busy::postpone);
   options.save_checkpoint_steps = 100;
-  options.saver.max_staged = 1;
+  options.saver.max_staged_bytes = 0;
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);
   rig.gate->wait_for_somebody();
@@ -143,7 +143,7 @@ TEST_CASE("checkpoint_now is not postponed", "[fault][session][slow]") {
 TEST_CASE("a session with saves holds one copy of its variables at a time", "[fault][session][slow]") {
   slow_rig rig;
   auto options = rig.slow_options(sw::when_busy::postpone);
-  options.saver.max_staged = 1;
+  options.saver.max_staged_bytes = 0;
   options.save_checkpoint_steps = 2;
   rig.model.weights.resize(100'000);
   rig.gate->close();
@@ -185,7 +185,7 @@ TEST_CASE("while there is no checkpoint, a recovery continues from the snapshot 
   sw::test::log_capture log;
   slow_rig rig;
   auto options = rig.slow_options(sw::when_busy::postpone);
-  options.saver.max_staged = 1;
+  options.saver.max_staged_bytes = 0;
   options.saver.on_error = sw::on_save_error::warn();
   options.retry.initial_backoff = 0;
   rig.files->inject({.kind = operation::sync, .path_contains = "model.ckpt-0", .errno_value = EIO});

@@ -163,7 +163,10 @@ template<class Model, class Source>
 std::string run_saving(sw::training_options<Model> options, const std::string& feature, Source batches) {
   Model model;
   options.check_update_fence = true;
-  if (feature.ends_with("staged")) { options.saver = {.max_to_keep = 2, .max_staged = 2, .when_busy = sw::when_busy::coalesce}; }
+  constexpr std::size_t two_large = std::size_t{80} << 20;
+  if (feature.ends_with("staged")) {
+    options.saver = {.max_to_keep = 2, .max_staged_bytes = two_large, .when_busy = sw::when_busy::coalesce};
+  }
   if (feature == "overhead") {
     options.save_checkpoint_steps = sw::none;
     options.save_checkpoint_overhead = 0.5;

@@ -62,7 +62,7 @@ training_options<Model> options_of(const temporary_directory& directory, const s
           .save_summaries_steps = none,
           .log_step_count_steps = none,
           .max_to_keep = none,
-          .saver = {.when_busy = when_busy::wait, .pool = pool},
+          .saver = {.pool = pool},
           .check_update_fence = true};
 }
 

@@ -52,11 +52,10 @@ struct recovery_rig : session_rig {
   session_settings settings = {.retry = {.initial_backoff = 0}, .restores_what_it_saves = true, .clock = clock};
 
   [[nodiscard]] checkpoint_saver_hook saver_hook(std::int64_t every_steps) const {
-    return checkpoint_saver_hook(
-        {.checkpoint_dir = directory.path(),
-         .save_steps = every_steps,
-         .saver = {.max_to_keep = none, .when_busy = when_busy::wait, .file_system = files, .pool = pool, .clock = clock},
-         .events = {.files = files, .threads = pool, .time = clock}});
+    return checkpoint_saver_hook({.checkpoint_dir = directory.path(),
+                                  .save_steps = every_steps,
+                                  .saver = {.max_to_keep = none, .file_system = files, .pool = pool, .clock = clock},
+                                  .events = {.files = files, .threads = pool, .time = clock}});
   }
   template<class... Hooks>
   [[nodiscard]] auto start_saving_every(std::int64_t steps, Hooks... hooks) {

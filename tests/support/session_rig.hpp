@@ -52,7 +52,7 @@ struct session_rig {
             .save_summaries_steps = none,
             .log_step_count_steps = none,
             .max_to_keep = none,
-            .saver = {.when_busy = when_busy::wait, .file_system = files, .pool = pool},
+            .saver = {.file_system = files, .pool = pool},
             .clock = clock};
   }
   [[nodiscard]] auto start() { return monitored_training_session(model, options()); }
@@ -105,12 +105,10 @@ inline bool same(const adding_model& a, const adding_model& b) { return a.sum ==
 /// started, or -1 without a checkpoint.
 inline std::int64_t finish_on_sound_files(adding_model& model, const std::string& directory, std::int64_t last_step, int shards = 1) {
   const auto sound = std::make_shared<stepwell::detail::unsynced_file_system>(io::posix_file_system());
-  auto session = monitored_training_session(model,
-                                            {.checkpoint_dir = directory,
-                                             .save_checkpoint_steps = 2,
-                                             .max_to_keep = none,
-                                             .saver = {.when_busy = when_busy::wait, .shards = shards, .file_system = sound}},
-                                            stop_at_step_hook{{.last_step = last_step}});
+  auto session = monitored_training_session(
+      model,
+      {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .max_to_keep = none, .saver = {.shards = shards, .file_system = sound}},
+      stop_at_step_hook{{.last_step = last_step}});
   const auto start = session.restored_from() ? session.global_step() : -1;
   counting_source source;
   for ([[maybe_unused]] const auto& step : session.steps(source)) {}

@@ -19,7 +19,7 @@ struct training_end {
 };
 
 /// Returns options with which a save is made at each step at which it is due. It is not synced.
-inline saver_options unsynced_saves() { return {.when_busy = when_busy::wait, .sync = false}; }
+inline saver_options unsynced_saves() { return {.sync = false}; }
 
 /// Throws `std::runtime_error("killed")` after step `killed_at`.
 inline void throw_if_killed(std::int64_t step, std::int64_t killed_at) {

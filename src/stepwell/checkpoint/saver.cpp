@@ -38,6 +38,12 @@ bool may_mend_itself(const std::exception_ptr& failure) {
   } catch (...) { return false; }
 }
 
+/// Returns the number of bytes that a held snapshot of `bytes` bytes counts for. See `saver_options::max_staged_bytes`.
+std::size_t staged_size(std::size_t bytes) noexcept {
+  constexpr std::size_t least = std::size_t{4} << 20;
+  return std::max(bytes, least);
+}
+
 /// Result of one save for a caller that waits for it.
 struct ticket {
   std::optional<saved_checkpoint> saved;
@@ -60,9 +66,7 @@ void check_saver_options(const saver_options& options) {
   if (options.basename.empty() || options.basename.find('/') != std::string::npos) {
     throw invalid_argument_error("the basename of a saver must be a file name without directories");
   }
-  if (options.max_staged == 0 || options.shards < 1) {
-    throw invalid_argument_error("max_staged and shards of a saver must be at least 1");
-  }
+  if (options.shards < 1) { throw invalid_argument_error("shards of a saver must be at least 1"); }
   detail::refuse_negative("max_to_keep", options.max_to_keep);
   detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);
   detail::refuse_negative("on_error.retries", options.on_error.retries());
@@ -80,6 +84,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   std::condition_variable changed;
   std::deque<save_job> queue;       // queued jobs, oldest first
   std::optional<save_job> current;  // the job being written or about to be written
+  std::size_t staged = 0;           // total `staged_size` of the snapshots that are held
   std::uint64_t accepted = 0;       // number of all jobs that were queued
   std::uint64_t ended = 0;          // number of those that were written, given up or replaced
   bool dropped_one = false;         // `acquire` took the buffer of a queued snapshot
@@ -99,9 +104,11 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   std::function<void(const saved_checkpoint&)> on_saved;
   std::function<void(std::exception_ptr)> on_failure;
 
-  /// @pre The mutex is held. Like those of `is_full`, `take_waiting`, `start_next` and `begins_release`.
+  /// @pre The mutex is held. Like those of `fits`, `take_waiting`, `drop_waiting`, `start_next` and `begins_release`.
   [[nodiscard]] bool is_idle() const noexcept { return !current && queue.empty(); }
-  [[nodiscard]] bool is_full() const noexcept { return queue.size() + (current && current->taken ? 1 : 0) >= options.max_staged; }
+  [[nodiscard]] bool fits(std::size_t bytes) const noexcept {
+    return staged == 0 || (staged <= options.max_staged_bytes && staged_size(bytes) <= options.max_staged_bytes - staged);
+  }
 
   /// Removes and returns the newest queued snapshot, or nothing if the queue is empty or a caller waits for that save.
   [[nodiscard]] std::optional<snapshot> take_waiting() {
@@ -109,7 +116,18 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     auto taken = std::move(queue.back().taken);
     queue.pop_back();
     ++ended;
+    staged -= staged_size(taken->size_bytes());
     return taken;
+  }
+  /// Removes and returns the newest queued snapshots until a snapshot of `bytes` bytes fits.
+  [[nodiscard]] std::vector<snapshot> drop_waiting(std::size_t bytes) {
+    std::vector<snapshot> dropped;
+    while (!fits(bytes)) {
+      auto taken = take_waiting();
+      if (!taken) { break; }
+      dropped.push_back(std::move(*taken));
+    }
+    return dropped;
   }
 
   /// Makes the oldest queued job the current one, unless there is a current one. Returns true if the caller must post it.
@@ -167,8 +185,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     }
   }
 
-  /// Releases the snapshot of the current job under the mutex. So the snapshot no longer counts as held when its buffer is free
-  /// again, and a caller that acquires the buffer can save at once.
+  /// Releases the snapshot of the current job. The snapshot counts as held until its buffer is free again.
   void release_current(bool has_failed) {
     std::optional<snapshot> done;
     std::function<void()> before_commit;  // destroyed after the mutex is released
@@ -177,9 +194,13 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     done.swap(current->taken);
     before_commit.swap(current->before_commit);
     if_failed.swap(current->if_failed);
-    if (!has_failed || !if_failed) { return; }
+    const auto size = staged_size(done->size_bytes());
     lock.unlock();
-    if_failed(std::move(*done));
+    if (has_failed && if_failed) { if_failed(std::move(*done)); }
+    done.reset();
+    lock.lock();
+    staged -= size;
+    changed.notify_all();
   }
 
   void succeed(const saved_checkpoint& saved, const std::shared_ptr<trace_recorder>& trace) {
@@ -298,6 +319,28 @@ std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) {
   return options().when_busy == when_busy::skip ? std::nullopt : std::optional(pool.acquire());
 }
 
+bool saver::make_room(std::size_t bytes) {
+  std::vector<snapshot> dropped;  // destroyed after the mutex is released
+  std::unique_lock lock(core_->mutex);
+  if (options().when_busy == when_busy::coalesce) { dropped = core_->drop_waiting(bytes); }
+  if (!dropped.empty()) { core_->dropped_one = true; }
+  const bool fits = core_->fits(bytes);
+  lock.unlock();
+  if (!dropped.empty()) { core_->changed.notify_all(); }
+  return fits;
+}
+
+bool saver::wait_for_room(std::size_t bytes, clock::time_point when, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    { const std::lock_guard lock(core_->mutex); }  // so that the notification is not lost
+    core_->changed.notify_all();
+  });
+  std::unique_lock lock(core_->mutex);
+  const auto may_go_on = [&] { return core_->fits(bytes) || stop.stop_requested(); };
+  options().clock->wait_until(lock, core_->changed, when, may_go_on);
+  return core_->fits(bytes);
+}
+
 save_outcome saver::save(snapshot taken, std::function<void()> before_commit, std::function<void(snapshot)> if_failed) {
   try {
     throw_if_failed();
@@ -306,16 +349,18 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit, st
     if (if_failed) { if_failed(std::move(taken)); }
     throw;
   }
-  std::optional<snapshot> replaced;  // destroyed after the mutex is released: returning its buffer may call a waiting callback
+  const auto bytes = taken.size_bytes();
+  std::vector<snapshot> replaced;  // destroyed after the mutex is released: returning a buffer may call a waiting callback
   std::unique_lock lock(core_->mutex);
   auto outcome = std::exchange(core_->dropped_one, false) ? save_outcome::coalesced : save_outcome::queued;
-  if (core_->is_full()) {
+  if (!core_->fits(bytes)) {
     if (options().when_busy == when_busy::skip) { return save_outcome::skipped; }
-    if (options().when_busy == when_busy::coalesce) { replaced = core_->take_waiting(); }
-    if (replaced) { outcome = save_outcome::coalesced; }
-    core_->changed.wait(lock, [this] { return !core_->is_full(); });
+    if (options().when_busy == when_busy::coalesce) { replaced = core_->drop_waiting(bytes); }
+    if (!replaced.empty()) { outcome = save_outcome::coalesced; }
+    core_->changed.wait(lock, [&] { return core_->fits(bytes); });
   }
   ++core_->accepted;
+  core_->staged += staged_size(bytes);
   core_->queue.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit), .if_failed = std::move(if_failed)});
   const bool starts = core_->start_next();
   lock.unlock();
@@ -327,8 +372,10 @@ saved_checkpoint saver::save_and_wait(snapshot taken) {
   core_->throw_if_closed();
   const auto waiting = std::make_shared<ticket>();
   std::unique_lock lock(core_->mutex);
-  core_->changed.wait(lock, [this] { return !core_->is_full(); });
+  const auto bytes = taken.size_bytes();
+  core_->changed.wait(lock, [&] { return core_->fits(bytes); });
   ++core_->accepted;
+  core_->staged += staged_size(bytes);
   core_->queue.push_back({.taken = std::move(taken), .waiting = waiting});
   if (core_->start_next()) {
     lock.unlock();

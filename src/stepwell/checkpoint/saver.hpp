@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -27,16 +28,18 @@ namespace io {
 class pool;
 }
 
-/// Policy for a save that becomes due while `saver_options::max_staged` snapshots are held. A snapshot is held until it is written.
+/// Policy for a save that becomes due while its snapshot does not fit into `saver_options::max_staged_bytes`, because earlier snapshots are
+/// held. A snapshot is held until it is written. With `wait`, every due step is saved. With the other policies, the speed of the disk
+/// decides which steps are saved, and so from which step a recovery, a rollback or a restart continues.
 enum class when_busy {
-  /// Postpone the save to the first step boundary (the place between two steps) at which a save in flight has ended. No step blocks. All
-  /// saves that become due before this boundary are done as one save. The saves of `checkpoint_now`, of `close`, and of a process that ends
-  /// are not postponed: they block. A saver without a session blocks, too.
+  wait,  ///< Block the step until earlier saves have ended. The state of every due step is saved.
+  /// Postpone the save to the first step boundary (the place between two steps) at which the snapshot fits. No step blocks. All saves that
+  /// become due before this boundary are done as one save, of the state at this boundary. The saves of `checkpoint_now`, of `close`, and of
+  /// a process that ends are not postponed: they block. A saver without a session blocks, too.
   postpone,
-  wait,  ///< Block the step until an earlier save has ended. No save is left out.
-  skip,  ///< Skip this save. Only the save of `close` is not skipped: it blocks.
-  /// Replace the newest snapshot in the queue, which is not yet being written. If no snapshot is queued, block. With `max_staged` = 1, no
-  /// snapshot is ever queued, so this policy needs at least 2.
+  skip,  ///< Skip this save. No step blocks. Only the save of `close` is not skipped: it blocks.
+  /// Replace the newest snapshots in the queue, which are not yet being written. If the snapshot still does not fit, block. If one snapshot
+  /// fills `max_staged_bytes`, no snapshot is ever queued, so this policy then always blocks.
   coalesce,
 };
 
@@ -78,12 +81,14 @@ struct saver_options {
   /// directory.
   setting<double> keep_every_n_hours = none;
   std::vector<std::string> pinned = {};  ///< Checkpoints that are never deleted, for example "model.ckpt-500". See `saver::pin`.
-  /// Maximum number of snapshots that are held at a time: the snapshot that is being written, and those in the queue. Each snapshot takes
-  /// as much memory as the variables.
-  std::size_t max_staged = 1;
-  stepwell::when_busy when_busy = stepwell::when_busy::postpone;  ///< Policy for a save while `max_staged` snapshots are held.
-  on_save_error on_error = on_save_error::stop();                 ///< Policy for a failed save.
-  int shards = 1;                                                 ///< Number of data files of a checkpoint.
+  /// Maximum total size of the snapshots that are held at a time: the snapshot that is being written, and those in the queue. One snapshot
+  /// is always held, whatever its size. Each snapshot is as large as the variables, and counts as at least 4 MiB, so that the queue is short
+  /// for small models, too. The default is 64 MiB: up to 16 snapshots of a small model, and one snapshot if the variables have more than
+  /// 32 MiB. 0: one snapshot at a time.
+  std::size_t max_staged_bytes = std::size_t{64} << 20;
+  stepwell::when_busy when_busy = stepwell::when_busy::wait;  ///< Policy for a save whose snapshot does not fit into `max_staged_bytes`.
+  on_save_error on_error = on_save_error::stop();             ///< Policy for a failed save.
+  int shards = 1;                                             ///< Number of data files of a checkpoint.
   /// Whether to sync files to disk. If false, saves are faster, but a power failure may lose them. A killed process does not lose them.
   bool sync = true;
   std::shared_ptr<io::file_system> file_system = nullptr;
@@ -149,8 +154,15 @@ public:
   /// `snapshot_pool::when_available`.
   [[nodiscard]] std::optional<snapshot_pool::buffer> try_acquire(snapshot_pool& pool);
 
-  /// Queues a snapshot and returns; a task on the pool writes the snapshot. Saves are done in the order of the calls. If `max_staged`
-  /// snapshots are held already, the `when_busy` policy applies; the policy `postpone` then blocks.
+  /// Returns true if a snapshot of `bytes` bytes fits into `max_staged_bytes`, so that `save` does not block. With the policy `coalesce`,
+  /// drops queued snapshots to make room.
+  [[nodiscard]] bool make_room(std::size_t bytes);
+  /// Blocks until a snapshot of `bytes` bytes fits into `max_staged_bytes`, at most until `when` or until a stop is requested for `stop`.
+  /// Returns true if it fits.
+  bool wait_for_room(std::size_t bytes, clock::time_point when, const std::stop_token& stop = {});
+
+  /// Queues a snapshot and returns; a task on the pool writes the snapshot. Saves are done in the order of the calls. If the snapshot does
+  /// not fit into `max_staged_bytes`, the `when_busy` policy applies; the policy `postpone` then blocks.
   /// `before_commit` is called on the pool's thread when the data is durable and the index is not yet written. The checkpoint does
   /// not exist before `before_commit` returns. `before_commit` is called again at each retry. If it throws, the save fails with that
   /// exception.
@@ -160,7 +172,7 @@ public:
   ///         cases the snapshot is not saved.
   save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr, std::function<void(snapshot)> if_failed = nullptr);
   /// Saves a snapshot and blocks until the checkpoint is durable. Expired checkpoints may be deleted after the return of this function (see
-  /// `drain`). The `when_busy` policy does not apply: while `max_staged` snapshots are held, this function blocks.
+  /// `drain`). The `when_busy` policy does not apply: while the snapshot does not fit into `max_staged_bytes`, this function blocks.
   /// @errors The failure of this save, after all retries. `failed_precondition_error` after `close`.
   /// @pre    Not called on a thread of the saver's pool.
   saved_checkpoint save_and_wait(snapshot taken);

@@ -179,10 +179,8 @@ struct snapshot_pool::memory {
 
 struct snapshot_pool::state {
   /// @errors `invalid_argument_error` if `buffers` is 0.
-  explicit state(std::size_t buffers) {
+  explicit state(std::size_t buffers) : unmade(buffers) {
     if (buffers == 0) { throw invalid_argument_error("a snapshot pool needs at least one buffer"); }
-    free.reserve(buffers);
-    for (std::size_t i = 0; i < buffers; ++i) { free.push_back(make()); }
   }
 
   [[nodiscard]] std::unique_ptr<memory> make() {
@@ -207,14 +205,38 @@ struct snapshot_pool::state {
   clock::duration keep_for = {};
   std::optional<clock::time_point> last_capture;
   bool keeps = true;
-  std::vector<std::unique_ptr<memory>> free;
+  std::vector<std::unique_ptr<memory>> free;  // its capacity suffices for all buffers that are made
+  std::size_t made = 0;
+  std::size_t unmade;  // number of buffers that may still be made
   std::vector<std::function<void()>> wakers;
 
-  /// @pre The mutex is held and a buffer is free.
+  /// @pre The mutex is held.
+  [[nodiscard]] bool has_free() const noexcept { return !free.empty() || unmade != 0; }
+  /// @pre The mutex is held and `has_free()`.
   [[nodiscard]] std::unique_ptr<memory> take() {
+    if (free.empty()) { make_free(); }
     auto taken = std::move(free.back());
     free.pop_back();
     return taken;
+  }
+  /// Makes a buffer. @pre The mutex is held and `unmade` is not 0.
+  void make_free() {
+    free.reserve(made + 1);
+    free.push_back(make());
+    ++made;
+    --unmade;
+  }
+  /// Releases the memory of all free buffers.
+  void release_free(std::unique_lock<std::mutex>& lock) noexcept {
+    while (!free.empty()) {
+      auto released = std::move(free.back());
+      free.pop_back();
+      lock.unlock();  // releasing may take long
+      released.reset();
+      lock.lock();
+      --made;
+      ++unmade;
+    }
   }
 };
 
@@ -241,12 +263,8 @@ void snapshot_pool::buffer::give_back() noexcept {
   if (!pool_) { return memory_.reset(); }  // it has left its pool
   std::vector<std::function<void()>> wakers;
   std::unique_lock lock(pool_->mutex);
-  if (!pool_->keeps) {
-    lock.unlock();  // releasing may take long
-    memory_->release();
-    lock.lock();
-  }
-  pool_->free.push_back(std::move(memory_));  // never allocates: the constructor reserved enough capacity
+  pool_->free.push_back(std::move(memory_));  // never allocates: `make_free` reserved enough capacity
+  if (!pool_->keeps) { pool_->release_free(lock); }
   wakers.swap(pool_->wakers);
   lock.unlock();
   pool_->returned.notify_all();
@@ -255,6 +273,7 @@ void snapshot_pool::buffer::give_back() noexcept {
 }
 
 snapshot_pool::snapshot_pool(std::size_t bytes, std::size_t buffers) : state_(std::make_shared<state>(buffers)) {
+  while (state_->unmade != 0) { state_->make_free(); }
   for (const auto& memory : state_->free) {
     memory->reserve(bytes);
     memory->touch();
@@ -271,32 +290,32 @@ snapshot_pool snapshot_pool::on_demand(std::size_t buffers, std::shared_ptr<cloc
 
 std::optional<snapshot_pool::buffer> snapshot_pool::try_acquire() {
   const std::lock_guard lock(state_->mutex);
-  return state_->free.empty() ? std::nullopt : std::optional(buffer(state_, state_->take()));
+  return state_->has_free() ? std::optional(buffer(state_, state_->take())) : std::nullopt;
 }
 
 snapshot_pool::buffer snapshot_pool::acquire() {
   std::unique_lock lock(state_->mutex);
-  state_->returned.wait(lock, [this] { return !state_->free.empty(); });
+  state_->returned.wait(lock, [this] { return state_->has_free(); });
   return {state_, state_->take()};
 }
 
 std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source, clock::time_point when) {
   std::unique_lock lock(state_->mutex);
-  const bool is_free = source.wait_until(lock, state_->returned, when, [this] { return !state_->free.empty(); });
+  const bool is_free = source.wait_until(lock, state_->returned, when, [this] { return state_->has_free(); });
   return is_free ? std::optional(buffer(state_, state_->take())) : std::nullopt;
 }
 
 void snapshot_pool::when_available(std::function<void()> wake) {
   {
     const std::lock_guard lock(state_->mutex);
-    if (state_->free.empty()) { return state_->wakers.push_back(std::move(wake)); }
+    if (!state_->has_free()) { return state_->wakers.push_back(std::move(wake)); }
   }
   wake();
 }
 
 std::size_t snapshot_pool::available() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->free.size();
+  return state_->free.size() + state_->unmade;
 }
 
 std::size_t snapshot_pool::held_bytes() const noexcept { return state_->held; }

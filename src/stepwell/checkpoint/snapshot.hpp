@@ -62,8 +62,9 @@ public:
   /// @errors `invalid_argument_error` if `buffers` is 0. `resource_exhausted_error` if memory is short.
   /// @cost   Touches every page once.
   explicit snapshot_pool(std::size_t bytes, std::size_t buffers = 2);
-  /// Returns a pool whose buffers have no memory yet. `snapshot::capture` allocates the memory of its buffer. A buffer that is returned to
-  /// the pool keeps its memory if the last two captures were less than `keep_for` apart on the clock `time`. Otherwise its memory is freed.
+  /// Returns a pool of at most `buffers` buffers, which have no memory yet. `snapshot::capture` allocates the memory of its buffer. A buffer
+  /// that is returned to the pool keeps its memory if the last two captures were less than `keep_for` apart on the clock `time`. Otherwise
+  /// its memory and the memory of all free buffers is freed.
   /// @errors `invalid_argument_error` if `buffers` is 0.
   [[nodiscard]] static snapshot_pool on_demand(std::size_t buffers, std::shared_ptr<clock> time,
                                                clock::duration keep_for = std::chrono::minutes(1));

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -163,9 +164,11 @@ struct session_metrics {
   std::int64_t saves_failed = 0;                   ///< Saves that failed permanently.
   std::int64_t saves_skipped = 0;                  ///< Saves that were due but skipped, because the disk was too slow.
   std::int64_t saves_postponed = 0;                ///< Saves that were due during another save, and therefore made later.
+  std::int64_t saves_waited = 0;                   ///< Saves that were made in time, but first waited until earlier saves had ended.
   std::int64_t bytes_saved = 0;                    ///< Total size of all durable checkpoints.
   std::chrono::duration<double> last_save_time{};  ///< Time from the copy of the state until the checkpoint was durable.
   std::chrono::duration<double> total_save_time{};
+  std::chrono::duration<double> total_save_wait{};  ///< Time for which the session was blocked by the waits that `saves_waited` counts.
   save_backlog under_way = {};  ///< Saves in flight: accepted, but not yet durable.
   /// The most recent decision about the last save, made after a signal had requested the process to end. Empty if none was made.
   std::optional<preemption_plan> preemption = std::nullopt;
@@ -213,9 +216,9 @@ public:
   /// if `wants_last_save` returned true. Not called for a state that a hook rejected, nor for a state that is not expected to become
   /// durable before the end of the process.
   virtual bool try_save(const boundary_state& /*state*/) { return true; }
-  /// Blocks until `try_save` can accept a state.
+  /// Blocks until `try_save` can accept a state, or until a stop is requested for `stop`. The session then calls `try_save` again.
   /// @errors `deadline_exceeded_error` if `until` passes before a state can be accepted.
-  virtual void wait_ready(const deadline& /*until*/) {}
+  virtual void wait_ready(const deadline& /*until*/, const std::stop_token& /*stop*/) {}
   /// Returns true if `try_save` has postponed a save that can be made now. The session then calls `try_save` again. Called at boundaries,
   /// after `process_events`.
   [[nodiscard]] virtual bool is_save_due() { return false; }

@@ -58,7 +58,7 @@ void check(const best_checkpoint_options& options) {
 saver_options completed(saver_options given, int keep, const std::shared_ptr<clock>& time) {
   given.basename = default_checkpoint_basename;
   given.max_to_keep = keep;
-  given.max_staged = 1;
+  given.max_staged_bytes = 0;
   given.when_busy = when_busy::wait;
   given.pool = std::make_shared<io::pool>(1);
   if (!given.clock) { given.clock = time; }
@@ -146,7 +146,7 @@ public:
     save(state.variables, state.global_step, std::move(*buffer), state.fence);
     return true;
   }
-  void wait_ready(const deadline& until) override {
+  void wait_ready(const deadline& until, const std::stop_token& /*stop*/) override {
     auto& time = *saver_->options().clock;
     if (buffers_->acquire_until(time, until.on(time))) { return; }
     throw deadline_exceeded_error(

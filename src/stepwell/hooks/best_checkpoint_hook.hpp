@@ -35,7 +35,7 @@ struct best_checkpoint_options {
   std::string directory = {};  ///< Empty: the directory of the session's checkpoints.
   /// Minimum time between two log lines such as "best: accuracy 0.953 at step 1027". 0: every new best value is logged.
   seconds_value log_every_secs = 10;
-  /// Options of the saver. The hook replaces `basename`, `max_to_keep`, `max_staged` and `when_busy`. `pool` must be null, because the hook
+  /// Options of the saver. The hook replaces `basename`, `max_to_keep`, `max_staged_bytes` and `when_busy`. `pool` must be null, because the hook
   /// has its own thread.
   saver_options saver = {};
 };

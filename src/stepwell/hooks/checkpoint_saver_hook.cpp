@@ -15,7 +15,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <stop_token>
 #include <utility>
 
 namespace stepwell {
@@ -60,7 +62,8 @@ public:
     remove_ending_file(files(), options_.checkpoint_dir);
     if (!buffers_) {
       const std::lock_guard lock(reported_mutex_);
-      buffers_ = snapshot_pool::on_demand(saver_->options().max_staged, saver_->options().clock);
+      constexpr auto unlimited = std::numeric_limits<std::size_t>::max();  // the saver limits the total size
+      buffers_ = snapshot_pool::on_demand(unlimited, saver_->options().clock);
     }
     saver_->on_saved([this](const saved_checkpoint& saved) {
       failed_ = false;
@@ -101,23 +104,30 @@ public:
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
 
   bool try_save(const boundary_state& state) override {
-    auto buffer = last_step_ ? buffers_->try_acquire() : saver_->try_acquire(*buffers_);
-    if (!buffer) { return leave_out(state); }
+    size_bytes_ = snapshot_size(state.variables);
+    if (!saver_->make_room(size_bytes_)) {
+      has_waited_ = !leave_out(state);
+      return !has_waited_;
+    }
     tell_before_save(state.global_step);
     if (state.copy) { state.copy->drop(); }
-    if (!hand_over(state.capture(std::move(*buffer), saver_->options().pool.get()), state)) { return false; }
+    if (!hand_over(state.capture(buffers_->acquire(), saver_->options().pool.get()), state)) { return false; }
+    note_wait(state.global_step);
     announced_step_.reset();
     is_postponed_ = false;
     if (budget_) { budget_->accept(); }
     return true;
   }
   void measure_with(std::shared_ptr<save_budget> budget) noexcept { budget_ = std::move(budget); }
-  [[nodiscard]] bool is_save_due() override { return is_postponed_ && buffers_->available() != 0; }
+  [[nodiscard]] bool is_save_due() override { return is_postponed_ && saver_->make_room(size_bytes_); }
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
 
-  void wait_ready(const deadline& until) override {
-    auto& time = *saver_->options().clock;
-    if (buffers_->acquire_until(time, until.on(time))) { return; }
+  void wait_ready(const deadline& until, const std::stop_token& stop) override {
+    const auto& time = *saver_->options().clock;
+    const auto begin = time.now();
+    const bool has_room = saver_->wait_for_room(size_bytes_, until.on(time), stop);
+    waited_ += time.now() - begin;
+    if (has_room || stop.stop_requested()) { return; }
     throw deadline_exceeded_error(
         "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
   }
@@ -171,6 +181,8 @@ public:
     all.saves_failed += counts_.saves_failed;
     all.saves_skipped += counts_.saves_skipped;
     all.saves_postponed += counts_.saves_postponed;
+    all.saves_waited += counts_.saves_waited;
+    all.total_save_wait += counts_.total_save_wait;
     all.bytes_saved += counts_.bytes_saved;
     all.last_save_time = counts_.last_save_time;
     all.total_save_time += counts_.total_save_time;
@@ -201,7 +213,7 @@ private:
     return true;
   }
 
-  /// Applies the policy to a state for which no buffer is free. Returns false if the session must wait for one.
+  /// Applies the policy to a state for which there is no room. Returns false if the session must wait for earlier saves.
   [[nodiscard]] bool leave_out(const boundary_state& state) {
     const auto policy = options_.saver.when_busy;
     if (last_step_) { return false; }
@@ -219,6 +231,22 @@ private:
       ++counts_.saves_skipped;
     }
     log_warning(fmt::format("{}: the disk is slower than the cadence; step {} is not saved", saver_->directory(), step));
+  }
+
+  /// Counts the wait before the save of `step`, if there was one. Logs the first wait of a second or more.
+  void note_wait(std::int64_t step) {
+    if (!std::exchange(has_waited_, false)) { return; }
+    const std::chrono::duration<double> waited = std::exchange(waited_, {});
+    {
+      const std::lock_guard lock(mutex_);
+      ++counts_.saves_waited;
+      counts_.total_save_wait += waited;
+    }
+    if (waited.count() < 1 || std::exchange(is_wait_logged_, true)) { return; }
+    log_warning(
+        fmt::format("{}: the disk is slower than the cadence; the save of step {} waited {:.1f} s for earlier saves, and training "
+                    "with it. Save less often, or see when_busy",
+                    saver_->directory(), step, waited.count()));
   }
 
   void tell_listeners(error_collector& failures, const auto& call) const {
@@ -281,8 +309,12 @@ private:
   std::shared_ptr<summary::writer> events_;
   std::optional<std::int64_t> last_saved_step_;
   std::optional<std::int64_t> announced_step_;
-  std::string newest_;         // prefix of the newest checkpoint that this session has saved
-  bool is_postponed_ = false;  // a save is due, and no buffer was free
+  std::string newest_;          // prefix of the newest checkpoint that this session has saved
+  std::size_t size_bytes_ = 0;  // size of the last state to save
+  bool is_postponed_ = false;   // a save is due, and there was no room
+  bool has_waited_ = false;     // the session has waited for room since the last save
+  clock::duration waited_{};
+  bool is_wait_logged_ = false;
   std::optional<std::int64_t> first_step_;
   std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
 

@@ -90,7 +90,7 @@ private:
 /// |----------------------------------------------------|--------|
 /// | no `checkpoint_dir`                                | 1 for recovery; 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
 /// | `checkpoint_dir`, periods between checkpoints off  | as in the first row if there is no checkpoint at the start, otherwise 0 |
-/// | `checkpoint_dir`                                   | 1 for each checkpoint in progress, at most `saver.max_staged`; otherwise 0 |
+/// | `checkpoint_dir`                                   | 1 for each checkpoint in progress, see `saver.max_staged_bytes`; otherwise 0 |
 ///
 /// In the third row, the memory of a copy is freed only if no checkpoint begins within a minute.
 template<class Model>
@@ -113,9 +113,9 @@ struct training_options {
   /// Periods between checkpoints, in seconds and in steps. If none of `save_checkpoint_secs`, `save_checkpoint_steps` and
   /// `save_checkpoint_overhead` is set, the period is 600 s. If both periods are above zero, the seconds are used, and a warning is logged.
   /// A period above zero needs a `checkpoint_dir`.
-  /// If a checkpoint becomes due while another one is being written, it is postponed until that one is written (default of
-  /// `saver.when_busy`).
-  /// @see decision D-8
+  /// If a checkpoint becomes due while other ones are being written, the state is copied, too, or the step waits until there is memory for
+  /// its copy (default of `saver.when_busy`).
+  /// @see decisions D-8, D-35
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
   /// Share of the training time that saving may cost, for example 0.02. The session measures the cost of saves, and chooses the interval
@@ -150,8 +150,8 @@ struct training_options {
   std::optional<format::hparam_map> hparams = std::nullopt;
   /// Listeners that are notified before and after each save of a checkpoint. They need a `checkpoint_dir`.
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
-  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged` limits the number of
-  /// copies of the variables that saving makes. If `scaffold` has saver options, they are used, and `saver` is ignored. If the option
+  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged_bytes` limits the
+  /// memory for copies of the variables. If `scaffold` has saver options, they are used, and `saver` is ignored. If the option
   /// `max_to_keep` above is set, its value replaces the `max_to_keep` of the saver options.
   saver_options saver = {};
   /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
@@ -192,7 +192,7 @@ struct training_options {
   setting<seconds_value> preemption_grace = {};
   /// If true, the session checks that a model whose `step` takes an `update_fence` follows the rule of the fence: before `step` has called
   /// `update_fence::wait`, only variables that are marked with `variable_ref::early()` may change. If empty, the session checks the rule
-  /// only if the library was built without NDEBUG.
+  /// at the first checkpoint that it copies during a step, and at each 16th one after it.
   std::optional<bool> check_update_fence = std::nullopt;
   /// Clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;

@@ -11,7 +11,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -27,6 +29,8 @@ using sw::test::toy_in;
 using sw::test::toy_snapshot;
 using sw::test::workshop;
 using namespace std::chrono_literals;
+
+constexpr std::size_t two_small = std::size_t{8} << 20;  // each snapshot counts as 4 MiB at least
 
 static_assert(std::is_nothrow_move_constructible_v<sw::saver> && !std::is_copy_constructible_v<sw::saver>);
 
@@ -98,7 +102,6 @@ TEST_CASE("options that make no sense are refused", "[checkpoint][saver]") {
   workshop shop;
   CHECK_THROWS_AS(shop.make({.basename = ""}), sw::invalid_argument_error);
   CHECK_THROWS_AS(shop.make({.basename = "a/b"}), sw::invalid_argument_error);
-  CHECK_THROWS_AS(shop.make({.max_staged = 0}), sw::invalid_argument_error);
   CHECK_THROWS_AS(shop.make({.shards = 0}), sw::invalid_argument_error);
 }
 
@@ -166,7 +169,7 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
   hold_data(shop, gate);
   gate.close();
   SECTION("skip") {
-    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::skip});
+    auto saver = shop.make({.max_staged_bytes = two_small, .when_busy = sw::when_busy::skip});
     CHECK(saver.save(toy_snapshot(1)) == sw::save_outcome::queued);
     CHECK(saver.save(toy_snapshot(2)) == sw::save_outcome::queued);
     CHECK(saver.save(toy_snapshot(3)) == sw::save_outcome::skipped);
@@ -175,7 +178,7 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
     CHECK(shop.steps() == "1 2");
   }
   SECTION("coalesce") {
-    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::coalesce});
+    auto saver = shop.make({.max_staged_bytes = two_small, .when_busy = sw::when_busy::coalesce});
     saver.save(toy_snapshot(1));
     saver.save(toy_snapshot(2));
     CHECK(saver.save(toy_snapshot(3)) == sw::save_outcome::coalesced);
@@ -185,7 +188,7 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
     CHECK(shop.steps() == "1 4");
   }
   SECTION("wait") {
-    auto saver = shop.make({.max_staged = 2});
+    auto saver = shop.make({.max_staged_bytes = two_small});
     saver.save(toy_snapshot(1));
     saver.save(toy_snapshot(2));
     std::atomic<bool> has_returned = false;
@@ -202,6 +205,32 @@ TEST_CASE("a full stage makes a save wait, skip, or take the place of the one th
   }
 }
 
+TEST_CASE("one snapshot of any size is held, and further ones as long as all fit into max_staged_bytes", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::gate gate;
+  hold_data(shop, gate);
+  gate.close();
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  auto saver = shop.make({.max_staged_bytes = 10 * mib});
+  CHECK(saver.make_room(1000 * mib));
+  saver.save(toy_snapshot(1));  // counts as 4 MiB
+  CHECK(saver.make_room(6 * mib));
+  CHECK_FALSE(saver.make_room(6 * mib + 1));
+  saver.save(toy_snapshot(2));
+  CHECK_FALSE(saver.make_room(1));
+  CHECK_FALSE(saver.wait_for_room(1, shop.clock->now()));
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    static_cast<void>(shop.clock->wait_for_pending(1));
+    stop.request_stop();
+  });
+  CHECK_FALSE(saver.wait_for_room(1, shop.clock->now() + 1s, stop.get_token()));
+  gate.open();
+  CHECK(saver.wait_for_room(1000 * mib, sw::clock::time_point::max()));
+  saver.drain();
+  CHECK(shop.steps() == "1 2");
+}
+
 TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoint][saver]") {
   workshop shop;
   sw::test::gate gate;
@@ -215,14 +244,14 @@ TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoi
     return sw::snapshot::capture(std::move(*buffer), toy.list(), step);
   };
   SECTION("skip gives none") {
-    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::skip});
+    auto saver = shop.make({.max_staged_bytes = two_small, .when_busy = sw::when_busy::skip});
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK_FALSE(saver.acquire(pool).has_value());
     gate.open();
   }
   SECTION("coalesce takes that of the waiting snapshot") {
-    auto saver = shop.make({.max_staged = 2, .when_busy = sw::when_busy::coalesce});
+    auto saver = shop.make({.max_staged_bytes = two_small, .when_busy = sw::when_busy::coalesce});
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK(saver.save(capture(saver.acquire(pool), 3)) == sw::save_outcome::coalesced);
@@ -232,7 +261,7 @@ TEST_CASE("the buffer for the next snapshot follows the same policy", "[checkpoi
     CHECK(toy_in(*saver.restore_newest()) == toy_at(3));
   }
   SECTION("wait waits, unless asked not to") {
-    auto saver = shop.make({.max_staged = 2});
+    auto saver = shop.make({.max_staged_bytes = two_small});
     saver.save(capture(saver.acquire(pool), 1));
     saver.save(capture(saver.acquire(pool), 2));
     CHECK_FALSE(saver.try_acquire(pool).has_value());
@@ -295,7 +324,7 @@ TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]")
   sw::test::gate gate;
   hold_data(shop, gate);
   gate.close();
-  auto saver = shop.make({.max_staged = 2});
+  auto saver = shop.make({.max_staged_bytes = two_small});
   CHECK(saver.backlog().empty());
   saver.save(toy_snapshot(1));
   saver.save(toy_snapshot(2));

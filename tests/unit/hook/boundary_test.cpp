@@ -40,7 +40,7 @@ struct noting_work final : sw::boundary_work {
     note("save" + std::to_string(state.global_step));
     return true;
   }
-  void wait_ready(const sw::deadline& until) override {
+  void wait_ready(const sw::deadline& until, const std::stop_token&) override {
     note(time != nullptr ? "wait" + std::to_string((until.on(*time) - time->now()) / 1s) : "wait");
   }
   void process_events() override { note("attend"); }

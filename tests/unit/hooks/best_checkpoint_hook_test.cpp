@@ -38,16 +38,12 @@ namespace {
 
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-/// Trains in `directory` to the end of the script. No due save is postponed, because the tests list the checkpoints.
+/// Trains in `directory` to the end of the script.
 template<class... Hooks>
 void train(const std::string& directory, scripted_model& model, Hooks... hooks) {
-  auto session = sw::monitored_training_session(model,
-                                                {.checkpoint_dir = directory,
-                                                 .save_checkpoint_steps = 2,
-                                                 .save_summaries_steps = sw::none,
-                                                 .log_step_count_steps = sw::none,
-                                                 .saver = {.when_busy = sw::when_busy::wait}},
-                                                sw::stop_at_step(static_cast<std::int64_t>(model.script.size())), std::move(hooks)...);
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none},
+      sw::stop_at_step(static_cast<std::int64_t>(model.script.size())), std::move(hooks)...);
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
 }

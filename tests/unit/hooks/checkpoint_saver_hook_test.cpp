@@ -80,7 +80,7 @@ void run_slowly(Session& session, int runs) {
 }
 
 sw::checkpoint_saver_options every(std::int64_t save_steps, const temporary_directory& directory) {
-  return {.checkpoint_dir = directory.path(), .save_steps = save_steps, .saver = {.when_busy = sw::when_busy::wait}};
+  return {.checkpoint_dir = directory.path(), .save_steps = save_steps};
 }
 
 /// A model with state of several types.
@@ -197,9 +197,8 @@ TEST_CASE("HOOK-CKPT-6 HOOK-CKPT-10 every so many seconds of the session's clock
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
-  sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
-      sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .saver = {.when_busy = sw::when_busy::wait}}});
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+                                sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2}});
   for (const auto gap : {500ms, 2000ms, 100ms, 100ms, 7300ms}) {
     clock->advance(gap);
     run_slowly(session, 1);
@@ -261,7 +260,6 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a st
   sw::monitored_session session(sw::session_settings{.clock = clock}, model,
                                 sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(),
                                                            .save_secs = 2,
-                                                           .saver = {.when_busy = sw::when_busy::wait},
                                                            .listeners = {before_run_calls, other}}});
   run_slowly(session, 2);  // the clock does not move
   before_run_calls->asks_for_stop = true;

@@ -93,10 +93,9 @@ TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping
   const std::vector<double> script{3, 1, 2, 2, 2, 2};
   const auto start = [&](scripted_model& model, std::int64_t patience) {
     model.script = script;
-    return sw::monitored_session(
-        sw::session_settings{.find_checkpoint = [&] { return sw::find_newest_whole(directory.path()); }}, model,
-        sw::early_stopping_hook{&scripted_model::result::score, {.patience = patience}},
-        sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1, .saver = {.when_busy = sw::when_busy::wait}}});
+    return sw::monitored_session(sw::session_settings{.find_checkpoint = [&] { return sw::find_newest_whole(directory.path()); }}, model,
+                                 sw::early_stopping_hook{&scripted_model::result::score, {.patience = patience}},
+                                 sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1}});
   };
   {
     scripted_model model;

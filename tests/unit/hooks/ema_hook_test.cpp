@@ -95,10 +95,9 @@ std::vector<double> averages_after(int steps, const sw::ema_options& options) {
 
 /// Returns a session that restores from a directory and saves there every second step.
 auto continued(wandering_model& model, const std::string& directory, sw::ema_options options = {.decay = 0.5}) {
-  return sw::monitored_session(
-      sw::session_settings{.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }}, model,
-      sw::ema_hook{model, std::move(options)},
-      sw::checkpoint_saver_hook{{.checkpoint_dir = directory, .save_steps = 2, .saver = {.when_busy = sw::when_busy::wait}}});
+  return sw::monitored_session(sw::session_settings{.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }}, model,
+                               sw::ema_hook{model, std::move(options)},
+                               sw::checkpoint_saver_hook{{.checkpoint_dir = directory, .save_steps = 2}});
 }
 
 wandering_model in_checkpoint(const std::string& directory) {
@@ -160,9 +159,7 @@ TEST_CASE("averages that come later start from what was restored, with a warning
   const temporary_directory directory;
   wandering_model trained;
   {
-    sw::monitored_session session(
-        trained,
-        sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 2, .saver = {.when_busy = sw::when_busy::wait}}});
+    sw::monitored_session session(trained, sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 2}});
     session.run();
     session.close();
   }

@@ -479,7 +479,6 @@ TEST_CASE("a checkpoint of the step of an evaluation beside the training has the
     const sw::test::temporary_directory directory;
     auto options = in_directory(directory.path());
     options.save_checkpoint_steps = save_steps;
-    options.saver.when_busy = sw::when_busy::wait;
     valley_model model;
     valley_model other;
     auto session = sw::monitored_training_session(

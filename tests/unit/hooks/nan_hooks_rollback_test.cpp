@@ -37,7 +37,6 @@ struct rollback_rig : sw::test::session_rig {
                                              .save_summaries_steps = sw::none,
                                              .log_step_count_steps = sw::none,
                                              .max_to_keep = sw::none};
-    made.saver.when_busy = sw::when_busy::wait;
     made.saver.file_system = files;
     made.saver.pool = pool;
     made.retry.initial_backoff = 0;

@@ -227,8 +227,7 @@ struct graph_connector {
 
 /// The settings and the hook of a session that saves to `directory`.
 struct saving {
-  explicit saving(const std::string& directory, std::int64_t every)
-      : hook({.checkpoint_dir = directory, .save_steps = every, .saver = {.when_busy = sw::when_busy::wait}}) {}
+  explicit saving(const std::string& directory, std::int64_t every) : hook({.checkpoint_dir = directory, .save_steps = every}) {}
 
   sw::session_settings settings() const { return {.find_checkpoint = hook.checkpoint_finder(), .restores_what_it_saves = true}; }
   sw::checkpoint_saver_hook hook;

@@ -81,8 +81,7 @@ struct awaits_others_hook {
 };
 
 sw::checkpoint_saver_hook saver_in(const temporary_directory& directory, const std::shared_ptr<fault_file_system>& files) {
-  return sw::checkpoint_saver_hook(
-      {.checkpoint_dir = directory.path(), .save_steps = 10, .saver = {.when_busy = sw::when_busy::wait, .file_system = files}});
+  return sw::checkpoint_saver_hook({.checkpoint_dir = directory.path(), .save_steps = 10, .saver = {.file_system = files}});
 }
 sw::stop_at_step_hook stop_at(std::int64_t step) { return sw::stop_at_step_hook({.last_step = step}); }
 

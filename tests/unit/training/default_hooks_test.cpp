@@ -31,7 +31,6 @@ void run_three(adding_model& model, const std::string& checkpoint_dir, const std
                                                         .summary_dir = summary_dir,
                                                         .summary = [](sw::summary::writer& out, const auto& result, const auto&,
                                                                       std::int64_t step) { out.add_scalar("loss", result.loss, step); },
-                                                        .saver = {.when_busy = sw::when_busy::wait},
                                                         .clock = clock});
   for (std::int64_t batch = 1; batch <= 3; ++batch) {
     clock->advance(1s);
@@ -226,7 +225,6 @@ TEST_CASE("log_every_secs = 0 logs each durable checkpoint and each rate", "[tra
                                                         .save_checkpoint_steps = 1,
                                                         .log_step_count_steps = 1,
                                                         .log_every_secs = 0,
-                                                        .saver = {.when_busy = sw::when_busy::wait},
                                                         .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(1s);
@@ -249,7 +247,6 @@ TEST_CASE("durable checkpoints and rates are logged with the name of the session
                                                         .checkpoint_dir = directory.path(),
                                                         .save_checkpoint_steps = 1,
                                                         .log_step_count_steps = 1,
-                                                        .saver = {.when_busy = sw::when_busy::wait},
                                                         .clock = clock});
   for (std::int64_t batch = 1; batch <= 30; ++batch) {
     clock->advance(1s);

@@ -260,7 +260,6 @@ TEST_CASE("hooks of a session that awaits other hooks log with its name at the c
 TEST_CASE("a session of either kind logs durable checkpoints at most once in 10 s, and the last one", "[training][log]") {
   named_rig rig;
   rig.options.save_checkpoint_steps = 1;
-  rig.options.saver.when_busy = sw::when_busy::wait;
   blind_source source;
   auto tick = sw::every_n_steps(1, [&] { rig.clock->advance(1s); });
   train(rig.way, rig.model, rig.options, source, 0, std::move(tick), sw::stop_at_step(30));

@@ -108,8 +108,7 @@ TEST_CASE("seconds between checkpoints are counted by the session's clock", "[tr
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .saver = {.when_busy = sw::when_busy::wait}, .clock = clock});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(25s);
     session.run(batch);
@@ -123,9 +122,7 @@ TEST_CASE("seconds between checkpoints are counted by the session's clock", "[tr
 TEST_CASE("max_to_keep bounds what stays", "[training]") {
   const temporary_directory directory;
   adding_model model;
-  auto session = sw::monitored_training_session(
-      model,
-      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .max_to_keep = 2, .saver = {.when_busy = sw::when_busy::wait}});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .max_to_keep = 2});
   named_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 6) { break; }
@@ -167,10 +164,8 @@ TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask t
   const temporary_directory directory;
   const auto heard = std::make_shared<listener>();
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
-                                                        .save_checkpoint_steps = 2,
-                                                        .checkpoint_listeners = {heard},
-                                                        .saver = {.when_busy = sw::when_busy::wait}});
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2, .checkpoint_listeners = {heard}});
   session.run(std::int64_t{1});
   heard->ask_for_stop = true;
   session.run(std::int64_t{1});
@@ -195,9 +190,8 @@ TEST_CASE("a model gone bad is not in the last checkpoint", "[training]") {
   const temporary_directory directory;
   sw::test::log_capture log;
   adding_model model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2, .saver = {.when_busy = sw::when_busy::wait}},
-      sw::nan_tensor_hook{&adding_model::result::loss});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2},
+                                                sw::nan_tensor_hook{&adding_model::result::loss});
   session.run(std::int64_t{1});
   model.sum = std::numeric_limits<float>::infinity();
   CHECK_THROWS_AS(session.run(std::int64_t{1}), sw::nan_loss_error);

@@ -39,9 +39,8 @@ struct rolled_back {
       clock->advance(1s);
       if (batch == fails_at && times-- > 0) { throw sw::aborted_error("on the way"); }
     };
-    sw::checkpoint_saver_hook saver({.checkpoint_dir = directory.path(),
-                                     .save_steps = 2,
-                                     .saver = {.max_to_keep = sw::none, .when_busy = sw::when_busy::wait, .sync = false}});
+    sw::checkpoint_saver_hook saver(
+        {.checkpoint_dir = directory.path(), .save_steps = 2, .saver = {.max_to_keep = sw::none, .sync = false}});
     sw::session_settings settings{.find_checkpoint = saver.checkpoint_finder(), .retry = {.initial_backoff = 0}, .clock = clock};
     sw::monitored_session session(std::move(settings), model, std::move(saver), std::move(hooks)...);
     while (session.global_step() < last && !session.should_stop()) { session.run(session.global_step() + 1); }

@@ -119,7 +119,6 @@ TEST_CASE("a value that makes no sense is an error that names the member: hooks 
       {"saver_options", "basename", [&] { sw::saver(path, {.basename = ""}); }},
       {"saver_options", "max_to_keep", [&] { sw::saver(path, {.max_to_keep = -1}); }},
       {"saver_options", "keep_every_n_hours", [&] { sw::saver(path, {.keep_every_n_hours = -1.0}); }},
-      {"saver_options", "max_staged", [&] { sw::saver(path, {.max_staged = 0}); }},
       {"saver_options", "retries", [&] { sw::saver(path, {.on_error = sw::on_save_error::retry(-1)}); }},
       {"saver_options", "first_wait", [&] { sw::saver(path, {.on_error = sw::on_save_error::retry(1, -std::chrono::seconds(1))}); }},
       {"saver_options", "shards", [&] { sw::saver(path, {.shards = 0}); }},

@@ -45,7 +45,7 @@ struct timeline {
             .max_to_keep = sw::none,
             .summary = [](sw::summary::writer& out, const auto& result, const auto&,
                           std::int64_t step) { out.add_scalar("loss", result.loss, step); },
-            .saver = {.when_busy = sw::when_busy::wait, .sync = false},
+            .saver = {.sync = false},
             .clock = clock};
   }
   [[nodiscard]] steps on_disk() const { return steps_on_disk(directory); }

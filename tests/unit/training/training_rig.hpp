@@ -51,9 +51,8 @@ inline std::vector<std::int64_t> steps_on_disk(const temporary_directory& direct
 using adding_options = training_options<adding_model>;
 
 inline void train_until(adding_model& model, const std::string& directory, std::int64_t last_step) {
-  auto session =
-      monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .saver = {.when_busy = when_busy::wait}},
-                                 stop_at_step_hook{{.last_step = last_step}});
+  auto session = monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
+                                            stop_at_step_hook{{.last_step = last_step}});
   named_source source;
   for ([[maybe_unused]] const auto& step : session.steps(source)) {}
   session.close();

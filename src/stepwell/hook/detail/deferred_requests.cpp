@@ -135,11 +135,26 @@ void deferred_requests::save(const boundary_state& state, std::vector<boundary_w
   detail::error_collector failures;
   for (auto* work : saves) {
     if (!is_worth_saving(state)) { continue; }
-    failures.attempt([&] {
-      while (!work->try_save(state)) { work->wait_ready(within_process(until)); }
-    });
+    failures.attempt([&] { save(state, *work, until); });
   }
   failures.rethrow();
+}
+
+/// Saves the state. A wait for earlier saves has no end while the session goes on. A stop bounds it, also a stop during the wait.
+void deferred_requests::save(const boundary_state& state, boundary_work& work, deadline until) {
+  auto stop = signals_->stop_token();
+  const auto limit = [&] {
+    const auto stopped = deadline_after(stop_grace_);
+    if (stopped.remaining() < until.remaining()) { until = stopped; }
+    stop = {};
+  };
+  if (stop.stop_requested()) { limit(); }
+  while (!work.try_save(state)) {
+    work.wait_ready(within_process(until), stop);
+    if (!stop.stop_requested()) { continue; }
+    limit();
+    if (!is_worth_saving(state)) { return; }
+  }
 }
 
 /// Returns true if the state should be saved. Returns false if the process would probably end before the save is durable. Logs the

@@ -130,6 +130,8 @@ public:
 
   /// Sets the time within which all data must become durable after the process was told to end. A longer save is not begun.
   void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
+  /// Sets the time for which a save may wait for earlier saves after a stop was requested.
+  void set_grace_of_stop(clock::duration grace) noexcept { stop_grace_ = grace; }
   /// Returns the time at which the process ends, according to `set_grace_of_process`. Empty if no end was announced, or if no grace is set.
   [[nodiscard]] std::optional<clock::time_point> end_of_process() const;
   /// Returns `until` or `end_of_process()`: the earlier of the two.
@@ -197,6 +199,7 @@ public:
 private:
   void process_events();
   void save(const boundary_state& state, std::vector<boundary_work*> saves, const deadline& until);
+  void save(const boundary_state& state, boundary_work& work, deadline until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 
@@ -213,6 +216,7 @@ private:
   std::vector<const void*> claimed_;
   std::optional<std::string> rejected_;
   std::optional<clock::duration> grace_;
+  clock::duration stop_grace_ = clock::duration::max();
   std::optional<preemption_plan> plan_;  // the most recent plan
   std::optional<rollback_request> rollback_;
   std::optional<std::string> restored_from_;

@@ -36,6 +36,7 @@ void session_engine::watch_for_end() {
     throw invalid_argument_error("preemption_grace is given, but stop_on is empty; add a signal to stop_on, e.g. SIGTERM");
   }
   control_.set_grace_of_process(settings_.preemption_grace);
+  control_.set_grace_of_stop(settings_.stop_grace_period);
   if (settings_.stop_on.empty()) { return; }
   end_signals_ = value_or_throw(
       io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time(), name = settings_.name](int signal) {
