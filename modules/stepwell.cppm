@@ -368,7 +368,6 @@ using stepwell::checkpoint_search_result;
 using stepwell::checkpoint_writer;
 using stepwell::checkpoints_iterator;
 using stepwell::checkpoints_iterator_options;
-using stepwell::checks_update_fence_by_default;
 using stepwell::checksum;
 using stepwell::default_best_name;
 using stepwell::default_checkpoint_basename;

@@ -30,12 +30,4 @@ void update_fence::wait_for_copies() {
                   *changed));
 }
 
-bool checks_update_fence_by_default() noexcept {
-#ifdef NDEBUG
-  return false;
-#else
-  return true;
-#endif
-}
-
 }  // namespace stepwell

@@ -57,7 +57,8 @@ public:
 
   /// Blocks like `wait`, but without checks and without errors.
   void settle() noexcept;
-  /// Turns the checks of later snapshots on or off. A check compares checksums to find variables that changed before `wait`.
+  /// Turns the checks of later snapshots on or off. A check compares checksums to find variables that changed before `wait`. A session turns
+  /// them on for some snapshots, see `session_settings::check_update_fence`.
   void set_checks(bool checks) noexcept { checks_ = checks; }
   [[nodiscard]] bool checks() const noexcept { return checks_; }
   /// Adds a copy for which `wait` will block. Called by `snapshot::capture`.
@@ -69,8 +70,5 @@ private:
   std::vector<std::shared_ptr<detail::pending_copy>> pending_;
   bool checks_ = false;
 };
-
-/// Returns true if stepwell was built without NDEBUG. In such a build, sessions check by default that no variable changes before `wait`.
-[[nodiscard]] bool checks_update_fence_by_default() noexcept;
 
 }  // namespace stepwell

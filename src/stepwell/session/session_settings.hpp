@@ -109,8 +109,9 @@ struct session_settings {
   /// Time after a signal of `stop_on` within which all data must be durable. Requires `stop_on`. If empty, there is no limit.
   std::optional<stepwell::clock::duration> preemption_grace = std::nullopt;
   /// If true, the session checks the promise of a model with an `update_fence`: between the end of a step and the call of `wait` in the
-  /// next step, only variables marked with `variable_ref::early()` change. The check computes three checksums of the variables for each
-  /// checkpoint. If empty, the promise is checked only if the library was built without NDEBUG.
+  /// next step, only variables marked with `variable_ref::early()` change. If a variable has changed, the step throws an error that names
+  /// the variable, because the checkpoint could be a mixture of two steps. The check computes three checksums of the variables for each
+  /// checkpoint that is copied during a step. If empty, the first such checkpoint and each 16th one after it are checked.
   std::optional<bool> check_update_fence = std::nullopt;
   /// The clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -114,6 +115,25 @@ TEST_CASE("a step that changes a variable before its fence is found in the check
   };
   CHECK_THROWS_WITH(run(true), ContainsSubstring("the variable \"weights\" changed before update_fence::wait() was called"));
   CHECK_NOTHROW(run(false));
+}
+
+TEST_CASE("unless told otherwise, the first checkpoint that is copied during a step is checked, and each 16th one after it",
+          "[training][fence]") {
+  const temporary_directory directory;
+  held_pool background;
+  fenced_model model;
+  const auto [bad_batch, is_found] = GENERATE(std::pair(3, true), std::pair(5, false), std::pair(33, false), std::pair(35, true));
+  model.forward = [&, bad_batch = bad_batch](std::int64_t batch, sw::update_fence&) {
+    if (batch == bad_batch) { model.weights[7] = 0; }
+  };
+  auto options = options_of<fenced_model>(directory, background.pool);  // saves every second step
+  options.check_update_fence = std::nullopt;
+  auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 36}});
+  if (is_found) {
+    CHECK_THROWS_WITH(run_all(session), ContainsSubstring("the variable \"weights\" changed before update_fence::wait() was called"));
+  } else {
+    CHECK_NOTHROW(run_all(session));
+  }
 }
 
 TEST_CASE("a step that fails before its fence is repeated from a whole checkpoint", "[training][fence]") {

@@ -405,7 +405,10 @@ boundary_state session_engine::compose() {
 
 update_fence* session_engine::prepared_fence() noexcept {
   auto* found = fence();
-  if (found != nullptr) { found->set_checks(settings_.check_update_fence.value_or(checks_update_fence_by_default())); }
+  if (found == nullptr) { return nullptr; }
+  constexpr unsigned period = 16;  // see `session_settings::check_update_fence`
+  const bool is_turn = fenced_saves_++ % period == 0;
+  found->set_checks(settings_.check_update_fence.value_or(is_turn));
   return found;
 }
 
