@@ -141,6 +141,19 @@ void axis::add_tick(double value, std::string text) {
   if (place > -1e-6 && place < 1 + 1e-6) { ticks_.push_back({value, std::clamp(place, 0.0, 1.0), std::move(text)}); }
 }
 
+std::int64_t step_of(double x, std::int64_t origin) noexcept {
+  std::int64_t sum = 0;
+  constexpr double most_steps = 9.2e18;
+  const bool fits = std::abs(x) < most_steps && !__builtin_add_overflow(origin, static_cast<std::int64_t>(std::round(x)), &sum);
+  return fits ? sum : x < 0 ? INT64_MIN : INT64_MAX;
+}
+
+void axis::count_from(std::int64_t origin) {
+  if (origin == 0) { return; }
+  std::erase_if(ticks_, [](const tick& one) { return std::abs(one.value - std::round(one.value)) > 1e-6; });
+  for (auto& one : ticks_) { one.text = std::to_string(step_of(one.value, origin)); }
+}
+
 void axis::make_linear(range values, std::size_t wanted, bool is_round) {
   if (values.high / 2 - values.low / 2 <= std::max(std::abs(values.low), std::abs(values.high)) * 1e-13) {  // a single value
     const double margin = values.low == 0 ? 1 : std::abs(values.low) * 0.1;

@@ -88,6 +88,8 @@ public:
   /// Returns the position of a value, from 0 to 1 if the value is between the ends.
   [[nodiscard]] double place_of(double value) const noexcept;
   [[nodiscard]] const std::vector<tick>& ticks() const noexcept { return ticks_; }
+  /// Labels an axis of steps that are counted from `origin`. Ticks between steps are removed.
+  void count_from(std::int64_t origin);
 
 private:
   void make_linear(range values, std::size_t wanted, bool is_round);
@@ -107,14 +109,18 @@ struct chart {
   int width = 80;
   int height = 20;
   bool log_scale = false;
+  std::int64_t origin = 0;  ///< Added to each x: a double is not exact for steps above 2^53.
 };
+
+/// Returns the step at an x of a chart.
+[[nodiscard]] std::int64_t step_of(double x, std::int64_t origin) noexcept;
 
 /// Returns ", and 3 not finite", ", and 2 of 0 or below left out (...)", or both. Empty if no value of the line was skipped.
 [[nodiscard]] std::string left_out_text(const series& line);
 
-/// Draws with braille dots (`ascii`: stars), and numbers at the axes. Several lines in one chart have different colours. Without colours, or
-/// with `ascii`, they have different characters.
-void draw_in_terminal(const chart& drawn, bool ascii, console& to);
+/// Draws with braille dots (in ASCII: stars), and numbers at the axes. Several lines in one chart have different colours. Without colours, or
+/// in ASCII, they have different characters.
+void draw_in_terminal(const chart& drawn, console& to);
 /// Returns a complete SVG document, without scripts and embedded fonts.
 [[nodiscard]] std::string svg_of(const chart& drawn);
 /// Returns a document with the charts one below the other.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <new>
 #include <optional>
@@ -21,6 +22,16 @@ constexpr const char* exit_codes =
     "exit codes: 0 done; 1 the checkpoints differ (inspect --diff); 2 wrong command line; 3 damaged; 4 not found or not\n"
     "readable; 5 locked by a running process; 6 unsupported: written for a later reader, or of an unsupported type. See also\n"
     "`stepwell COMMAND --help`. Colours are used only on a terminal, never with NO_COLOR.";
+/// Accepts numbers of at least 0.
+CLI::Validator not_negative() {
+  return {[](const std::string& text) {
+            double number = 0;
+            const bool is_valid = CLI::detail::lexical_cast(text, number) && number >= 0;
+            return is_valid ? std::string() : fmt::format("{} is not a number of at least 0", text);
+          },
+          "NONNEGATIVE"};
+}
+
 constexpr const char* is_json = "one JSON document, for scripts";
 
 /// The options of every command, and the selected command.
@@ -47,10 +58,13 @@ public:
       print_error(to_, *refused);
       return exit_code::usage;
     }
-    std::ranges::reverse(arguments);  // the order that CLI11 requires
     try {
-      app_.parse(std::move(arguments));
-    } catch (const CLI::ParseError& refused) { return app_.exit(refused, to_.out, to_.err) == 0 ? exit_code::good : exit_code::usage; }
+      app_.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // the order that CLI11 requires
+    } catch (const CLI::ParseError& refused) {
+      if (refused.get_exit_code() == 0) { return app_.exit(refused, to_.out, to_.err), exit_code::good; }  // for example --help
+      print_error(to_, unknown_option(arguments).value_or(refused.what()) + "; --help shows the valid arguments");
+      return exit_code::usage;
+    }
     return chosen_();
   }
 
@@ -64,6 +78,26 @@ private:
     const auto nearest = nearest_name(arguments.front(), names);
     return fmt::format("there is no command \"{}\"; {}commands are {}", arguments.front(),
                        nearest.empty() ? "" : fmt::format("did you mean {}? The ", nearest), fmt::join(names, ", "));
+  }
+
+  /// Returns the message about the first option that the command does not have. Empty if it has all of them.
+  [[nodiscard]] std::optional<std::string> unknown_option(const std::vector<std::string>& arguments) {
+    const auto* command = arguments.empty() || arguments.front().starts_with('-') ? &app_ : app_.get_subcommand(arguments.front());
+    std::vector<std::string> names;
+    for (const auto* option : command->get_options()) {
+      for (const auto& name : option->get_lnames()) { names.push_back("--" + name); }
+      for (const auto& name : option->get_snames()) { names.push_back("-" + name); }
+    }
+    for (const auto& argument : arguments) {
+      const auto name = argument.substr(0, argument.find('='));
+      if (name == "--") { break; }
+      const bool is_option = name.starts_with("--") || (name.size() == 2 && name.front() == '-' && std::isdigit(name.back()) == 0);
+      if (!is_option || std::ranges::find(names, name) != names.end()) { continue; }
+      const auto nearest = name.starts_with("--") ? nearest_name(name, names) : std::string_view();
+      return fmt::format("{} has no option \"{}\"{}", command->get_name(), name,
+                         nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+    }
+    return std::nullopt;
   }
 
   /// Adds a subcommand that runs `act` with `options`.
@@ -84,7 +118,7 @@ private:
                      ->type_name("TARGET");
     command.add_option("--tolerance", inspect_.tolerance, "ignore absolute differences up to this value")
         ->needs(diff)
-        ->check(CLI::NonNegativeNumber);
+        ->check(not_negative());
     command.add_flag("--json", inspect_.json, is_json);
   }
 
@@ -164,7 +198,7 @@ private:
     command.add_option("DIRECTORY", prune_.directory, "a directory of checkpoints")->required();
     command.add_option("--max-to-keep", prune_.max_to_keep, "number of newest checkpoints to keep, 0: all")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
+        ->check(not_negative());
     command.add_option("--keep-every-n-hours", prune_.keep_every_n_hours, "of the others, keep one every HOURS hours permanently")
         ->type_name("HOURS");
     command.add_option("--pin", prune_.pinned, "never delete this checkpoint: its prefix, one of its files, or its step; can be repeated")
@@ -263,7 +297,7 @@ class log_to {
 public:
   explicit log_to(std::ostream& err)
       : before_(set_log_sink([&err](log_level level, std::string_view text) {
-          err << "stepwell " << to_string(level) << ": " << printable(text) << '\n';
+          err << "stepwell: " << to_string(level) << ": " << printable(text) << '\n';
         })) {}
   log_to(const log_to&) = delete;
   log_to& operator=(const log_to&) = delete;

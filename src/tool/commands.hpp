@@ -163,14 +163,15 @@ struct run_stats_options {
   bool json = false;
 };
 
-/// Shows checkpoints with steps, sizes and times; event files; the last step; steps per second over time; and bytes on the disk.
+/// Shows checkpoints with steps, sizes and times; the process that uses the directory, or how the last session ended; event files; the last step; steps per second over time; and bytes on the disk.
 /// Checkpoints are found by the names of their index files; they are opened only if there is no state file, to find the newest. Event files
 /// are read completely.
 /// @errors Those of reading; `not_found_error` if the directory is missing, or if it lacks both checkpoints and event files.
 [[nodiscard]] exit_code run_stats(const run_stats_options& options, console& to);
 
-/// Returns a line of bars with heights proportional to `values`. The greatest value has a full bar; 0 is a blank.
-[[nodiscard]] std::string spark_line(const std::vector<double>& values);
+/// Returns a line of bars with heights proportional to `values`. The greatest value has a full bar; 0 is a blank. With `ascii`, a character
+/// such as '#' stands for each bar.
+[[nodiscard]] std::string spark_line(const std::vector<double>& values, bool ascii = false);
 
 /// An option of a command.
 struct described_option {

@@ -96,9 +96,8 @@ private:
   std::uint64_t obsolete_values_ = 0;
 };
 
-/// Returns `text` as a field according to RFC 4180.
+/// Returns `text` as a quoted field according to RFC 4180.
 std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) { return std::string(text); }
   std::string quoted = "\"";
   for (const char letter : text) { quoted.append(letter == '"' ? 2 : 1, letter); }
   return quoted + '"';
@@ -108,7 +107,7 @@ std::string csv_field(std::string_view text) {
 class line_sink final : public event_sink {
 public:
   line_sink(const events_options& options, console& to) : event_sink(options, to) {
-    if (options_.form == events_form::csv) { to_.out << "file,wall_time,step,tag,kind,value\n"; }
+    if (options_.form == events_form::csv) { to_.out << R"("file","wall_time","step","tag","kind","value")" << '\n'; }
   }
 
 private:
@@ -125,8 +124,9 @@ private:
             << '\n';
   }
   void show_csv(const row& one) {
-    to_.out << csv_field(printable(one.file)) << ',' << fmt::format("{}", one.happened.wall_time) << ',' << one.happened.step << ','
-            << csv_field(printable(one.tag)) << ',' << one.kind << ',' << csv_field(one.text()) << '\n';
+    to_.out << csv_field(printable(one.file)) << ',' << csv_field(fmt::format("{}", one.happened.wall_time)) << ','
+            << csv_field(std::to_string(one.happened.step)) << ',' << csv_field(printable(one.tag)) << ',' << csv_field(one.kind) << ','
+            << csv_field(one.text()) << '\n';
   }
   void show_json(const row& one) {
     json_document document(to_.out);

@@ -5,8 +5,10 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <cctype>
 #include <cstdlib>
 #include <iostream>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -28,10 +30,25 @@ bool wants_colours() {
          std::string_view(terminal) != "dumb";
 }
 
+/// Returns true if the variables of the locale name one with UTF-8.
+bool is_utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {  // in the order of precedence
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') { continue; }
+    std::string text;
+    for (const char* letter = value; *letter != '\0'; ++letter) {
+      if (*letter != '-') { text += static_cast<char>(std::tolower(static_cast<unsigned char>(*letter))); }
+    }
+    return text.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  stepwell::tool::console to{.out = std::cout, .err = std::cerr, .width = width_of_terminal(), .colours = wants_colours()};
+  stepwell::tool::console to{
+      .out = std::cout, .err = std::cerr, .width = width_of_terminal(), .colours = wants_colours(), .ascii = !is_utf8_locale()};
   return static_cast<int>(stepwell::tool::run({argv + 1, argv + argc}, to));
 }

@@ -17,9 +17,23 @@ std::string paint(const console& to, ink colour, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(colour)], text);
 }
 
-void print_error(console& to, std::string_view what) { to.err << "stepwell: " << printable(what) << '\n'; }
+void print_error(console& to, std::string_view what) { to.err << "stepwell: " << printable(to, what) << '\n'; }
 
 std::string printable(std::string_view text) { return detail::printable(text); }
+
+std::string printable(const console& to, std::string_view text) {
+  auto made = printable(text);
+  if (!to.ascii) { return made; }
+  std::string escaped;
+  for (const char letter : made) {
+    if (static_cast<unsigned char>(letter) < 0x80) {
+      escaped += letter;
+    } else {
+      escaped += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+    }
+  }
+  return escaped;
+}
 
 std::size_t columns_of(std::string_view text) noexcept {
   std::size_t columns = 0;
@@ -57,6 +71,7 @@ std::string time_text(double seconds) {
 
 std::string duration_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e15)) { return "-"; }
+  if (seconds < 1) { return fmt::format("{:.2g} s", seconds); }
   if (seconds < 60) { return fmt::format("{:.1f} s", seconds); }
   const auto whole = std::llround(seconds);
   if (whole < 3600) { return fmt::format("{} min {} s", whole / 60, whole % 60); }

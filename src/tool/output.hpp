@@ -26,6 +26,7 @@ struct console {
   std::ostream& err;
   int width = 80;        ///< Columns of the terminal.
   bool colours = false;  ///< True if `out` supports colours.
+  bool ascii = false;    ///< True if only ASCII characters may be printed. Obeyed by `plot`, `stats` and errors.
   std::shared_ptr<io::file_system> files = io::posix_file_system();
   std::shared_ptr<stepwell::clock> time = system_clock();
   std::stop_token stop = {};  ///< Ends commands that would run forever.
@@ -43,6 +44,9 @@ void print_error(console& to, std::string_view what);
 /// Returns text of a file in a form that can be printed: control bytes and invalid UTF-8 are escaped ("\x1b"), so that a name cannot
 /// control the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
+
+/// Like the other overload. If `to` is restricted to ASCII, other bytes are escaped, too.
+[[nodiscard]] std::string printable(const console& to, std::string_view text);
 
 /// Returns the number of columns of `text`. It counts code points, which is exact except for wide and combining characters.
 [[nodiscard]] std::size_t columns_of(std::string_view text) noexcept;

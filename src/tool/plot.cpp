@@ -13,6 +13,7 @@
 #include <fnmatch.h>
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <variant>
@@ -24,10 +25,28 @@ constexpr std::size_t most_tags = 1000;  // of one run
 
 using tag_set = std::set<std::string, std::less<>>;
 
+/// The steps of a plot, as numbers that a double represents exactly.
+class step_axis {
+public:
+  /// Returns the distance from the origin, which the first step determines.
+  double x_of(std::int64_t step) {
+    constexpr std::int64_t last_exact = std::int64_t{1} << 53;
+    if (!origin_) { origin_ = step > last_exact || step < -last_exact ? step : 0; }
+    std::int64_t distance = 0;
+    return __builtin_sub_overflow(step, *origin_, &distance) ? static_cast<double>(step) - static_cast<double>(*origin_)
+                                                             : static_cast<double>(distance);
+  }
+  [[nodiscard]] std::int64_t origin() const noexcept { return origin_.value_or(0); }
+
+private:
+  std::optional<std::int64_t> origin_;
+};
+
 /// Reads the scalars of one run.
 class run_reader {
 public:
-  run_reader(const plot_options& options, const std::string& target, console& to) : options_(options), to_(to) {
+  run_reader(const plot_options& options, const std::string& target, step_axis& steps, console& to)
+      : options_(options), steps_(steps), to_(to) {
     for (const auto& path : require_event_files(to, target)) { read(path); }
     if (has_more_tags_) { print_error(to, fmt::format("{}: more than {} tags; choose some with --tag", target, most_tags)); }
   }
@@ -47,7 +66,7 @@ private:
   void take(const format::event& happened) {
     const auto* log = std::get_if<format::session_log>(&happened.what);
     if (log != nullptr && log->status == format::session_status::start) {
-      for (auto& [tag, line] : lines_) { line.cut_from(static_cast<double>(happened.step)); }
+      for (auto& [tag, line] : lines_) { line.cut_from(steps_.x_of(happened.step)); }
     }
     const auto* values = std::get_if<format::summary>(&happened.what);
     if (values == nullptr) { return; }
@@ -55,7 +74,7 @@ private:
     for (const auto& value : values->values) {
       const auto number = scalar_of(value);
       auto* const line = number ? line_of(value.tag) : nullptr;
-      if (line != nullptr && is_inside) { line->add(static_cast<double>(happened.step), *number); }
+      if (line != nullptr && is_inside) { line->add(steps_.x_of(happened.step), *number); }
     }
   }
 
@@ -77,6 +96,7 @@ private:
   }
 
   const plot_options& options_;
+  step_axis& steps_;
   console& to_;
   std::map<std::string, series, std::less<>> lines_;
   tag_set scalars_;
@@ -109,10 +129,10 @@ struct picture {
   /// Adds a line to a chart, or a message if it has no point.
   void add(chart& into, series line) {
     if (!line.groups().empty()) { return into.lines.push_back(std::move(line)); }
-    if (line.not_positive() == 0 && line.not_finite() == 0) { return; }  // no value in the chosen steps
     has_not_positive = has_not_positive || line.not_positive() != 0;
-    left_out.push_back(line.name() +
-                       (line.not_positive() != 0 ? ": every value is 0 or below, and the axis is logarithmic" : ": no value is finite"));
+    left_out.push_back(line.name() + (line.not_positive() != 0 ? ": every value is 0 or below, and the axis is logarithmic"
+                                      : line.not_finite() != 0 ? ": no value is finite"
+                                                               : ": no value in the chosen steps"));
   }
 };
 
@@ -154,13 +174,15 @@ bool matches_tag(const std::string& pattern, const std::string& tag) {
 }
 
 exit_code plot(const plot_options& options, console& to) {
+  to.ascii = to.ascii || options.ascii;
+  step_axis steps;
   const bool is_svg = !options.svg.empty();
   std::vector<std::pair<std::string, std::map<std::string, series, std::less<>>>> runs;
   tag_set scalars;
   tag_set drawn;
   exit_code how = exit_code::good;
   for (const auto& target : options.targets) {
-    run_reader reader(options, target, to);
+    run_reader reader(options, target, steps, to);
     scalars.insert(reader.scalars().begin(), reader.scalars().end());
     for (const auto& [tag, line] : reader.lines()) { drawn.insert(tag); }
     how = worse(how, reader.how());
@@ -171,21 +193,22 @@ exit_code plot(const plot_options& options, console& to) {
   if (made.charts.empty()) { throw_nothing_to_draw(made, options, scalars); }
   const bool is_several = made.charts.size() > 1;
   for (auto& one : made.charts) {
+    one.origin = steps.origin();
     one.width = options.width != 0 ? options.width : is_svg ? 860 : to.width;
     one.height = options.height != 0 ? options.height : is_svg ? (is_several ? 300 : 480) : is_several ? 10 : 20;
   }
   if (is_svg) {
     value_or_throw(io::write_file_atomically(*to.files, options.svg, svg_of(made.charts)));
-    to.out << "wrote " << printable(options.svg) << '\n';
+    to.out << "wrote " << printable(to, options.svg) << '\n';
     for (const auto& one : made.charts) {
       for (const auto& line : one.lines) {
-        if (const auto missing = left_out_text(line); !missing.empty()) { to.out << "  " << line.name() << missing << '\n'; }
+        if (const auto missing = left_out_text(line); !missing.empty()) { to.out << "  " << printable(to, line.name()) << missing << '\n'; }
       }
     }
   } else {
-    for (const auto& one : made.charts) { draw_in_terminal(one, options.ascii, to); }
+    for (const auto& one : made.charts) { draw_in_terminal(one, to); }
   }
-  for (const auto& message : made.left_out) { to.out << "  not drawn: " << message << '\n'; }
+  for (const auto& message : made.left_out) { to.out << "  not drawn: " << printable(to, message) << '\n'; }
   return how;
 }
 

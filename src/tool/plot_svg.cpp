@@ -149,7 +149,8 @@ std::string svg_of(const chart& whole) {
   for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
   const double left = 24 + 7.0 * static_cast<double>(widest);
   const frame inside{left, 44, drawn.width - left - 30, height};
-  const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(inside.width / 110) + 2, false);
+  axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(inside.width / (drawn.origin == 0 ? 110 : 200)) + 2, false);
+  x_axis.count_from(drawn.origin);
   return svg_writer(drawn, inside, x_axis, y_axis).write();
 }
 

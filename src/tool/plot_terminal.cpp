@@ -114,15 +114,16 @@ std::string x_line(const axis& x_axis, int columns, bool ascii) {
   return text;
 }
 
-void print_legend(const std::vector<series>& lines, bool has_marks, console& to) {
+void print_legend(const chart& drawn, bool has_marks, console& to) {
+  const auto& lines = drawn.lines;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto& line = lines[i];
-    const auto sign = has_marks && lines.size() > 1 ? std::string(2, pen_of(i).mark) : "──";
-    to.out << "  " << paint(to, pen_of(i).colour, sign) << ' ' << line.name();
+    const auto sign = has_marks && lines.size() > 1 ? std::string(2, pen_of(i).mark) : to.ascii ? "--" : "──";
+    to.out << "  " << paint(to, pen_of(i).colour, sign) << ' ' << printable(to, line.name());
     if (!line.groups().empty()) {
       const auto values = y_range({line});
-      to.out << fmt::format("  last {} at step {:.0f}, from {} to {}, {}", number_text(line.groups().back().last),
-                            line.groups().back().last_x, number_text(values.low), number_text(values.high),
+      to.out << fmt::format("  last {} at step {}, from {} to {}, {}", number_text(line.groups().back().last),
+                            step_of(line.groups().back().last_x, drawn.origin), number_text(values.low), number_text(values.high),
                             count_text(line.points(), "point"));
     }
     to.out << paint(to, ink::red, left_out_text(line)) << '\n';
@@ -140,30 +141,31 @@ std::string left_out_text(const series& line) {
   return text;
 }
 
-void draw_in_terminal(const chart& drawn, bool ascii, console& to) {
-  const bool has_marks = ascii || (!to.colours && drawn.lines.size() > 1);
+void draw_in_terminal(const chart& drawn, console& to) {
+  const bool has_marks = to.ascii || (!to.colours && drawn.lines.size() > 1);
   const int rows = std::clamp(drawn.height, 3, 1000);
   const axis y_axis(y_range(drawn.lines), static_cast<std::size_t>(std::max(2, rows / 4 + 1)), true, drawn.log_scale);
   std::size_t widest = 0;
   for (const auto& tick : y_axis.ticks()) { widest = std::max(widest, tick.text.size()); }
   const int margin = static_cast<int>(widest) + 2;
   const int columns = std::clamp(drawn.width - margin - 1, 10, 10000);
-  const axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(std::max(2, columns / 12)), false);
+  axis x_axis(x_range(drawn.lines), static_cast<std::size_t>(std::max(2, columns / 12)), false);
+  x_axis.count_from(drawn.origin);
   canvas on(columns, rows, has_marks);
   for (std::size_t i = 0; i < drawn.lines.size(); ++i) { draw(on, drawn.lines[i], x_axis, y_axis, pen_of(i)); }
 
-  to.out << std::string(static_cast<std::size_t>(margin), ' ') << paint(to, ink::bold, drawn.title) << '\n';
+  to.out << std::string(static_cast<std::size_t>(margin), ' ') << paint(to, ink::bold, printable(to, drawn.title)) << '\n';
   for (int row = 0; row < rows; ++row) {
     std::string label;
     for (const auto& tick : y_axis.ticks()) {
       if (std::lround((1 - tick.place) * (rows - 1)) == row) { label = tick.text; }
     }
     to.out << std::string(widest - label.size(), ' ') << label << ' '
-           << paint(to, ink::dim, ascii ? (label.empty() ? "|" : "+") : (label.empty() ? "│" : "┤")) << on.row(row, to) << '\n';
+           << paint(to, ink::dim, to.ascii ? (label.empty() ? "|" : "+") : (label.empty() ? "│" : "┤")) << on.row(row, to) << '\n';
   }
-  to.out << std::string(widest + 1, ' ') << paint(to, ink::dim, x_line(x_axis, columns, ascii)) << '\n';
+  to.out << std::string(widest + 1, ' ') << paint(to, ink::dim, x_line(x_axis, columns, to.ascii)) << '\n';
   to.out << x_labels(x_axis, margin, columns) << '\n';
-  print_legend(drawn.lines, has_marks, to);
+  print_legend(drawn, has_marks, to);
 }
 
 }  // namespace stepwell::tool

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 namespace stepwell::tool {
@@ -58,16 +59,21 @@ saver_options rules_of(const prune_options& options, const console& to) {
 decision decide(const checkpoint_directory& directory, const prune_options& options, const console& to) {
   const auto plan = directory.plan();
   decision made{.verdicts = {}, .leftovers = directory.leftovers()};
-  const auto is_in = [](const auto& list, const std::string& name) {
-    return std::ranges::find(list, name, &detail::listed_checkpoint::name) != list.end();
+  const auto names_of = [](const auto& list) {
+    std::set<std::string_view> names;
+    for (const auto& one : list) { names.insert(one.name); }
+    return names;
   };
+  const auto deleted = names_of(plan.deleted);
+  const auto listed = names_of(plan.listed);
+  checkpoint_sizes sizes(to);
   for (const auto& one : directory.listed()) {
     const auto prefix = one.name.starts_with('/') ? one.name : io::join_path(options.directory, one.name);
-    verdict seen{one.name, one.step, one.time, size_on_disk(to, prefix), "keep", ""};
-    if (is_in(plan.deleted, one.name)) {
+    verdict seen{one.name, one.step, one.time, sizes.of(prefix), "keep", ""};
+    if (deleted.contains(one.name)) {
       seen.what = "delete";
       made.freed += seen.bytes;
-    } else if (!is_in(plan.listed, one.name)) {
+    } else if (!listed.contains(one.name)) {
       seen.what = "forget";
       seen.why = one.is_ours ? "kept by --keep-every-n-hours" : "not written by a saver of stepwell";
     } else if (one.is_protected) {

@@ -4,9 +4,11 @@
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/hook/run_ending.hpp"
+#include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/chart.hpp"
 #include "tool/event_stream.hpp"
@@ -14,13 +16,17 @@
 #include "tool/target.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <ranges>
+#include <regex>
 #include <utility>
 #include <variant>
 
@@ -81,8 +87,8 @@ class run_progress {
 public:
   void begin_file() { is_new_file_ = true; }
 
-  /// Adds an event. A value or a checkpoint counts as progress if no earlier event of the session had a greater step. Hyper-parameters do
-  /// not count, and neither do values that a resumed session writes at step 0.
+  /// Adds an event. A value or a checkpoint counts as progress if no earlier event of the session had this step or a greater one: the rate
+  /// is not that of a wait after the last step. Hyper-parameters do not count, and neither do values that a resumed session writes at step 0.
   void add(const format::event& happened) {
     const bool is_start = is_log_of(happened, format::session_status::start);
     if (is_start && last_step_ && *last_step_ >= happened.step) { last_step_ = happened.step - 1; }  // the run made these steps again
@@ -91,8 +97,10 @@ public:
     }
     auto& now = sessions_.back();
     if (!is_progress(happened) || happened.step < now.reached) { return; }
+    const bool is_repeated = happened.step == now.reached && !now.steps.groups().empty();
     now.reached = happened.step;
     last_step_ = std::max(last_step_.value_or(happened.step), happened.step);
+    if (is_repeated) { return; }
     now.steps.add(happened.wall_time, static_cast<double>(happened.step));
   }
 
@@ -145,6 +153,15 @@ private:
   bool is_new_file_ = true;  // true if the next event begins a session
 };
 
+/// The process that locked the directory.
+struct lock_holder {
+  int pid = 0;
+  std::string host;
+  std::string since;     ///< UTC.
+  bool is_here = false;  ///< True if the process is of this machine.
+  bool is_gone = false;  ///< True if the process is known to have ended.
+};
+
 struct checkpoint_line {
   std::string prefix;
   std::optional<std::int64_t> step;
@@ -165,6 +182,7 @@ struct run_facts {
   std::vector<event_line> event_files = {};
   run_progress progress = {};
   std::optional<run_ending> ending = {};  ///< Empty while a session runs, and after a kill.
+  std::optional<lock_holder> holder = {};
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
   exit_code how = exit_code::good;
@@ -182,12 +200,13 @@ struct run_facts {
   }
 };
 
-void add_usage(const console& to, const std::string& directory, int depth, run_facts& facts) {
+/// Adds the files below a directory. `directory` is a canonical path. Links are not followed, as by `du`.
+void add_usage(const console& to, const std::string& directory, run_facts& facts) {
   for (const auto& name : value_or_throw(to.files->list(directory))) {
     const auto path = io::join_path(directory, name);
-    const auto info = to.files->stat(path);
+    const auto info = is_no_link(to, directory, name) ? to.files->stat(path) : status(errc::not_found, "a link, or deleted", path);
     if (info && info->is_directory) {
-      if (depth > 0) { add_usage(to, path, depth - 1, facts); }
+      add_usage(to, path, facts);
     } else if (info) {
       facts.bytes += info->size;
       ++facts.files;
@@ -196,11 +215,12 @@ void add_usage(const console& to, const std::string& directory, int depth, run_f
 }
 
 void add_checkpoints(const console& to, const std::string& directory, run_facts& facts) {
+  checkpoint_sizes sizes(to);
   for (const auto& prefix : indexes_in(to, directory)) {
     const auto info = to.files->stat(format::index_name(prefix));
     if (!info) { continue; }  // deleted in the meantime
     const auto time = std::chrono::duration<double>(info->modified.time_since_epoch()).count();
-    facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, size_on_disk(to, prefix)});
+    facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, sizes.of(prefix)});
   }
   facts.newest_checkpoint = newest_checkpoint(to, directory);
 }
@@ -220,10 +240,25 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   facts.event_files.push_back(std::move(line));
 }
 
+/// Returns the holder that the lock file of a directory names. A killed process is still named there.
+std::optional<lock_holder> holder_of(const console& to, const std::string& directory) {
+  constexpr std::uint64_t longest = 512;
+  const auto text = io::read_text_file(*to.files, io::join_path(directory, detail::lock_name), longest);
+  std::smatch parts;
+  static const std::regex form("process ([0-9]{1,9}) on host (.*) since (.*)Z");
+  if (!text || !std::regex_match(*text, parts, form)) { return std::nullopt; }
+  std::array<char, 256> own_host{};
+  const bool is_here = ::gethostname(own_host.data(), own_host.size() - 1) == 0 && parts[2] == own_host.data();
+  const int pid = std::stoi(parts[1]);
+  const bool is_gone = is_here && ::kill(pid, 0) < 0 && errno == ESRCH;
+  return lock_holder{pid, parts[2], parts[3], is_here, is_gone};
+}
+
 /// Adds the end of the last session. A damaged file of it is reported, and does not hide the other facts.
 void add_ending(console& to, const std::string& directory, run_facts& facts) {
   try {
     facts.ending = run_ended(*to.files, directory);
+    if (!facts.ending) { facts.holder = holder_of(to, directory); }
   } catch (const error& damage) {
     print_error(to, damage.what());
     facts.how = worse(facts.how, exit_code::damaged);
@@ -242,7 +277,7 @@ void print_checkpoints(const run_facts& facts, console& to) {
   for (const auto& one : facts.checkpoints) {
     const bool has_rate = before != nullptr && one.step && before->step && one.time > before->time &&
                           !facts.progress.has_begin_between(before->time, one.time);
-    table.add({{printable(io::base_name(one.prefix)), ink::cyan},
+    table.add({{printable(to, io::base_name(one.prefix)), ink::cyan},
                one.step ? std::to_string(*one.step) : "-",
                time_text(one.time),
                size_text(one.bytes),
@@ -253,20 +288,29 @@ void print_checkpoints(const run_facts& facts, console& to) {
     to.out << '\n';
     table.print(to);
   }
-  if (facts.newest_checkpoint) { to.out << "newest: " << printable(io::base_name(*facts.newest_checkpoint)) << '\n'; }
+  if (facts.newest_checkpoint) { to.out << "newest: " << printable(to, io::base_name(*facts.newest_checkpoint)) << '\n'; }
 }
 
 void print_ending(const run_facts& facts, console& to) {
+  if (const auto& by = facts.holder) {
+    const auto where = by->is_here ? "" : fmt::format(" on host {}", printable(to, by->host));
+    if (by->is_gone) {
+      to.out << "ended:  " << paint(to, ink::red, "killed") << ", pid " << by->pid << where << '\n';
+    } else {
+      to.out << (by->is_here ? "running, pid " : "running or killed, pid ") << by->pid << where << ", since " << printable(to, by->since)
+             << '\n';
+    }
+  }
   if (!facts.ending) { return; }
   const auto& [how, why, step] = *facts.ending;
   to.out << "ended:  " << paint(to, how == session_ending::failed ? ink::red : ink::green, std::string(to_string(how))) << " at step "
-         << step << ", " << printable(why.text) << '\n';
+         << step << ", " << printable(to, why.text) << '\n';
 }
 
 void print_event_files(const run_facts& facts, console& to) {
   text_table table({"EVENT FILE", ">RECORDS", ">SIZE", ">LAST STEP"});
   for (const auto& one : facts.event_files) {
-    table.add({{printable(io::base_name(one.path)), ink::cyan},
+    table.add({{printable(to, io::base_name(one.path)), ink::cyan},
                std::to_string(one.records),
                size_text(one.bytes),
                one.last_step ? std::to_string(*one.last_step) : "-"});
@@ -281,15 +325,15 @@ void print_rates(const run_facts& facts, console& to) {
   const auto rates = facts.progress.rates(bars);
   if (rates.empty()) { return; }
   const auto sessions = facts.progress.sessions();
-  to.out << "\nsteps/s  " << paint(to, ink::green, spark_line(rates)) << "  up to " << number_text(std::ranges::max(rates)) << ", last "
-         << number_text(rates.back()) << ", over " << duration_text(facts.progress.seconds())
+  to.out << "\nsteps/s  " << paint(to, ink::green, spark_line(rates, to.ascii)) << "  up to " << number_text(std::ranges::max(rates))
+         << ", last " << number_text(rates.back()) << ", over " << duration_text(facts.progress.seconds())
          << (sessions > 1 ? fmt::format(" in {} sessions", sessions) : std::string()) << " from " << time_text(facts.progress.begin())
          << '\n';
 }
 
 void print_as_text(const run_facts& facts, const std::string& directory, console& to) {
   const auto last_step = facts.last_step();
-  to.out << paint(to, ink::bold, printable(directory)) << ": "
+  to.out << paint(to, ink::bold, printable(to, directory)) << ": "
          << (last_step ? fmt::format("last step {}", *last_step) : std::string("no step known")) << ", " << size_text(facts.bytes) << " in "
          << count_text(facts.files, "file") << " (checkpoints " << size_text(bytes_of(facts.checkpoints)) << ", event files "
          << size_text(bytes_of(facts.event_files)) << ")\n";
@@ -312,6 +356,9 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
         "ending",
         json{{"how", std::string(to_string(how))}, {"cause", std::string(to_string(why.cause))}, {"text", why.text}, {"step", step}});
   }
+  if (const auto& by = facts.holder) {
+    document.add("holder", json{{"pid", by->pid}, {"host", by->host}, {"since", by->since}, {"gone", by->is_gone}});
+  }
   document.add_list("checkpoints", facts.checkpoints, [](const checkpoint_line& one) {
     json made{{"prefix", one.prefix}};
     if (one.step) { made["step"] = *one.step; }
@@ -332,13 +379,15 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
 
 }  // namespace
 
-std::string spark_line(const std::vector<double>& values) {
+std::string spark_line(const std::vector<double>& values, bool ascii) {
   constexpr std::array<std::string_view, 9> letters = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::string_view ascii_letters = " .:-=+*#@";
   const double greatest = values.empty() ? 0 : std::ranges::max(values);
   std::string line;
   for (const double value : values) {
     const double part = greatest > 0 ? std::clamp(value / greatest, 0.0, 1.0) : 0;
-    line += letters[static_cast<std::size_t>(std::ceil(part * 8))];
+    const auto height = static_cast<std::size_t>(std::ceil(part * 8));
+    line += ascii ? ascii_letters.substr(height, 1) : letters[height];
   }
   return line;
 }
@@ -346,7 +395,7 @@ std::string spark_line(const std::vector<double>& values) {
 exit_code run_stats(const run_stats_options& options, console& to) {
   require_directory(to, options.directory);
   run_facts facts;
-  add_usage(to, options.directory, 16, facts);
+  add_usage(to, value_or_throw(to.files->canonical(options.directory)), facts);
   add_checkpoints(to, options.directory, facts);
   add_ending(to, options.directory, facts);
   for (const auto& path : event_files_in(to, options.directory)) { add_event_file(to, path, facts); }

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -17,24 +19,56 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::string_view index_suffix = ".index";
-constexpr int deepest = 16;  // maximum depth of directories, because a link may form a cycle
-
 bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
 
-void find_event_files(const console& to, const std::string& directory, int depth, std::vector<std::string>& found) {
-  std::vector<std::string> below;
+/// The names of one directory.
+struct listing {
+  std::vector<std::string> event_files;  ///< Paths.
+  std::vector<std::string> directories;  ///< Paths. Links are last, so that a directory is preferred to a link to it.
+};
+
+listing list_names(const console& to, const std::string& directory) {
+  listing made;
+  std::vector<std::string> links;
+  const auto canonical = value_or_throw(to.files->canonical(directory));
   for (const auto& name : value_or_throw(to.files->list(directory))) {
     auto path = io::join_path(directory, name);
     const auto info = to.files->stat(path);
     if (!info) { continue; }  // deleted, or a dangling link
     if (info->is_directory) {
-      below.push_back(std::move(path));
+      (is_no_link(to, canonical, name) ? made.directories : links).push_back(std::move(path));
     } else if (is_event_file(name)) {
-      found.push_back(std::move(path));
+      made.event_files.push_back(std::move(path));
     }
   }
-  if (depth == 0) { return; }
-  for (const auto& inner : below) { find_event_files(to, inner, depth - 1, found); }
+  std::ranges::move(links, std::back_inserter(made.directories));
+  return made;
+}
+
+/// Adds the event files of a directory and those below it. `visited` has the canonical paths of the directories that were searched.
+void find_event_files(const console& to, const std::string& directory, std::set<std::string>& visited, std::vector<std::string>& found) {
+  const auto canonical = to.files->canonical(directory);
+  if (!canonical || !visited.insert(*canonical).second) { return; }
+  auto inside = list_names(to, directory);
+  std::ranges::move(inside.event_files, std::back_inserter(found));
+  for (const auto& below : inside.directories) { find_event_files(to, below, visited, found); }
+}
+
+/// Returns a directory below `directory` that has event files. Empty if none of the first directories has some.
+std::optional<std::string> directory_with_events(const console& to, const std::string& directory) {
+  constexpr std::size_t most_searched = 1000;
+  std::set<std::string> visited;
+  std::vector<std::string> next{directory};
+  for (std::size_t i = 0; i < next.size() && visited.size() < most_searched; ++i) {
+    try {
+      const auto canonical = to.files->canonical(next[i]);
+      if (!canonical || !visited.insert(*canonical).second) { continue; }
+      auto inside = list_names(to, next[i]);
+      if (!inside.event_files.empty()) { return next[i]; }
+      std::ranges::move(inside.directories, std::back_inserter(next));
+    } catch (const error&) {}  // this directory cannot be read
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -94,8 +128,10 @@ std::string require_checkpoint(const console& to, const std::string& path) {
 }
 
 std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive) {
+  if (!recursive) { return list_names(to, directory).event_files; }
+  std::set<std::string> visited;
   std::vector<std::string> found;
-  find_event_files(to, directory, recursive ? deepest : 0, found);
+  find_event_files(to, directory, visited, found);
   return found;
 }
 
@@ -103,23 +139,37 @@ std::vector<std::string> require_event_files(const console& to, const std::strin
   if (!value_or_throw(to.files->stat(path)).is_directory) { return {path}; }
   auto found = event_files_in(to, path, recursive);
   if (!found.empty()) { return found; }
-  const auto below = recursive ? std::vector<std::string>() : event_files_in(to, path, true);
-  if (below.empty()) { throw not_found_error("there are no event files in this directory or below it", path); }
-  throw not_found_error(fmt::format("there are no event files in this directory, only below it, for example in {}; give that directory{}",
-                                    io::parent_directory(below.front()), hint),
-                        path);
+  const auto below = recursive ? std::nullopt : directory_with_events(to, path);
+  if (!below) { throw not_found_error("there are no event files in this directory or below it", path); }
+  throw not_found_error(
+      fmt::format("there are no event files in this directory, only below it, for example in {}; give that directory{}", *below, hint),
+      path);
 }
 
-std::uint64_t size_on_disk(const console& to, const std::string& prefix) {
+bool is_no_link(const console& to, const std::string& directory, const std::string& name) {
+  const auto path = io::join_path(directory, name);
+  const auto canonical = to.files->canonical(path);
+  return canonical && *canonical == path;
+}
+
+std::uint64_t checkpoint_sizes::of(const std::string& prefix) {
   const auto directory = io::parent_directory(prefix);
-  const auto begin = io::base_name(prefix) + ".";
-  std::uint64_t bytes = 0;
-  for (const auto& name : value_or_throw(to.files->list(directory))) {
-    const auto rest = name.starts_with(begin) ? std::string_view(name).substr(begin.size()) : std::string_view();
-    if (rest != "index" && rest != "meta" && !rest.starts_with("data-")) { continue; }
-    if (const auto info = to.files->stat(io::join_path(directory, name))) { bytes += info->size; }
+  auto known = by_directory_.find(directory);
+  if (known == by_directory_.end()) { known = by_directory_.emplace(directory, sizes_in(directory)).first; }
+  const auto size = known->second.find(io::base_name(prefix));
+  return size != known->second.end() ? size->second : 0;
+}
+
+checkpoint_sizes::sizes checkpoint_sizes::sizes_in(const std::string& directory) const {
+  sizes found;
+  for (const auto& name : value_or_throw(to_.files->list(directory))) {
+    const auto data = stepwell::detail::parse_data_name(name);
+    const bool is_other = name.ends_with(index_suffix) || name.ends_with(".meta");
+    if (!data && !is_other) { continue; }
+    const auto checkpoint = data ? std::string(data->prefix) : name.substr(0, name.rfind('.'));
+    if (const auto info = to_.files->stat(io::join_path(directory, name))) { found[checkpoint] += info->size; }
   }
-  return bytes;
+  return found;
 }
 
 }  // namespace stepwell::tool

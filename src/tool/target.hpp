@@ -5,6 +5,9 @@
 
 #include "tool/output.hpp"
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,16 +36,35 @@ void require_directory(const console& to, const std::string& path);
 /// Returns the prefixes of all index files of a directory, with any name; "model.ckpt-9" precedes "model.ckpt-10".
 [[nodiscard]] std::vector<std::string> indexes_in(const console& to, const std::string& directory);
 
-/// Returns the event files of a directory, in the order in which viewers read them. With `recursive`, includes those in subdirectories.
+/// Returns the event files of a directory, in the order in which viewers read them. With `recursive`, includes those in subdirectories. Links
+/// to directories are followed, but each directory is searched only once.
 /// @errors Failures to list the directory.
 [[nodiscard]] std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive = false);
 
 /// Returns `path` if it is a file, else the event files in the directory.
-/// @errors `not_found_error` if there are none. The message names a subdirectory that has some, followed by `hint`.
+/// @errors `not_found_error` if there are none. The message names a subdirectory that has some, if one of the first 1000 does, followed by
+///   `hint`.
 [[nodiscard]] std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive = false,
                                                            std::string_view hint = {});
 
-/// Returns the size in bytes of all files of a checkpoint: index, data, and TensorFlow's additional files.
-[[nodiscard]] std::uint64_t size_on_disk(const console& to, const std::string& prefix);
+/// The sizes of checkpoints. Each directory is listed only once.
+class checkpoint_sizes {
+public:
+  explicit checkpoint_sizes(const console& to) : to_(to) {}
+
+  /// Returns the size in bytes of all files of a checkpoint: index, data, and TensorFlow's additional files.
+  /// @errors Failures to list the directory.
+  [[nodiscard]] std::uint64_t of(const std::string& prefix);
+
+private:
+  using sizes = std::map<std::string, std::uint64_t, std::less<>>;  // by the name of the checkpoint
+  [[nodiscard]] sizes sizes_in(const std::string& directory) const;
+
+  const console& to_;
+  std::map<std::string, sizes> by_directory_;
+};
+
+/// Returns true if `path`, which is `name` in the directory with the canonical path `directory`, exists and is not a link.
+[[nodiscard]] bool is_no_link(const console& to, const std::string& directory, const std::string& name);
 
 }  // namespace stepwell::tool

@@ -47,8 +47,21 @@ TEST_CASE("a command line that makes no sense ends with 2, and says why on the e
     INFO((words.empty() ? "nothing" : words.back()));
     CHECK(said.how == exit_code::usage);
     CHECK(said.out.empty());
-    CHECK_FALSE(said.err.empty());
+    CHECK(said.err.starts_with("stepwell: "));
   }
+}
+
+TEST_CASE("an option that a command does not have is named, with the nearest one", "[tool][command_line]") {
+  const auto message = [](const std::vector<std::string>& words) {
+    const auto said = run_tool(words);
+    CHECK(said.how == exit_code::usage);
+    return said.err;
+  };
+  CHECK(message({"stats", "--jsn"}).find("stats has no option \"--jsn\"; did you mean --json?") != std::string::npos);
+  CHECK(message({"plot", "run", "--with=3"}).find("plot has no option \"--with\"; did you mean --width?") != std::string::npos);
+  CHECK(message({"--frobnicate"}).find("has no option \"--frobnicate\"") != std::string::npos);
+  CHECK(message({"-x", "stats", "run"}).find("has no option \"-x\"") != std::string::npos);
+  CHECK(message({"prune", "run", "--max-to-keep", "abc"}).find("abc is not a number of at least 0") != std::string::npos);
 }
 
 TEST_CASE("an unknown command names the nearest one", "[tool][command_line]") {

@@ -15,6 +15,10 @@
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/summary/writer.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -176,6 +180,94 @@ TEST_CASE("stats says how the last session ended", "[tool][stats]") {
   CHECK(damaged.how == exit_code::damaged);
   CHECK(damaged.out.find("model.ckpt-3") != std::string::npos);
   CHECK(damaged.err.find("stepwell.ending") != std::string::npos);
+}
+
+TEST_CASE("stats names the process that uses the directory, and a killed one", "[tool][stats]") {
+  const workshop shop;
+  {
+    auto saver = shop.make();
+    sw::test::save_and_settle(saver, sw::test::toy_snapshot(1));
+    const auto said = run_tool({"stats", shop.directory.path()}).out;
+    CHECK(said.find("running, pid " + std::to_string(::getpid()) + ", since 20") != std::string::npos);
+    const auto seen = json::parse(run_tool({"stats", shop.directory.path(), "--json"}).out);
+    CHECK(seen["holder"]["pid"] == ::getpid());
+    CHECK(seen["holder"]["gone"] == false);
+  }
+  const auto lock = shop.directory / ".stepwell.lock";
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("pid") == std::string::npos);  // released
+  std::array<char, 256> host{};
+  REQUIRE(::gethostname(host.data(), host.size() - 1) == 0);
+  constexpr const char* no_process = "999999999";  // greater than the greatest process id of Linux
+  sw::test::write_file_text(lock, std::string("process ") + no_process + " on host " + host.data() + " since 2026-01-02T03:04:05Z");
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("ended:  killed, pid 999999999\n") != std::string::npos);
+  sw::test::write_file_text(lock, "process 1 on host nowhere\x1b since 2026-01-02T03:04:05Z");
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("running or killed, pid 1 on host nowhere\\x1b, since 2026-01-02T03:04:05\n") !=
+        std::string::npos);
+  for (const std::string torn : {"process 1 on ho", "process 99999999999999999999 on host a since bZ", ""}) {
+    sw::test::write_file_text(lock, torn);
+    const auto said = run_tool({"stats", shop.directory.path()});
+    CHECK(said.how == exit_code::good);
+    CHECK(said.out.find("pid") == std::string::npos);
+  }
+}
+
+TEST_CASE("links are searched once, a loop of links ends, and stats counts what is in the directory", "[tool][stats]") {
+  const sw::test::temporary_directory directory;
+  const auto run = directory / "run";
+  std::filesystem::create_directories(run + "/eval");
+  for (const std::string where : {"/eval", ""}) {
+    sw::test::write_file_text(run + where + "/events.out.tfevents.1", sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin"));
+  }
+  std::filesystem::create_directories(directory / "outside");
+  sw::test::write_file_text(directory / "outside/large", std::string(1'000'000, 'x'));
+  const auto count = [&] { return json::parse(run_tool({"stats", run, "--json"}).out); };
+  const auto before = count();
+  const auto events_before = run_tool({"events", run, "-r", "--lines"}).out;
+  for (const std::string name : {"a", "b", "c", "eval/a", "eval/b"}) { std::filesystem::create_directory_symlink(".", run + "/" + name); }
+  std::filesystem::create_directory_symlink("../eval", run + "/eval/up");
+  std::filesystem::create_directory_symlink("../outside", run + "/data");
+  std::filesystem::create_symlink("../outside/large", run + "/large");
+  CHECK(before["files"] == 2);
+  CHECK(count()["files"] == 2);
+  CHECK(count()["bytes"] == before["bytes"]);
+  CHECK(run_tool({"events", run, "-r", "--lines"}).out == events_before);
+  std::filesystem::create_directory(directory / "empty");
+  std::filesystem::create_directory_symlink(run, directory / "empty/link");
+  for (const std::string command : {"events", "plot"}) {  // an error message searches, too
+    CHECK(run_tool({command, directory / "empty"}).err.find("for example in " + (directory / "empty/link;")) != std::string::npos);
+  }
+  CHECK(run_tool({"events", directory / "empty", "-r"}).how == exit_code::good);  // a directory of links to runs
+}
+
+TEST_CASE("the rate of the last part of a run is not that of a wait after the last step", "[tool][stats]") {
+  const workshop shop;
+  sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+  for (int step = 1; step <= 100; ++step) {
+    shop.clock->advance(std::chrono::milliseconds(100));
+    writer.add_scalar("loss", 1.0, step);
+  }
+  shop.clock->advance(std::chrono::seconds(60));  // an evaluation and a last save
+  writer.add_scalar("accuracy", 1.0, 100);
+  writer.close();
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("up to 10, last 10, over 9.9 s") != std::string::npos);
+}
+
+TEST_CASE("stats prints only ASCII if the locale has no more", "[tool][stats]") {
+  const workshop shop;
+  save(shop, 1, 1);
+  sw::summary::writer writer(shop.directory.path(), {.time = shop.clock, .filename_suffix = ".π"});
+  for (int step = 1; step <= 10; ++step) {
+    shop.clock->advance(std::chrono::milliseconds(100));
+    writer.add_scalar("loss", 1.0, step);
+  }
+  writer.close();
+  std::ostringstream out;
+  sw::tool::console to{.out = out, .err = out, .ascii = true};
+  CHECK(sw::tool::run({"stats", shop.directory.path()}, to) == exit_code::good);
+  CHECK(std::ranges::all_of(out.str(), [](char letter) { return static_cast<unsigned char>(letter) < 0x80; }));
+  CHECK(out.str().find(".\\xcf\\x80") != std::string::npos);
+  CHECK(out.str().find("steps/s  ####") == std::string::npos);
+  CHECK(out.str().find("steps/s  @@@@") != std::string::npos);
 }
 
 TEST_CASE("stats names the checkpoint saved last, not the highest step, with and without a state file", "[tool][stats]") {

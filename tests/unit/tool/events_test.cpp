@@ -150,10 +150,10 @@ TEST_CASE("the values of chosen tags come as lines, CSV or JSON", "[tool][events
   CHECK(rig.run({"events", "run", "--tag", "loss", "--lines"}).out ==
         "1970-01-01 00:16:41  1  loss  0.5\n1970-01-01 00:16:42  2  loss  0.25\n");
   CHECK(rig.run({"events", "run", "--csv"}).out ==
-        "file,wall_time,step,tag,kind,value\n"
-        "run/a.tfevents.1,1001,1,loss,scalar,0.5\n"
-        "run/a.tfevents.1,1001,1,\"a,\"\"b\"\"\",scalar,2\n"
-        "run/b.tfevents.2,1002,2,loss,scalar,0.25\n");
+        "\"file\",\"wall_time\",\"step\",\"tag\",\"kind\",\"value\"\n"
+        "\"run/a.tfevents.1\",\"1001\",\"1\",\"loss\",\"scalar\",\"0.5\"\n"
+        "\"run/a.tfevents.1\",\"1001\",\"1\",\"a,\"\"b\"\"\",\"scalar\",\"2\"\n"
+        "\"run/b.tfevents.2\",\"1002\",\"2\",\"loss\",\"scalar\",\"0.25\"\n");
   CHECK(documents(rig.run({"events", "run/b.tfevents.2", "--json"}).out)[0]["value"] == 0.25);
 }
 
@@ -188,9 +188,9 @@ TEST_CASE("a damaged event file is told of, and the ones behind it are read", "[
   const auto rig = tool_rig{.files = files_of({{"run/a.tfevents.1", damaged}, {"run/b.tfevents.2", scalar("loss", 3, 3)}})};
   const auto said = rig.run({"events", "run", "--tag", "loss", "--csv"});
   CHECK(said.how == exit_code::damaged);
-  CHECK(said.out.find(",1,loss,scalar,1\n") != std::string::npos);
-  CHECK(said.out.find(",2,loss") == std::string::npos);
-  CHECK(said.out.find(",3,loss,scalar,3\n") != std::string::npos);
+  CHECK(said.out.find(",\"1\",\"loss\",\"scalar\",\"1\"\n") != std::string::npos);
+  CHECK(said.out.find(",\"2\",\"loss") == std::string::npos);
+  CHECK(said.out.find(",\"3\",\"loss\",\"scalar\",\"3\"\n") != std::string::npos);
   CHECK(said.err.find("record 1 at byte") != std::string::npos);
 }
 
@@ -218,10 +218,10 @@ TEST_CASE("following shows what is written later, whole records only, and goes o
   CHECK(said.how == exit_code::good);
   CHECK(said.err.empty());
   CHECK(said.out ==
-        "file,wall_time,step,tag,kind,value\n"
-        "run/a.tfevents.1,1001,1,loss,scalar,1\n"
-        "run/a.tfevents.1,1002,2,loss,scalar,2\n"
-        "run/b.tfevents.2,1003,3,loss,scalar,3\n");
+        "\"file\",\"wall_time\",\"step\",\"tag\",\"kind\",\"value\"\n"
+        "\"run/a.tfevents.1\",\"1001\",\"1\",\"loss\",\"scalar\",\"1\"\n"
+        "\"run/a.tfevents.1\",\"1002\",\"2\",\"loss\",\"scalar\",\"2\"\n"
+        "\"run/b.tfevents.2\",\"1003\",\"3\",\"loss\",\"scalar\",\"3\"\n");
 }
 
 TEST_CASE("an empty histogram has no least and no greatest value", "[tool][events]") {
@@ -288,7 +288,7 @@ TEST_CASE("a record that is too large to be shown is checked and passed over", "
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", text + scalar("loss", 1, 1)}})};
   const auto said = rig.run({"events", "a.tfevents", "--csv"});
   CHECK(said.how == exit_code::good);
-  CHECK(said.out.find(",loss,scalar,1") != std::string::npos);
+  CHECK(said.out.find(",\"loss\",\"scalar\",\"1\"") != std::string::npos);
   CHECK(said.err.find("record 0 at byte 0 has 10485765 bytes") != std::string::npos);
   text[5 << 20] = 'x';
   const auto damaged = tool_rig{.files = files_of({{"a.tfevents", text + scalar("loss", 1, 1)}})}.run({"events", "a.tfevents", "--csv"});
@@ -326,9 +326,11 @@ TEST_CASE("the event files of a directory are one run: values of steps that were
   const auto rig =
       tool_rig{.files = files_of({{"run/a.tfevents.1", start(1) + scalar("loss", 1, 1) + scalar("loss", 2, 2) + scalar("loss", 3, 3)},
                                   {"run/b.tfevents.2", start(2) + scalar("loss", 5, 2)}})};
-  const std::string heading = "file,wall_time,step,tag,kind,value\n";
-  CHECK(rig.run({"events", "run", "--tag", "loss", "--csv"}).out ==
-        heading + "run/a.tfevents.1,1001,1,loss,scalar,1\nrun/b.tfevents.2,1002,2,loss,scalar,5\n");
+  const std::string heading = "\"file\",\"wall_time\",\"step\",\"tag\",\"kind\",\"value\"\n";
+  CHECK(
+      rig.run({"events", "run", "--tag", "loss", "--csv"}).out ==
+      heading +
+          "\"run/a.tfevents.1\",\"1001\",\"1\",\"loss\",\"scalar\",\"1\"\n\"run/b.tfevents.2\",\"1002\",\"2\",\"loss\",\"scalar\",\"5\"\n");
   const auto summary = rig.run({"events", "run"});
   CHECK(summary.out.find(" in 2 event files\n") != std::string::npos);
   CHECK(summary.out.find("2 values of steps that were made again after a resume or a rollback left out; --all shows all\n") !=

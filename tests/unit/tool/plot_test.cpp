@@ -9,6 +9,7 @@
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/summary/writer.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -50,7 +51,7 @@ TEST_CASE("a chart in the terminal has numbers at its axes and a line that says 
         "0 +                                 ***\n"
         "  +--------------------+---------------\n"
         "                       5\n"
-        "  ── loss  last 0.125 at step 8, from 0.125 to 1, 8 points\n");
+        "  -- loss  last 0.125 at step 8, from 0.125 to 1, 8 points\n");
 }
 
 TEST_CASE("braille dots draw lines finer than letters", "[tool][plot]") {
@@ -160,7 +161,7 @@ TEST_CASE("without colours several lines of a chart have different characters", 
   two.lines[1].add(9, 4);
   std::ostringstream out;
   tool::console to{.out = out, .err = out};
-  tool::draw_in_terminal(two, false, to);
+  tool::draw_in_terminal(two, to);
   CHECK(out.str().find("a, b") != std::string::npos);
   CHECK(out.str().find("  ** a") != std::string::npos);
   CHECK(out.str().find("  ++ b") != std::string::npos);
@@ -168,7 +169,7 @@ TEST_CASE("without colours several lines of a chart have different characters", 
   CHECK(out.str().find("*******") != std::string::npos);
   std::ostringstream coloured;
   tool::console terminal{.out = coloured, .err = coloured, .colours = true};
-  tool::draw_in_terminal(two, false, terminal);
+  tool::draw_in_terminal(two, terminal);
   CHECK(coloured.str().find("\x1b[36m") != std::string::npos);
   CHECK(coloured.str().find("\x1b[33m") != std::string::npos);
 }
@@ -236,4 +237,59 @@ TEST_CASE("several runs are lines in one picture, for each tag", "[tool][plot]")
   const auto picture = sw::test::file_text(file);
   CHECK(count_of(picture, "<svg") == 4);  // three charts in one document
   CHECK(count_of(picture, "</svg>") == 4);
+}
+
+TEST_CASE("plot --ascii prints only ASCII characters, also of names and in errors", "[tool][plot]") {
+  const temporary_directory directory;
+  for (const std::string run : {"α", "b"}) {
+    sw::summary::writer writer(directory / run, {.time = std::make_shared<sw::manual_clock>()});
+    for (std::int64_t step = 1; step <= 10; ++step) {
+      writer.add_scalar("loss/π", static_cast<double>(step), step);
+      writer.add_scalar("ρ", -1.0, step);
+    }
+    writer.close();
+  }
+  const auto is_ascii = [](const std::string& text) {
+    return std::ranges::all_of(text, [](char letter) { return static_cast<unsigned char>(letter) < 0x80; });
+  };
+  const std::vector<std::string> one = {"plot", directory / "b", "--ascii"};
+  const std::vector<std::string> both = {"plot", directory / "α", directory / "b", "--ascii"};
+  for (auto words : {one, both}) {
+    for (const std::string more : {"--together", "--log", "--tag=nothing"}) {
+      auto wanted = words;
+      wanted.push_back(more);
+      const auto said = run_tool(wanted);
+      INFO(said.out << said.err);
+      CHECK(is_ascii(said.out + said.err));
+      CHECK((said.out + said.err).find("\\xcf\\x80") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("steps above 2^53 are drawn and named exactly", "[tool][plot]") {
+  const temporary_directory directory;
+  constexpr std::int64_t first = (std::int64_t{1} << 53) + 1;
+  {
+    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>()});
+    for (std::int64_t i = 0; i < 5; ++i) { writer.add_scalar("loss", static_cast<double>(i % 2), first + i); }
+    writer.close();
+  }
+  const auto said = run_tool({"plot", directory.path(), "--width", "100"});
+  CHECK(said.out.find("at step 9007199254740997,") != std::string::npos);
+  CHECK(said.out.find("\n9007199254740993 ") != std::string::npos);  // a tick
+  CHECK(said.out.find(" 5 points") != std::string::npos);
+  const auto file = directory / "loss.svg";
+  CHECK(run_tool({"plot", directory.path(), "--svg", file}).how == exit_code::good);
+  CHECK(sw::test::file_text(file).find(">9007199254740995<") != std::string::npos);
+  CHECK(tool::step_of(1e300, first) == std::numeric_limits<std::int64_t>::max());
+  CHECK(tool::step_of(-9e18, std::numeric_limits<std::int64_t>::min()) == std::numeric_limits<std::int64_t>::min());
+}
+
+TEST_CASE("a line without a value in the chosen steps is named", "[tool][plot]") {
+  const temporary_directory directory;
+  write_losses(directory / "a", 1, 8);
+  write_losses(directory / "b", 1, 4);
+  const auto said = run_tool({"plot", directory / "a", directory / "b", "--from", "6"});
+  CHECK(said.how == exit_code::good);
+  CHECK(said.out.find("not drawn: " + (directory / "b") + ": no value in the chosen steps\n") != std::string::npos);
 }

@@ -30,7 +30,6 @@ namespace stepwell::detail {
 namespace {
 
 constexpr std::int32_t own_version = 1;
-constexpr std::string_view lock_name = ".stepwell.lock";
 
 /// Returns the number that `text` consists of, or nothing.
 template<class Number>
@@ -600,7 +599,12 @@ void checkpoint_directory::retain() {
   }
   write_state();  // syncs the directory, so that no index can reappear after its data is removed
   const auto names = value_or_throw(files_->list(path_));
-  for (const auto& entry : plan.deleted) { remove_data_files(*files_, path_, names, entry.name, 0); }
+  std::set<std::string_view> deleted;
+  for (const auto& entry : plan.deleted) { deleted.insert(entry.name); }
+  for (const auto& name : names) {
+    const auto data = parse_data_name(name);
+    if (data && deleted.contains(data->prefix)) { remove_or_log(*files_, path_of(name)); }
+  }
 }
 
 }  // namespace stepwell::detail

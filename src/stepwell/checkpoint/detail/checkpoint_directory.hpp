@@ -23,6 +23,9 @@
 
 namespace stepwell::detail {
 
+/// Name of the lock file of a directory.
+inline constexpr std::string_view lock_name = ".stepwell.lock";
+
 /// Returns the modification time of a file, or nothing if it does not exist. Throws other failures.
 [[nodiscard]] std::optional<clock::wall_time> modified_time(io::file_system& files, const std::string& path);
 
