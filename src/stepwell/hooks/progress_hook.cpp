@@ -341,6 +341,7 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
   state_.has_ended = false;
   for (auto& one : state_.values) { one.value.reset(); }  // after a recovery, the values of the failed run
   values_step_ = -1;
+  epoch_line_.reset();
   timer_ = second_or_step_timer({.every_secs = (style_.is_terminal ? options_.bar_every : options_.line_every).duration()}, clock_);
   timer_.update_last_triggered_step(step);
 }
@@ -364,7 +365,18 @@ void progress_printer::show(const session_requests& session, std::int64_t step, 
   values_step_ = step;
   measure(session, step);
   is_written_ = false;
-  if (style_.is_terminal || step != options_.last_step) { write(); }  // the plain line of the last step is the final one
+  const auto epoch = session.epoch();
+  if (epoch && epoch->is_last && options_.epoch_lines) { epoch_line_ = state_; }
+  if (style_.is_terminal || (step != options_.last_step && !epoch_line_)) { write(); }  // the plain line of the last step is the final one
+}
+
+void progress_printer::write_epoch(const session_requests& session, const std::vector<std::optional<double>>& newest) {
+  for (std::size_t i = 0; i < newest.size(); ++i) {
+    if (newest[i]) { epoch_line_->values[i].value = newest[i]; }
+  }
+  epoch_line_->notes = session.shown();
+  region_->print(plain_line(*epoch_line_) + "\n");
+  epoch_line_.reset();
 }
 
 /// Writes the final line after the last checkpoint has become durable.

@@ -49,6 +49,7 @@ struct progress_options {
   std::optional<bool> colours = std::nullopt;      ///< Default: true on a terminal, unless NO_COLOR is set.
   std::optional<bool> unicode = std::nullopt;      ///< Default: whether the locale of the environment has UTF-8.
   int columns = 0;                                 ///< Width in columns. 0: the width of the terminal, or 80 if unknown.
+  bool epoch_lines = true;                         ///< Whether each epoch leaves a plain line with the values of its last step.
   bool summary = true;                             ///< Whether a summary of the run follows the final line.
   /// Function that writes the output. Null: the output is written to standard error, where all sessions share the last lines of the
   /// terminal.
@@ -104,9 +105,16 @@ public:
   ~progress_printer();
 
   void start(const session_requests& session, std::int64_t step);
-  /// Returns true if the values of `step` should be displayed. If `last_step` is known, also returns true for that step, because the final
-  /// line displays its values.
-  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step) || step == options_.last_step; }
+  /// Returns true if the values of `step` should be displayed. Also returns true for `last_step`, because the final line displays its
+  /// values, and for the last step of an epoch. `epoch` is the epoch of the step.
+  [[nodiscard]] bool is_due(std::int64_t step, const std::optional<data::epoch_position>& epoch) const noexcept {
+    return timer_.should_trigger_for_step(step) || step == options_.last_step || (epoch && epoch->is_last && options_.epoch_lines);
+  }
+  /// Returns true after the last step of an epoch, until `write_epoch` has written its line.
+  [[nodiscard]] bool has_epoch_line() const noexcept { return epoch_line_.has_value(); }
+  /// Writes the line of the last epoch. Call this function before the next step, when the evaluation of the epoch is done. `newest` has an
+  /// element for each value: the present number, or an empty optional if the value is known only in a run.
+  void write_epoch(const session_requests& session, const std::vector<std::optional<double>>& newest);
   /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);
   /// Makes the session write the final line and the summary at its close, when all checkpoints are durable. Nothing is written if the
@@ -133,6 +141,7 @@ private:
   clock::time_point started_;
   second_or_step_timer timer_;
   bool is_written_ = false;  // true if the newest state was displayed
+  std::optional<progress_state> epoch_line_;  // of an epoch that has ended, until its line is written
   std::int64_t values_step_ = -1;  // step of the values that were displayed last
   std::shared_ptr<detail::status_region> region_;
   std::unique_ptr<detail::status_line> line_;  // empty unless a line is on the terminal
@@ -150,7 +159,7 @@ std::string progress_name(const Projection& /*given*/) {
   return "loss";
 }
 
-/// Returns the number to which `watched` refers after the last run: a metric of an evaluation, or a member of the model. Returns an empty
+/// Returns the number to which `watched` refers between two runs: a metric of an evaluation, or a member of the model. Returns an empty
 /// optional for everything else, which is known only in a run.
 template<class Watched, class Raw>
 std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
@@ -177,7 +186,9 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 /// All sessions of a process share the last lines of the terminal. Log messages, and text of `print` and `print_line`, are printed above
 /// these lines. If a run fails, or the session or the program ends, the line is ended, so that an error message begins on a new line. If
 /// standard error is not a terminal (for example a file or a pipe), the hook writes plain lines.
-/// @cost One relaxed load for each run.
+/// In a loop over epochs, each epoch leaves a plain line, which is written before the next step and has the result of an evaluation after
+/// the epoch.
+/// @cost One relaxed load for each run. In a loop over epochs, also one call of `is_last_of_epoch` of the source.
 template<class... Watched>
 class progress_hook {
 public:
@@ -191,21 +202,26 @@ public:
   explicit progress_hook(First first, Others... others) : progress_hook(progress_options{}, std::move(first), std::move(others)...) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session, session.global_step()); }
-  auto before_run(auto& context) { return printer_.is_due(context.global_step() + 1) ? std::optional(watched_) : std::nullopt; }
+  auto before_run(auto& context) {
+    if (printer_.has_epoch_line()) [[unlikely]] { printer_.write_epoch(context, known_values(context)); }
+    return printer_.is_due(context.global_step() + 1, context.epoch()) ? std::optional(watched_) : std::nullopt;
+  }
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) [[unlikely]] { show(context, values, std::index_sequence_for<Watched...>{}); }
   }
   void on_error(auto& /*context*/, const std::exception_ptr& /*failure*/) { printer_.interrupt(); }
-  void end(auto& session) {
-    std::vector<std::optional<double>> at_end;
-    watched_.for_each([&](const auto& watched) { at_end.push_back(detail::value_at_end(watched, session.raw_session())); });
-    printer_.finish(session, session.global_step(), std::move(at_end));
-  }
+  void end(auto& session) { printer_.finish(session, session.global_step(), known_values(session)); }
 
   /// Writes `text` and a line feed to standard output (or to `progress_options::output`), above the progress lines.
   void print(std::string_view text) { printer_.print(text); }
 
 private:
+  /// Returns the numbers that are known between two runs.
+  std::vector<std::optional<double>> known_values(auto& session) const {
+    std::vector<std::optional<double>> all;
+    watched_.for_each([&](const auto& watched) { all.push_back(detail::value_at_end(watched, session.raw_session())); });
+    return all;
+  }
   template<std::size_t... I>
   void show(auto& context, const auto& values, std::index_sequence<I...>) {
     printer_.show(context, context.global_step(), {detail::as_number(values.template get<I>())...});

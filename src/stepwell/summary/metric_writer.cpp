@@ -14,7 +14,9 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -162,6 +164,18 @@ private:
   std::vector<std::byte> pending_;
 };
 
+/// @errors `invalid_argument_error` if the writer cannot have columns, or if a column is given twice.
+std::vector<std::string> checked_columns(std::vector<std::string> columns, bool is_csv, const std::string& path) {
+  if (!columns.empty() && !is_csv) { throw invalid_argument_error("columns are given, but only a csv_writer has columns", path); }
+  for (auto& column : columns) { column = format::to_utf8(column); }
+  auto sorted = columns;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    throw invalid_argument_error(fmt::format("the column \"{}\" is given twice", *twice), path);
+  }
+  return columns;
+}
+
 text_log log_into(const std::string& name, std::unique_ptr<metric_sink> sink) {
   if (!sink) { throw invalid_argument_error("sink_writer: the sink is null", name); }
   return {std::make_unique<framed_sink>(name, std::move(sink)), false};
@@ -170,20 +184,27 @@ text_log log_into(const std::string& name, std::unique_ptr<metric_sink> sink) {
 }  // namespace
 
 struct metric_writer::core {
-  enum class form { csv, json, frames };
+  enum class form { csv, csv_rows, json, frames };
 
   core(std::string where, const metric_writer_options& options, kind what)
-      : path(std::move(where)), written_as(what == kind::csv ? form::csv : form::json), files(options.files),
-        log(open_text_log(*files, path, what == kind::csv ? format::csv_metric_header : format::json_metric_beginning)),
-        out(std::move(log.sink), "metric writer of " + path, options) {
+      : path(std::move(where)), columns(checked_columns(options.columns, what == kind::csv, path)),
+        written_as(what == kind::json_lines ? form::json
+                   : columns.empty()        ? form::csv
+                                            : form::csv_rows),
+        files(options.files), log(open_text_log(*files, path, beginning())), out(std::move(log.sink), "metric writer of " + path, options) {
     if (what != kind::csv || !log.is_new) { return; }
-    constexpr auto header = format::csv_metric_header;
+    const auto header = beginning();
     out.append(header.size(), [&](std::byte* into) { return header.copy(reinterpret_cast<char*>(into), header.size()); });
   }
 
   core(std::string name, std::unique_ptr<metric_sink> sink, const metric_writer_options& options)
-      : path(std::move(name)), written_as(form::frames), files(options.files), log(log_into(path, std::move(sink))),
-        out(std::move(log.sink), "metric writer of " + path, options) {}
+      : path(std::move(name)), columns(checked_columns(options.columns, false, path)), written_as(form::frames), files(options.files),
+        log(log_into(path, std::move(sink))), out(std::move(log.sink), "metric writer of " + path, options) {}
+
+  [[nodiscard]] std::string beginning() const {
+    if (written_as == form::json) { return std::string(format::json_metric_beginning); }
+    return columns.empty() ? std::string(format::csv_metric_header) : format::csv_row_header(columns);
+  }
 
   void add(std::string_view tag, std::string_view value, std::int64_t step) {
     if (!out.accepts()) { return; }
@@ -192,9 +213,38 @@ struct metric_writer::core {
     const format::metric_line line{now.count(), step, tag, value};
     switch (written_as) {
       case form::csv: return append(csv_metric_bound(line), [&](std::span<std::byte> into) { return write_csv_metric(into, line); });
+      case form::csv_rows: return add_to_row(line);
       case form::json: return append(json_metric_bound(line), [&](std::span<std::byte> into) { return write_json_metric(into, line); });
       case form::frames: return append(frame_of(line).size(), [&](std::span<std::byte> into) { return write_frame(into.data(), line); });
     }
+  }
+  /// Adds a number to the line of its step. A line without values marks a start.
+  void add_to_row(const format::metric_line& line) {
+    const std::lock_guard lock(row_mutex);
+    if (row_step != line.step || line.value.empty()) { write_row(); }
+    const auto column = std::ranges::find(columns, line.tag);
+    if (column == columns.end() && !line.value.empty()) {
+      if (!std::exchange(has_warned, true)) {
+        log_warning(
+            fmt::format("{}: the tag \"{}\" is not one of the columns, so it is not written; other tags are not logged", path, line.tag));
+      }
+      return;
+    }
+    row_step = line.step;
+    row_time = line.wall_microseconds;
+    row.resize(columns.size());
+    if (line.value.empty()) { return write_row(); }
+    row[static_cast<std::size_t>(column - columns.begin())] = line.value;
+  }
+  /// Writes the line of the step to which numbers were added, if there is one. @pre `row_mutex` is locked.
+  void write_row() {
+    if (row.empty()) { return; }
+    const auto text = format::csv_row(row_time, row_step, std::exchange(row, {}));
+    out.append(text.size(), [&](std::byte* into) { return text.copy(reinterpret_cast<char*>(into), text.size()); });
+  }
+  void finish_row() {
+    const std::lock_guard lock(row_mutex);
+    if (!out.is_over()) { write_row(); }
   }
   template<class Write>
   void append(std::size_t size, Write write) {
@@ -202,10 +252,17 @@ struct metric_writer::core {
   }
 
   const std::string path;
+  const std::vector<std::string> columns;
   const form written_as;
   const std::shared_ptr<io::file_system> files;
   text_log log;
   output out;
+
+  std::mutex row_mutex;
+  std::vector<std::string> row;  // values of the step `row_step`; empty if no number was added to it
+  std::int64_t row_step = 0;
+  std::int64_t row_time = 0;
+  bool has_warned = false;
 };
 
 metric_writer::metric_writer(std::string path, metric_writer_options options, kind what)
@@ -220,11 +277,26 @@ metric_writer::~metric_writer() {
 
 void metric_writer::add(std::string_view tag, std::string_view value, std::int64_t step) { core_->add(tag, value, step); }
 void metric_writer::add_start(std::int64_t step) { core_->add("stepwell/start", {}, step); }
-void metric_writer::flush(clock::time_point until) { core_->out.flush(until); }
-void metric_writer::request_flush() { core_->out.request_flush(); }
-io::byte_queue::pending_flush metric_writer::start_flush() { return core_->out.start_flush(); }
-void metric_writer::detach() { core_->out.detach(); }
-void metric_writer::close(clock::time_point until) { core_->out.close(until); }
+void metric_writer::flush(clock::time_point until) {
+  core_->finish_row();
+  core_->out.flush(until);
+}
+void metric_writer::request_flush() {
+  core_->finish_row();
+  core_->out.request_flush();
+}
+io::byte_queue::pending_flush metric_writer::start_flush() {
+  core_->finish_row();
+  return core_->out.start_flush();
+}
+void metric_writer::detach() {
+  core_->finish_row();
+  core_->out.detach();
+}
+void metric_writer::close(clock::time_point until) {
+  core_->finish_row();
+  core_->out.close(until);
+}
 void metric_writer::on_failure(std::function<void(const status&)> action) { core_->out.on_failure(std::move(action)); }
 
 bool metric_writer::has_failed() const noexcept { return core_->out.has_failed(); }

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell::summary {
 
@@ -36,6 +37,9 @@ struct metric_writer_options {
   /// Minimum time between two flushes that the writer starts by itself. The first number that is added after this time causes a flush.
   /// Without a further number, nothing is flushed. 0: each number causes a flush.
   seconds_value flush_secs = 10.0;
+  /// Tags of a `csv_writer` that have a column each: a line then has a step and its values, and other tags are not written. Empty: a line
+  /// has one number and its tag.
+  std::vector<std::string> columns = {};
 };
 
 /// One number for a `metric_sink`.
@@ -140,12 +144,15 @@ private:
 
 /// A writer of CSV files with the columns `wall_time,step,tag,value` and a header line: see `format::write_csv_metric`. Values that
 /// are not finite are written as nan, inf and -inf. Lines end with a line feed only.
+/// With `metric_writer_options::columns`, the columns are `wall_time,step` and these tags: see `format::csv_row`. The line of a step is
+/// written when a number of another step is added, at a flush and at the close. Numbers that a step gets after a flush have a line of their
+/// own.
 class csv_writer final : public metric_writer {
 public:
   /// Opens the file. Creates the file and its directory if they do not exist. Keeps the file `path` + ".lock" locked until all writing has
   /// ended.
   /// @errors `invalid_argument_error` if the file exists and does not begin like a file of this kind; the file is then unchanged. Also
-  ///         `invalid_argument_error` for an invalid option. `data_loss_error` if the last 64 MiB of the file contain no end of a line.
+  ///         `invalid_argument_error` for an invalid option, and for a column that is given twice. `data_loss_error` if the last 64 MiB of the file contain no end of a line.
   ///         `failed_precondition_error` naming the process that already writes the file. Other failures of the file system.
   explicit csv_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::csv) {}
@@ -156,7 +163,7 @@ public:
 class jsonl_writer final : public metric_writer {
 public:
   /// Opens the file, like `csv_writer`.
-  /// @errors Like `csv_writer`.
+  /// @errors Like `csv_writer`. `invalid_argument_error` if `columns` are given.
   explicit jsonl_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::json_lines) {}
 };
@@ -166,7 +173,7 @@ public:
 class sink_writer final : public metric_writer {
 public:
   /// `name` is used in messages, and returned by `path`.
-  /// @errors `invalid_argument_error` if `sink` is null.
+  /// @errors `invalid_argument_error` if `sink` is null, or if `columns` are given.
   sink_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options = {})
       : metric_writer(std::move(name), std::move(sink), std::move(options)) {}
 };

@@ -208,20 +208,47 @@ TEST_CASE("a session over epochs displays the epoch, the rate of samples, the la
   session.close();
   const auto lines = lines_of(out);
   INFO(out);
-  REQUIRE(lines.size() == 4);
+  REQUIRE(lines.size() == 5);
   CHECK(lines[0].starts_with("epoch 1/2  step 2/6   33%  2 steps/s  8 samples/s  0:01  ETA 0:02"));
-  CHECK(lines[1].starts_with("epoch 2/2  step 4/6   66%  error 7  2 steps/s  8 samples/s  0:02  ETA 0:01"));
+  // The line of an epoch has the result of the evaluation after it.
+  CHECK(lines[1].starts_with("epoch 1/2  step 3/6   50%  error 7  2 steps/s  8 samples/s  0:01  ETA 0:02"));
   CHECK_THAT(lines[1], ContainsSubstring("  evaluation error = 7 at 3"));
   CHECK_THAT(lines[1], ContainsSubstring("  best error 7"));
+  CHECK(lines[2].starts_with("epoch 2/2  step 5/6   83%  error 7  2 steps/s  8 samples/s  0:02  ETA 0:01"));
   // The final line has the epoch of the last step, and the result of the evaluation after it.
-  CHECK(lines[2].starts_with("epoch 2/2  step 6/6  100%  error 4  1.71 steps/s  6.86 samples/s  0:03"));
-  CHECK_THAT(lines[2], ContainsSubstring("  evaluation error = 4 at 6"));
-  CHECK_THAT(lines[2], ContainsSubstring("  best error 4"));
-  CHECK_THAT(lines[2], ContainsSubstring("  saved 6"));
-  CHECK_THAT(lines[2], !ContainsSubstring("model.ckpt"));
-  CHECK(lines[3].starts_with("finished at step 6 (the source has no more batches): 6 steps in 0:03, error 4, "));
-  CHECK_THAT(lines[3], ContainsSubstring(", best error 4, "));
-  CHECK_THAT(lines[3], ContainsSubstring(", checkpoint " + directory.path() + "/model.ckpt-6"));
+  CHECK(lines[3].starts_with("epoch 2/2  step 6/6  100%  error 4  1.71 steps/s  6.86 samples/s  0:03"));
+  CHECK_THAT(lines[3], ContainsSubstring("  evaluation error = 4 at 6"));
+  CHECK_THAT(lines[3], ContainsSubstring("  best error 4"));
+  CHECK_THAT(lines[3], ContainsSubstring("  saved 6"));
+  CHECK_THAT(lines[3], !ContainsSubstring("model.ckpt"));
+  CHECK(lines[4].starts_with("finished at step 6 (the source has no more batches): 6 steps in 0:03, error 4, "));
+  CHECK_THAT(lines[4], ContainsSubstring(", best error 4, "));
+  CHECK_THAT(lines[4], ContainsSubstring(", checkpoint " + directory.path() + "/model.ckpt-6"));
+}
+
+TEST_CASE("each epoch leaves a line, on a terminal, too", "[hooks][progress]") {
+  screen terminal(80);
+  const auto clock = std::make_shared<sw::manual_clock>();
+  const std::vector<std::int64_t> numbers(12, 1);
+  auto batches = sw::data::shuffled_batches(numbers, {.batch_size = 4, .epochs = 2});
+  const bool has_epoch_lines = GENERATE(true, false);
+  batch_model model;
+  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+                                sw::progress_hook{{.last_epoch = 2,
+                                                   .is_terminal = true,
+                                                   .colours = false,
+                                                   .columns = 80,
+                                                   .epoch_lines = has_epoch_lines,
+                                                   .output = [&](auto text) { terminal.write(text); }},
+                                                  sw::tag("batches", &batch_model::batches)});
+  clock->advance(1s);
+  for ([[maybe_unused]] const auto& step : session.steps(batches)) { clock->advance(1s); }
+  session.close();
+  const auto lines = terminal.lines();
+  REQUIRE(lines.size() == (has_epoch_lines ? 4 : 3));
+  if (has_epoch_lines) { CHECK(lines[0] == "epoch 1/2  step 3  batches 3  1 steps/s  0:03"); }
+  CHECK_THAT(lines[lines.size() - 3], ContainsSubstring("epoch 2/2  step      6  batches 6.0000"));
+  CHECK(lines[lines.size() - 2].starts_with("finished at step 6"));
 }
 
 TEST_CASE("the elapsed time is rounded down, and the remaining time up", "[hooks][progress]") {

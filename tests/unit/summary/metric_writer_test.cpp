@@ -330,3 +330,39 @@ TEST_CASE("a metric writer gets each number as the event writer received it, onc
         "tag,value\ndouble,0.1\nfloat,0.1\nint64,-9223372036854775808\nuint64,18446744073709551615\nint32,16777217\nbool,1\n"
         "\xef\xbf\xbd,2\nlisted,1.000000000001\n");
 }
+
+TEST_CASE("a CSV file can have a column for each tag", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk with;
+  auto options = with.options();
+  options.columns = {"loss", "a,b"};
+  {
+    summary::csv_writer csv(with.path, options);
+    csv.add_start(1);
+    csv.add_scalar("loss", 0.1, 1);
+    csv.add_scalar("a,b", 16777217, 1);
+    csv.add_scalar("other", 1, 1);
+    csv.add_scalar("other", 1, 2);
+    csv.add_scalar("loss", 0.25f, 2);
+    csv.flush();
+    CHECK(file_text(with.path) ==
+          "wall_time,step,loss,\"a,b\"\n1700000000.000000,1,,\n1700000000.000000,1,0.1,16777217\n"
+          "1700000000.000000,2,0.25,\n");
+    csv.add_scalar("a,b", 3, 2);  // after the flush: a line of its own
+    csv.close();
+  }
+  CHECK(log.count(sw::log_level::warning) == 1);
+  CHECK(log.contains(sw::log_level::warning, "the tag \"other\" is not one of the columns"));
+  {
+    summary::csv_writer csv(with.path, options);
+    csv.add_start(2);
+    csv.add_scalar("loss", 0.5, 2);
+  }
+  CHECK(file_text(with.path).ends_with("1700000000.000000,2,,3\n1700000000.000000,2,,\n1700000000.000000,2,0.5,\n"));
+  CHECK_THROWS_AS(summary::csv_writer(with.path, with.options()), sw::invalid_argument_error);  // a file of the other form
+  options.columns = {"loss"};
+  CHECK_THROWS_AS(summary::csv_writer(with.path, options), sw::invalid_argument_error);
+  CHECK_THROWS_WITH(summary::jsonl_writer(with.path + "l", options), ContainsSubstring("only a csv_writer has columns"));
+  options.columns = {"loss", "loss"};
+  CHECK_THROWS_WITH(summary::csv_writer(with.path + "2", options), ContainsSubstring("the column \"loss\" is given twice"));
+}

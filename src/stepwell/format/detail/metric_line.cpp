@@ -77,6 +77,28 @@ std::string_view json_value(std::string_view spelt) noexcept {
 
 }  // namespace
 
+std::string csv_row_header(std::span<const std::string> tags) {
+  std::string line = "wall_time,step";
+  for (const auto& tag : tags) {
+    std::string field(2 * tag.size() + 2, '\0');
+    text_into out(std::as_writable_bytes(std::span(field)));
+    put_csv_field(out, tag);
+    line.append(",").append(field, 0, out.size());
+  }
+  return line + "\n";
+}
+
+std::string csv_row(std::int64_t wall_microseconds, std::int64_t step, std::span<const std::string> values) {
+  char begin[64];
+  text_into out(std::as_writable_bytes(std::span(begin)));
+  out.put_seconds(wall_microseconds);
+  out.put(',');
+  out.put_number(step);
+  std::string line(begin, out.size());
+  for (const auto& value : values) { line.append(",").append(value); }
+  return line + "\n";
+}
+
 std::size_t csv_metric_bound(const metric_line& line) noexcept { return csv_overhead + 2 * line.tag.size() + line.value.size(); }
 
 std::size_t json_metric_bound(const metric_line& line) noexcept {

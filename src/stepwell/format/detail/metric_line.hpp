@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -51,6 +52,11 @@ inline constexpr std::string_view csv_metric_header = "wall_time,step,tag,value\
 
 /// The beginning of each line of a JSON lines file.
 inline constexpr std::string_view json_metric_beginning = R"({"wall_time":)";
+
+/// Returns the first line of a CSV file with a column for each tag: `wall_time,step,loss,accuracy` and a line feed.
+[[nodiscard]] std::string csv_row_header(std::span<const std::string> tags);
+/// Returns `1700000000.250000,7,0.5,0.9` and a line feed. `values` are the texts of numbers, or empty.
+[[nodiscard]] std::string csv_row(std::int64_t wall_microseconds, std::int64_t step, std::span<const std::string> values);
 
 /// Returns an upper bound of the size of the line in bytes.
 [[nodiscard]] std::size_t csv_metric_bound(const metric_line& line) noexcept;
