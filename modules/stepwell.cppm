@@ -340,6 +340,7 @@ using stepwell::format::visit_table;
 // io
 export namespace stepwell::io {
 using stepwell::io::atomic_file;
+using stepwell::io::absolute_path;
 using stepwell::io::base_name;
 using stepwell::io::file;
 using stepwell::io::file_info;

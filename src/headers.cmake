@@ -119,6 +119,8 @@ set(STEPWELL_PUBLIC_HEADERS
 set(STEPWELL_DETAIL_HEADERS
   # layer 0: base
   stepwell/base/detail/function_ref.hpp
+  stepwell/base/detail/owner_process.hpp
+  stepwell/base/detail/thread.hpp
   stepwell/base/detail/type_key.hpp
   # layer 1: coro
   stepwell/coro/detail/aborted.hpp
@@ -192,7 +194,6 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/printable.hpp
   stepwell/base/detail/status_region.hpp
-  stepwell/base/detail/thread.hpp
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
   stepwell/kernel/detail/crc32c.hpp

@@ -92,7 +92,7 @@ private:
   alarm_id next_id_ = 1;
   alarm_id running_ = 0;
   bool stopping_ = false;
-  std::thread thread_;
+  detail::owned_thread thread_;
 };
 
 }  // namespace

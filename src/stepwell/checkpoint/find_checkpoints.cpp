@@ -115,8 +115,8 @@ private:
 /// Polls a directory and returns each checkpoint once.
 class checkpoint_follower {
 public:
-  checkpoint_follower(std::string directory, checkpoints_iterator_options options)
-      : directory_(std::move(directory)), options_(std::move(options)) {
+  checkpoint_follower(const std::string& directory, checkpoints_iterator_options options)
+      : directory_(value_or_throw(io::absolute_path(directory))), options_(std::move(options)) {
     auto& wait = options_.wait;
     if (!(wait.seconds_to_sleep.count() > 0)) {
       throw invalid_argument_error(

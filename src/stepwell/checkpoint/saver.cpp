@@ -3,10 +3,12 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
+#include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
 
 #include <fmt/format.h>
@@ -75,9 +77,11 @@ void check_saver_options(const saver_options& options) {
 
 /// The state of a saver, and the tasks on the pool, which keep it alive. One task at a time writes one snapshot.
 struct saver::core : std::enable_shared_from_this<saver::core> {
-  core(std::string path, saver_options given) : options(completed(std::move(given))), directory(std::move(path), options) {}
+  core(std::string path, saver_options given)
+      : options(completed(std::move(given))), directory(value_or_throw(io::absolute_path(path)), options) {}
 
   const saver_options options;
+  const detail::owner_process owner;
   detail::checkpoint_directory directory;
 
   std::mutex mutex;  // guards the members below, except the callbacks
@@ -444,6 +448,7 @@ void saver::drain(clock::time_point deadline) {
 }
 
 void saver::close() noexcept {
+  if (!core_->owner.is_this_process()) { return; }  // a child process made by fork: the parent saves
   std::unique_lock lock(core_->mutex);
   if (std::exchange(core_->is_closing, true)) { return; }
   if (std::exchange(core_->waits_to_retry, false)) {
@@ -494,6 +499,8 @@ std::optional<saved_checkpoint> saver::latest() const {
 
 std::vector<std::string> saver::checkpoints() const { return core_->directory.checkpoints(); }
 void saver::pin(const std::string& checkpoint) { core_->directory.pin(checkpoint); }
+
+bool saver::is_in_place() const noexcept { return core_->directory.is_in_place(); }
 
 const std::string& saver::directory() const noexcept { return core_->directory.path(); }
 const saver_options& saver::options() const noexcept { return core_->options; }

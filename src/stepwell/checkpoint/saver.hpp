@@ -134,7 +134,8 @@ enum class save_outcome { queued, skipped, coalesced };
 /// @threads All functions except the move constructor and the destructor may be called from any thread.
 class saver {
 public:
-  /// Creates the directory, locks it, removes and logs the files of killed saves, and reads the state file.
+  /// Creates the directory, locks it, removes and logs the files of killed saves, and reads the state file. The saver keeps the absolute path,
+  /// so a later change of the working directory has no effect.
   /// @errors `failed_precondition_error` naming the holder of the directory. `invalid_argument_error` for invalid options. Failures
   ///         of the file system.
   explicit saver(std::string directory, saver_options options = {});
@@ -244,6 +245,9 @@ public:
   /// @errors `not_found_error` if there is no such checkpoint.
   void pin(const std::string& checkpoint);
 
+  /// Returns false if the locked directory was moved or removed. The saver then saves nothing, even if another directory has its path.
+  [[nodiscard]] bool is_in_place() const noexcept;
+  /// Returns the absolute path of the directory.
   [[nodiscard]] const std::string& directory() const noexcept;
   [[nodiscard]] const saver_options& options() const noexcept;
 

@@ -90,8 +90,9 @@ checkpoint_reader open(const std::string& from, std::shared_ptr<io::file_system>
 
 }  // namespace
 
-init_from_checkpoint::init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options)
-    : from_(std::move(prefix_or_directory)), names_(std::move(names)), options_(std::move(options)) {
+init_from_checkpoint::init_from_checkpoint(const std::string& prefix_or_directory, checkpoint_name_map names,
+                                           init_from_checkpoint_options options)
+    : from_(value_or_throw(io::absolute_path(prefix_or_directory))), names_(std::move(names)), options_(std::move(options)) {
   check(names_);
 }
 

@@ -196,7 +196,7 @@ public:
   /// "run/model.ckpt-500", or a directory, such as "run". In a directory, the newest complete checkpoint is used.
   /// @errors `invalid_argument_error` if the map is empty, contains an empty name, maps a name to a prefix or a prefix to a name, or has
   ///   the global step or a name that is reserved for stepwell as a name in the model.
-  init_from_checkpoint(std::string prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
+  init_from_checkpoint(const std::string& prefix_or_directory, checkpoint_name_map names, init_from_checkpoint_options options = {});
 
   /// Calls `apply` with the variables of `subject`.
   /// @errors The errors of `apply`.

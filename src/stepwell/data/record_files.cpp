@@ -23,6 +23,7 @@ record_files::record_files(record_files_options options) : options_(std::move(op
   check(options_);
   if (!options_.files) { options_.files = io::posix_file_system(); }
   std::uint64_t total_size = 0;
+  for (auto& path : options_.paths) { path = value_or_throw(io::absolute_path(path)); }
   for (const auto& path : options_.paths) { ends_.push_back(total_size += value_or_throw(options_.files->stat(path)).size); }
   end_ = detail::end_after(options_.epochs, total_size);
 }

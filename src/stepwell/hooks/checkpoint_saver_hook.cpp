@@ -31,6 +31,8 @@ public:
   explicit checkpoint_work(checkpoint_saver_options options) : options_(std::move(options)) {
     check_saver_options(options_.saver);
     refuse_negative("log_every_secs", options_.log_every_secs);
+    options_.checkpoint_dir = value_or_throw(io::absolute_path(options_.checkpoint_dir));
+    options_.summary_dir = value_or_throw(io::absolute_path(options_.summary_dir));
   }
 
   /// Locks the directory, unless this object has locked it already.
@@ -150,7 +152,7 @@ public:
   }
 
   void write_ending(const run_ending& ending) override {
-    write_ending_file(files(), options_.checkpoint_dir, ending);
+    if (saver_->is_in_place()) { write_ending_file(files(), options_.checkpoint_dir, ending); }
     if (!newest_.empty()) { signals_->show("checkpoint", newest_); }
   }
   /// Releases the directory for the next session, even if this object lives on.

@@ -230,7 +230,7 @@ private:
   outcome found_;  // written by the thread, like the two members below; read after it was joined
   std::exception_ptr failure_;
   clock::duration took_ = {};
-  std::thread thread_;
+  owned_thread thread_;
 };
 
 evaluations::evaluations(evaluate_every_options options, std::vector<std::string> names)

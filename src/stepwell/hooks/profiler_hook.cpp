@@ -40,8 +40,8 @@ namespace detail {
 /// The trace recorder of a session, and the files to which it is written.
 class profiler_work final : public boundary_work {
 public:
-  profiler_work(std::string directory, std::shared_ptr<io::file_system> files, std::shared_ptr<summary::writer> events)
-      : files_(std::move(files)), events_(std::move(events)), directory_(std::move(directory)) {}
+  profiler_work(const std::string& directory, std::shared_ptr<io::file_system> files, std::shared_ptr<summary::writer> events)
+      : files_(std::move(files)), events_(std::move(events)), directory_(value_or_throw(io::absolute_path(directory))) {}
 
   /// Connects the work to a session that was created, for the first time or again. In the latter case the recorded spans are kept.
   void attach(const std::shared_ptr<clock>& time, std::shared_ptr<session_signals> signals) {

@@ -41,6 +41,11 @@ namespace stepwell::io {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
+/// Returns `path` from the root of the file system, using the present working directory of the process. An object that keeps a path keeps the
+/// result, so that a later change of the working directory does not move its files. Does not resolve links. An empty path stays empty.
+/// @errors Any error of the system, for example if the working directory was removed.
+[[nodiscard]] result<std::string> absolute_path(std::string_view path);
+
 /// Alignment in bytes of data that is transferred without a copy, both in the file and in memory: after `file::bypass_cache`, and by
 /// `file::read_uncached`. Current disks require no larger alignment.
 inline constexpr std::size_t page_size = 4096;
@@ -112,8 +117,9 @@ private:
 };
 
 /// A lock (flock) that this process holds on a lock file. The file contains the process id and the host of the holder, and the time of the
-/// lock. The destructor releases the lock. If the process ends without the destructor, the system releases the lock. The file is not
-/// removed. A child process created by `fork` without `exec` holds the lock, too.
+/// lock. The destructor releases the lock, even if a child process created by `fork` still has the file open. In such a child, the destructor
+/// does not release the lock of its parent. If the process ends without the destructor, the system releases the lock when all such children
+/// have ended, too. The file is not removed.
 class file_lock {
 public:
   file_lock() = default;
@@ -121,8 +127,8 @@ public:
   file_lock& operator=(const file_lock&) = delete;
   virtual ~file_lock() = default;
 
-  /// Returns false if the file at `path` is not the locked file. The locked file was then moved or removed, and another process may hold
-  /// the lock on the file that is now at `path`. Returns true if the file at `path` is the locked one, or if `path` does not exist.
+  /// Returns true if the file at `path` is the locked file. If it is not, the locked file was moved or removed: another process may now
+  /// lock a file at `path`. Returns true if the system cannot tell.
   [[nodiscard]] virtual bool is_at(const std::string& path) const noexcept = 0;
 };
 

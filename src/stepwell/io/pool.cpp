@@ -112,7 +112,7 @@ struct pool::core {
   shared_call* calls = nullptr;  // calls of `share` that idle threads may join
   std::deque<std::function<void()>> jobs;
   bool is_joined = false;
-  std::vector<std::thread> threads;  // the pool joins or detaches them
+  std::vector<stepwell::detail::owned_thread> threads;  // the pool joins or detaches them
 };
 
 pool::pool(std::size_t threads) : core_(std::make_shared<core>()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The file system of this machine: files by pread, pwrite and fsync, reads and writes that bypass the cache (O_DIRECT), and locks (flock).
+#include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/detail/posix_file.hpp"
 
@@ -20,9 +21,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <system_error>
 
 namespace stepwell::io {
 namespace {
@@ -352,17 +355,23 @@ std::string holder_line() {
 class posix_lock final : public file_lock {
 public:
   explicit posix_lock(std::unique_ptr<posix_file> held) : held_(std::move(held)) {}
-  ~posix_lock() override { static_cast<void>(held_->truncate(0)); }  // the file names no holder after the release
+  ~posix_lock() override {
+    if (!owner_.is_this_process()) { return; }  // a child shares the lock of its parent
+    static_cast<void>(held_->truncate(0));      // the file names no holder after the release
+    ::flock(held_->descriptor(), LOCK_UN);      // closing the file would not release the lock while a child has it open
+  }
 
   [[nodiscard]] bool is_at(const std::string& path) const noexcept override {
     struct ::stat ours{};
     struct ::stat there{};
-    if (::fstat(held_->descriptor(), &ours) < 0 || ::stat(path.c_str(), &there) < 0) { return true; }
+    if (::fstat(held_->descriptor(), &ours) < 0) { return true; }
+    if (::stat(path.c_str(), &there) < 0) { return errno != ENOENT && errno != ENOTDIR; }
     return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
   }
 
 private:
-  std::unique_ptr<posix_file> held_;  // closing the file releases the lock
+  std::unique_ptr<posix_file> held_;
+  stepwell::detail::owner_process owner_;
 };
 
 constexpr std::size_t longest_holder_line = 512;
@@ -376,15 +385,29 @@ result<std::string> read_beginning(posix_file& file) {
   return text;
 }
 
-/// Returns true if `text` is a line written by `holder_line`. Also returns true for an empty text and for zero bytes, which a power failure
-/// can leave in a lock file.
+/// Returns true if `text` is a line written by `holder_line`, or the beginning of such a line, even an empty one. Zero bytes may follow. A
+/// power failure can leave all of these in a lock file.
 bool is_own_content(std::string_view text) {
-  constexpr std::string_view time = " since 2026-01-02T03:04:05Z";
   if (text.size() > longest_holder_line) { return false; }
-  if (text.find_first_not_of('\0') == std::string_view::npos) { return true; }
-  const auto begins_like_ours = text.starts_with("process ") && text.find(" on host ") != std::string_view::npos;
-  return begins_like_ours && text.size() > time.size() && text.substr(text.size() - time.size()).starts_with(" since ") &&
-         text.ends_with('Z');
+  text = text.substr(0, text.find_last_not_of('\0') + 1);
+  // Removes `word` from the beginning of `text`. If `text` ends within `word`, removes all of `text`.
+  const auto take_word = [&](std::string_view word) {
+    const auto length = std::min(word.size(), text.size());
+    if (text.substr(0, length) != word.substr(0, length)) { return false; }
+    text.remove_prefix(length);
+    return true;
+  };
+  const auto take_until = [&](std::string_view end) { text.remove_prefix(std::min(text.find(end), text.size())); };
+  if (!take_word("process ")) { return false; }
+  text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+  if (!take_word(" on host ")) { return false; }
+  if (text.find_first_of(std::string_view("\0\n", 2)) != std::string_view::npos) { return false; }
+  take_until(" since ");  // the name of the host
+  if (!take_word(" since ")) { return false; }
+  constexpr std::string_view form = "dddd-dd-ddTdd:dd:ddZ";
+  return text.size() <= form.size() && std::ranges::equal(text, form.substr(0, text.size()), [](char found, char expected) {
+           return expected == 'd' ? found >= '0' && found <= '9' : found == expected;
+         });
 }
 
 status held_by_other(posix_file& file) {
@@ -551,6 +574,15 @@ result<bool> file_system::exists(const std::string& path) {
   if (found) { return true; }
   if (found.error().code == errc::not_found) { return false; }
   return found.error();
+}
+
+result<std::string> absolute_path(std::string_view path) {
+  if (path.empty() || path.front() == '/') { return std::string(path); }
+  std::error_code failure;
+  const auto directory = std::filesystem::current_path(failure);
+  if (failure) { return status_from_errno(failure.value(), "could not find the working directory of this process", std::string(path)); }
+  while (path.starts_with("./")) { path.remove_prefix(std::min(path.find_first_not_of('/', 1), path.size())); }
+  return path == "." || path.empty() ? directory.string() : join_path(directory.string(), path);
 }
 
 std::shared_ptr<file_system> posix_file_system() {

@@ -101,10 +101,15 @@ public:
   monitored_session& operator=(monitored_session&&) = delete;
 
   /// Closes the session if `close` was not called, but logs failures instead of throwing them. If the destructor runs because of an
-  /// exception, it acts like `abandon` instead: `end` of the hooks is not called, and no last checkpoint is made.
+  /// exception, it acts like `abandon` instead: `end` of the hooks is not called, and no last checkpoint is made. In a child process made by
+  /// `fork`, it does nothing: the session is that of the parent.
   /// @see contract CLOSE-5, D-17
   ~monitored_session() {
     if (!core_ || core_->is_closed()) { return; }
+    if (!core_->owner().is_this_process()) {
+      static_cast<void>(core_.release());  // the threads, the locks and the files are those of the parent
+      return;
+    }
     if (std::uncaught_exceptions() > exceptions_at_birth_) {
       core_->abandon(nullptr);
       return;
@@ -260,8 +265,12 @@ public:
   /// nothing if the session is closed already.
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. If recovery is on, a transient failure of a thread is
   ///   only logged. `deadline_exceeded_error` if the I/O does not end in time. The session is closed even if this function throws.
+  ///   `failed_precondition_error` in a child process made by `fork`, in which nothing is closed.
   /// @see D-15
-  void close() { detail::drive(*core_, core_->protocol().close()); }
+  void close() {
+    core_->check_process();
+    detail::drive(*core_, core_->protocol().close());
+  }
 
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
 

@@ -186,8 +186,8 @@ text_log log_into(const std::string& name, std::unique_ptr<metric_sink> sink) {
 struct metric_writer::core {
   enum class form { csv, csv_rows, json, frames };
 
-  core(std::string where, const metric_writer_options& options, kind what)
-      : path(std::move(where)), columns(checked_columns(options.columns, what == kind::csv, path)),
+  core(const std::string& where, const metric_writer_options& options, kind what)
+      : path(value_or_throw(io::absolute_path(where))), columns(checked_columns(options.columns, what == kind::csv, path)),
         written_as(what == kind::json_lines ? form::json
                    : columns.empty()        ? form::csv
                                             : form::csv_rows),
@@ -266,7 +266,7 @@ struct metric_writer::core {
 };
 
 metric_writer::metric_writer(std::string path, metric_writer_options options, kind what)
-    : core_(std::make_unique<core>(std::move(path), checked(options), what)) {}
+    : core_(std::make_unique<core>(path, checked(options), what)) {}
 
 metric_writer::metric_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options)
     : core_(std::make_unique<core>(std::move(name), std::move(sink), options)) {}

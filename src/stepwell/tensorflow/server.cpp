@@ -46,7 +46,7 @@ server::server(const server_options& options) {
 }
 
 std::string free_local_address() {
-  const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
+  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

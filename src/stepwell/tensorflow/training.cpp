@@ -129,10 +129,10 @@ class graph_work {
 public:
   graph_work(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
       : graph_(std::move(graph)), present_(std::make_shared<present_session>()), files_(options.saver.file_system) {
-    if (options.is_chief && options.save_meta_graph) { meta_dir_ = options.checkpoint_dir; }
+    if (options.is_chief && options.save_meta_graph) { meta_dir_ = stepwell::detail::absolute(options.checkpoint_dir); }
     if (options.is_chief && options.save_graph_def) {
-      checkpoint_dir_ = options.checkpoint_dir;
-      event_dir_ = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
+      checkpoint_dir_ = stepwell::detail::absolute(options.checkpoint_dir);
+      event_dir_ = stepwell::detail::absolute(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir);
       events_ = stepwell::detail::event_options(options.saver, options.clock, options.metrics);
     }
     if (options.is_chief) { make_runners(); }

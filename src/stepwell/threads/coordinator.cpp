@@ -61,7 +61,7 @@ struct thread_record {
   std::condition_variable changed;
   std::atomic<thread_stage> stage;
   std::vector<std::function<void()>> at_end;
-  std::thread running;
+  detail::owned_thread running;
 };
 
 }  // namespace detail

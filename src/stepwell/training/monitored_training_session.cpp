@@ -4,6 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"
+#include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
 
@@ -49,6 +50,8 @@ std::shared_ptr<summary_work> default_summary_work(summary_saver_options made) {
   if (!set_period(made, period) || made.output_dir.empty()) { return nullptr; }
   return std::make_shared<summary_work>(std::move(made));
 }
+
+std::string absolute(const std::string& directory) { return value_or_throw(io::absolute_path(directory)); }
 
 void check_directories(const std::string& checkpoint_dir, const std::string& summary_dir,
                        std::initializer_list<directory_user> of_checkpoints, std::initializer_list<directory_user> of_events) {

@@ -251,6 +251,8 @@ void check_directories(const std::string& checkpoint_dir, const std::string& sum
 
 // The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
+/// Returns the absolute path of a directory. Returns an empty string unchanged.
+[[nodiscard]] std::string absolute(const std::string& directory);
 /// Return a copy of an option.
 [[nodiscard]] std::optional<format::hparam_map> copied(const std::optional<format::hparam_map>& option);
 [[nodiscard]] std::vector<std::shared_ptr<checkpoint_saver_listener>> copied(
@@ -293,8 +295,8 @@ public:
     detail::check_not_negative(options.log_step_count_steps, options.log_every_secs, options.max_to_keep, options.stop_grace_period_secs,
                                options.preemption_grace);
     if (options.is_chief) {
-      checkpoint_dir_ = options.checkpoint_dir;
-      event_dir_ = options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir;
+      checkpoint_dir_ = detail::absolute(options.checkpoint_dir);
+      event_dir_ = detail::absolute(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir);
       bool has_summaries = false;
       bool has_summary = false;
       if constexpr (requires { options.summaries; }) {  // a graph has neither

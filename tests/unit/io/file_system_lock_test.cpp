@@ -68,17 +68,62 @@ TEST_CASE("a lock is let go by a process that is killed", "[io][file_lock]") {
   ::close(ready[1]);
 }
 
+TEST_CASE("a lock file with a part of the line of a holder is taken over: a loss of power has cut it", "[io][file_lock]") {
+  const std::string line = "process 3131 on host a.b since 2026-11-25T23:59:48Z";
+  const auto files = io::posix_file_system();
+  for (std::size_t length = 0; length <= line.size(); ++length) {
+    for (const std::size_t zeros : {0U, 3U}) {
+      const temporary_directory directory;
+      write_file_text(directory / "lock", line.substr(0, length) + std::string(zeros, '\0'));
+      INFO(line.substr(0, length));
+      CHECK(files->lock(directory / "lock").ok());
+    }
+  }
+}
+
+TEST_CASE("a lock is released although a child process still has its file open", "[io][file_lock]") {
+  const temporary_directory directory;
+  const auto files = io::posix_file_system();
+  auto held = files->lock(directory / "lock");
+  REQUIRE(held.ok());
+  const auto child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  held = sw::status(sw::errc::cancelled, "released", "");
+  CHECK(files->lock(directory / "lock").ok());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("a child process that destroys its copy of a lock does not release the lock of its parent", "[io][file_lock]") {
+  const temporary_directory directory;
+  const auto files = io::posix_file_system();
+  auto held = files->lock(directory / "lock");
+  REQUIRE(held.ok());
+  const auto child = ::fork();
+  if (child == 0) {
+    held = sw::status(sw::errc::cancelled, "released", "");
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  const auto refused = files->lock(directory / "lock");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("process " + std::to_string(::getpid())) != std::string::npos);
+}
+
 TEST_CASE("a lock in a directory that is not there is an error about the path", "[io][file_lock]") {
   CHECK(io::posix_file_system()->lock("/nowhere/lock").error().code == sw::errc::not_found);
 }
 
-TEST_CASE("a lock knows whether another file has taken the place of its own", "[io][file_lock]") {
+TEST_CASE("a lock knows whether its file is still at its path", "[io][file_lock]") {
   const temporary_directory directory;
   const auto files = io::posix_file_system();
   const auto held = std::move(files->lock(directory / "lock")).value();
   CHECK(held->is_at(directory / "lock"));
   CHECK(files->rename(directory / "lock", directory / "moved").ok());
-  CHECK(held->is_at(directory / "lock"));
+  CHECK_FALSE(held->is_at(directory / "lock"));
   const auto other = std::move(files->lock(directory / "lock")).value();
   CHECK_FALSE(held->is_at(directory / "lock"));
   CHECK(held->is_at(directory / "moved"));
@@ -106,7 +151,8 @@ TEST_CASE("a symbolic link that leads nowhere is no lock file, and nothing is ma
 
 TEST_CASE("a lock file with content of others is refused and stays as it is, also as a hard link", "[io][file_lock]") {
   const temporary_directory directory;
-  const auto* content = GENERATE("two years of work", "process 12 is my own file", "process 12 on host");
+  const auto* content = GENERATE("two years of work", "process 12 is my own file", "process 12 on host a since yesterday",
+                                 "process 12 on host a since 2026-01-02T03:04:05Z and more");
   write_file_text(directory / "thesis", content);
   std::filesystem::create_hard_link(directory / "thesis", directory / "lock");
   const auto refused = io::posix_file_system()->lock(directory / "lock");

@@ -3,6 +3,8 @@
 
 #include <stepwell/io/file_system.hpp>
 
+#include <filesystem>
+
 namespace io = stepwell::io;
 
 TEST_CASE("a path is joined with one slash", "[io][path]") {
@@ -21,4 +23,16 @@ TEST_CASE("a path is taken apart into the directory and the name", "[io][path]")
   CHECK(io::base_name("run/a") == "a");
   CHECK(io::base_name("run/a/") == "a");
   CHECK(io::base_name("a") == "a");
+}
+
+TEST_CASE("an absolute path does not depend on the working directory any more", "[io][path]") {
+  const auto here = std::filesystem::current_path().string();
+  CHECK(*io::absolute_path("run/a") == here + "/run/a");
+  CHECK(*io::absolute_path("./run/") == here + "/run/");
+  CHECK(*io::absolute_path(".//.//run") == here + "/run");
+  CHECK(*io::absolute_path(".") == here);
+  CHECK(*io::absolute_path("./") == here);
+  CHECK(*io::absolute_path("../run") == here + "/../run");
+  CHECK(*io::absolute_path("/run/./a") == "/run/./a");
+  CHECK(io::absolute_path("")->empty());
 }

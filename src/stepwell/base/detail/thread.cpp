@@ -7,9 +7,9 @@
 
 namespace stepwell {
 
-result<std::thread> detail::start_thread(std::string_view name, std::function<void()> body) {
+result<detail::owned_thread> detail::start_thread(std::string_view name, std::function<void()> body) {
   try {
-    return std::thread(std::move(body));
+    return owned_thread(std::thread(std::move(body)));
   } catch (const std::system_error& refused) {
     return status(errc::resource_exhausted,
                   "could not start the thread \"" + std::string(name) + "\": " + refused.what() +

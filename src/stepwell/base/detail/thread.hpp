@@ -3,6 +3,7 @@
 // Threads of the library: their start, and the names and ids that logs and timelines show.
 #pragma once
 
+#include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/error.hpp"
 
 #include <cstdint>
@@ -10,13 +11,36 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace stepwell {
 
 namespace detail {
+
+/// A thread of the library.
+class owned_thread {
+public:
+  owned_thread() noexcept = default;
+  explicit owned_thread(std::thread running) noexcept : thread_(std::move(running)) {}
+
+  [[nodiscard]] bool joinable() const noexcept { return thread_.joinable(); }
+  [[nodiscard]] std::thread::id get_id() const noexcept { return thread_.get_id(); }
+  /// Blocks until the thread has ended. Returns at once in a child process made by `fork`, in which the thread does not exist.
+  void join() {
+    if (owner_.is_this_process()) { return thread_.join(); }
+    [[maybe_unused]] const auto* const left = new std::thread(std::move(thread_));  // can be neither joined nor detached there
+  }
+  void detach() { thread_.detach(); }
+
+private:
+  std::thread thread_;
+  owner_process owner_;
+};
+
 /// Starts a thread that calls `body`. `name` is used in the error message only.
 /// @errors `resource_exhausted` if the system cannot start another thread.
-[[nodiscard]] result<std::thread> start_thread(std::string_view name, std::function<void()> body);
+[[nodiscard]] result<owned_thread> start_thread(std::string_view name, std::function<void()> body);
+
 }  // namespace detail
 
 /// Sets the name of this thread. The name is valid until the next call or the end of the thread. Does not change the name that the

@@ -346,13 +346,17 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   if (retention_is_due_) { list_at_start(); }
 }
 
-/// Throws `failed_precondition_error` if the locked directory was moved and another one has its path. Otherwise files of two
-/// directories would be mixed.
+bool checkpoint_directory::is_in_place() const noexcept { return !lock_ || lock_->is_at(io::join_path(path_, lock_name)); }
+
+/// Throws `failed_precondition_error` if another directory is at the path of the locked one. Otherwise files of two directories would be
+/// mixed. If there is no directory at all, the write of the first file fails.
 void checkpoint_directory::check_is_in_place() const {
-  if (!lock_ || lock_->is_at(io::join_path(path_, lock_name))) { return; }
+  if (is_in_place() || !value_or_throw(files_->exists(path_))) { return; }
   throw failed_precondition_error(
-      "the directory that this saver locked was moved or removed, and another directory now has its path "
-      "and is not changed; stop this run, or move the original directory back",
+      fmt::format(
+          "the directory that this saver locked, or its file {}, was moved or removed; nothing is saved at its path, which may now be "
+          "that of another directory. Stop this run, or move the original directory back",
+          lock_name),
       path_);
 }
 

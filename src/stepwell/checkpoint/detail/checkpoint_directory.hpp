@@ -135,6 +135,8 @@ public:
   [[nodiscard]] std::optional<checkpoint_reader> open_newest(std::shared_ptr<void> hold);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// See `saver::is_in_place`.
+  [[nodiscard]] bool is_in_place() const noexcept;
   [[nodiscard]] std::vector<std::string> checkpoints() const;
   /// See `saver::pin`.
   void pin(const std::string& checkpoint);

@@ -3,12 +3,13 @@
 // Threads that make numbered items ahead of one consumer, which takes them in order. The items themselves are stored by the caller.
 #pragma once
 
+#include "stepwell/base/detail/thread.hpp"
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace stepwell::data {
@@ -70,7 +71,7 @@ private:
   static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
 
   read_ahead_work* work_ = nullptr;
-  std::vector<std::thread> threads_;
+  std::vector<stepwell::detail::owned_thread> threads_;
   std::mutex order_;  // held by the thread that begins an item
   std::mutex mutex_;  // protects all members below
   std::condition_variable room_;

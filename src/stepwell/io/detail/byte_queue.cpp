@@ -2,6 +2,7 @@
 #include "stepwell/io/detail/byte_queue.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 
@@ -89,6 +90,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   enum class task { none, posted, running };
   task writer_task = task::none;
   bool is_closed = false;
+  const stepwell::detail::owner_process owner;
   std::shared_ptr<trace_recorder> asked_to_write;  // recorder of the last traced append since the last write
   std::shared_ptr<trace_recorder> asked_to_sync;   // recorder of the last traced request of a flush since the last sync
   std::optional<status> failure;
@@ -334,6 +336,7 @@ void byte_queue::detach() {
 
 result<void> byte_queue::close(clock::time_point until) {
   core& all = *core_;
+  if (!all.owner.is_this_process()) { return {}; }  // a child process made by fork: the parent writes the data
   std::unique_lock lock(all.mutex);
   if (std::exchange(all.is_closed, true)) { return {}; }
   all.notify();

@@ -31,7 +31,7 @@ struct signal_receiver::thread_state {
   boost::asio::io_context context{1};
   boost::asio::signal_set signals{context};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{context.get_executor()};
-  std::thread thread;
+  stepwell::detail::owned_thread thread;
 };
 
 signal_receiver::signal_receiver(std::unique_ptr<thread_state> state) noexcept : state_(std::move(state)) {}

@@ -6,7 +6,9 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/io/file_system.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -22,8 +24,8 @@ session_engine::session_engine(session_settings settings, bool is_given, bool ma
       recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint), state_version_(state_version),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
   control_.set_name(settings_.name);
-  control_.set_directory(settings_.directory);
-  control_.set_event_output(settings_.event_directory, settings_.event_writer);
+  control_.set_directory(value_or_throw(io::absolute_path(settings_.directory)));
+  control_.set_event_output(value_or_throw(io::absolute_path(settings_.event_directory)), settings_.event_writer);
   positions_.set_resumes(settings_.resumes);
   positions_.set_log_name(settings_.name);
   watch_for_end();
@@ -95,6 +97,14 @@ void session_engine::throw_if_bad_state() const {
   if (const auto& why = control_.rejected()) {
     throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why);
   }
+}
+
+void session_engine::check_process() const {
+  if (owner_.is_this_process()) { return; }
+  throw failed_precondition_error(fmt::format(
+      "cannot close this session: it is that of process {}, and this is a child of that process; call an exec function in a child, "
+      "or end it with _exit",
+      owner_.id()));
 }
 
 void session_engine::check_save() const {

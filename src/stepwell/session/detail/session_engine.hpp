@@ -6,6 +6,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/function_ref.hpp"
+#include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/creation/session_creation.hpp"
@@ -107,6 +108,10 @@ public:
 
   // ---- operations that are one piece of work
 
+  [[nodiscard]] const detail::owner_process& owner() const noexcept { return owner_; }
+  /// Throws `failed_precondition_error` in a child process made by `fork`.
+  void check_process() const;
+
   /// Copies the state that a checkpoint would contain, into `memory`, or into new memory if `memory` is empty.
   /// @errors Those of `check_copy` and `snapshot::capture`.
   snapshot copy_state(std::optional<snapshot_pool::buffer> memory);
@@ -131,6 +136,7 @@ protected:
   /// Throws the rollback that a hook requested, as the failure of its run.
   [[noreturn, gnu::cold]] void roll_back();
 
+  detail::owner_process owner_;
   session_settings settings_;
   deferred_requests control_;
   coordinator threads_;
