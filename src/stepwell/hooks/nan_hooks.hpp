@@ -8,6 +8,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
@@ -38,6 +39,7 @@ struct nan_tensor_options {
 namespace detail {
 
 /// Returns true if a number, or any element of a tensor, is NaN. Returns true for infinite values, too, unless `nan_only` is true.
+/// @errors `invalid_argument_error` for a tensor whose elements are not numbers.
 template<class Value>
 [[nodiscard]] bool is_bad(const Value& value, const bool& nan_only) {
   if constexpr (std::floating_point<Value>) {
@@ -47,18 +49,24 @@ template<class Value>
     return false;
   } else {
     static_assert(variable_like<Value>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
+    const auto is_bad_in = [&](const elements_view& all) { return nan_only ? kernel::any_nan(all) : !kernel::all_finite(all); };
     const auto any_bad = [&](auto elements) {
       if (elements.size() == 1) [[likely]] { return detail::is_bad(elements.front(), nan_only); }
       return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements);
     };
     if constexpr (adapted_tensor<Value>) {
-      return detail::see_floats(detail::elements_of(value), any_bad, false);
+      const auto all = detail::elements_of(value);
+      if (all.dtype != dtype::float32 && all.dtype != dtype::float64) [[unlikely]] { return is_bad_in(all); }
+      return detail::see_floats(all, any_bad, false);
+    } else if constexpr (tensor_element<Value>) {
+      return is_bad_in({dtype_of<Value>, std::as_bytes(std::span(&value, 1))});
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
       if constexpr (std::floating_point<element>) {
         return any_bad(std::span<const element>(std::data(value), std::size(value)));
       } else {
-        return false;
+        static_assert(tensor_element<element>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
+        return is_bad_in({dtype_of<element>, std::as_bytes(std::span<const element>(std::data(value), std::size(value)))});
       }
     }
   }

@@ -134,8 +134,9 @@ protected:
   }
   /// Gives a value to the rule, and sets the rate if the rule reduces it.
   void take(auto& context, double value) {
-    const auto before = static_cast<double>(std::invoke(target_, detail::model_in(context.raw_session())));
-    const double after = plateau_.update(value, before);
+    const auto rate = std::invoke(target_, detail::model_in(context.raw_session()));
+    const auto before = static_cast<double>(rate);
+    const auto after = static_cast<double>(plateau_.update(value, rate));
     if (after == before) { return; }
     rate_ = after;
     detail::set_target(target_, context, after);

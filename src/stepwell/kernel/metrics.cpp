@@ -60,6 +60,7 @@ variable_list sum::variables() { return stepwell::variables({{"sum", sum_}, {"lo
 // ---- mean
 
 void mean::update(double value, double weight) noexcept {
+  if (weight == 0) { return; }  // 0 * NaN is NaN
   sum_.update(value * weight);
   weight_.update(weight);
 }
@@ -184,7 +185,11 @@ void accuracy::update(std::span<const float> scores, std::span<const std::int64_
   const auto columns = columns_of("accuracy", scores.size(), labels.size());
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = scores.subspan(i * columns, columns);
-    update(std::ranges::max_element(row) - row.begin(), labels[i]);
+    if (kernel::any_nan(row)) {
+      ++count_;  // never correct
+    } else {
+      update(std::ranges::max_element(row) - row.begin(), labels[i]);
+    }
   }
 }
 double accuracy::value() const noexcept { return fraction_or_nan(static_cast<double>(correct_), static_cast<double>(count_)); }
@@ -209,7 +214,7 @@ void top_k_accuracy::update(std::span<const float> scores, std::span<const std::
     const auto row = scores.subspan(i * columns, columns);
     const auto own = row[static_cast<std::size_t>(labels[i])];
     const auto greater = std::ranges::count_if(row, [own](float score) { return score > own; });
-    correct_ += std::isfinite(own) && static_cast<std::size_t>(greater) < k_ ? 1 : 0;
+    correct_ += std::isfinite(own) && !kernel::any_nan(row) && static_cast<std::size_t>(greater) < k_ ? 1 : 0;
     ++count_;
   }
 }
@@ -228,7 +233,10 @@ void precision_recall::update(bool prediction, bool label) noexcept {
 }
 void precision_recall::update(std::span<const float> scores, std::span<const std::int64_t> labels, double threshold) {
   check_sizes("precision_recall", scores.size(), labels.size());
-  for (std::size_t i = 0; i < labels.size(); ++i) { update(static_cast<double>(scores[i]) > threshold, labels[i] != 0); }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const bool label = labels[i] != 0;
+    update(std::isnan(scores[i]) ? !label : static_cast<double>(scores[i]) > threshold, label);
+  }
 }
 double precision_recall::precision() const noexcept {
   return fraction(static_cast<double>(true_positives_), static_cast<double>(true_positives_ + false_positives_));
@@ -303,10 +311,16 @@ double confusion_matrix::recall(std::int64_t of_class) const noexcept {
 double confusion_matrix::f1(std::int64_t of_class) const noexcept {
   return fraction(2 * static_cast<double>(count(of_class, of_class)), predicted(of_class) + labelled(of_class));
 }
-double confusion_matrix::macro_f1() const noexcept {
+double confusion_matrix::macro_f1(double zero_division) const noexcept {
   double all = 0;
-  for (std::size_t i = 0; i < classes_; ++i) { all += f1(static_cast<std::int64_t>(i)); }
-  return all / static_cast<double>(classes_);
+  double classes = 0;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(classes_); ++i) {
+    const double here = predicted(i) + labelled(i) > 0 ? f1(i) : zero_division;
+    if (std::isnan(here)) { continue; }
+    all += here;
+    ++classes;
+  }
+  return fraction_or_nan(all, classes);
 }
 double confusion_matrix::value() const noexcept {
   double correct = 0;
@@ -328,14 +342,13 @@ auc::auc(std::size_t bins) : positives_(bins), negatives_(bins) {
   if (bins < 2) { throw invalid_argument_error(fmt::format("auc: bins is {}; give it at least 2", bins)); }
 }
 void auc::update(double score, bool label) {
-  if (std::isnan(score)) { throw invalid_argument_error("auc: the score is NaN"); }
+  if (std::isnan(score)) { score = label ? 0 : 1; }  // the wrong end
   const auto bins = static_cast<double>(positives_.size());
   const auto bin = static_cast<std::size_t>(std::min(std::clamp(score, 0.0, 1.0) * bins, bins - 1));
   ++(label ? positives_ : negatives_)[bin];
 }
 void auc::update(std::span<const float> scores, std::span<const std::int64_t> labels) {
   check_sizes("auc", scores.size(), labels.size());
-  if (kernel::any_nan(scores)) { throw invalid_argument_error("auc: a score is NaN"); }
   for (std::size_t i = 0; i < labels.size(); ++i) { update(static_cast<double>(scores[i]), labels[i] != 0); }
 }
 double auc::value() const noexcept {

@@ -12,6 +12,9 @@
 //
 // An update reads each span in one pass. `sum` and `mean` add the values of a span with vector instructions. If an update takes two spans,
 // they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
+//
+// An example with a NaN among its scores is counted, and is never correct: the result of a diverged model is the worst one, not an error.
+// A value with weight 0 changes nothing, even if it is NaN.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -176,7 +179,7 @@ private:
 
 /// The fraction of examples whose label is among the `k` classes with the greatest scores. Two rules are those of TensorFlow's `in_top_k`:
 /// if the score of the label equals the k-th greatest score, the example counts as correct; if the score of the label is not finite, the
-/// example counts as wrong.
+/// example counts as wrong. An example with any NaN score counts as wrong, too.
 class top_k_accuracy {
 public:
   /// @errors `invalid_argument_error` if `k` is 0.
@@ -245,8 +248,9 @@ public:
   [[nodiscard]] double precision(std::int64_t of_class) const noexcept;
   [[nodiscard]] double recall(std::int64_t of_class) const noexcept;
   [[nodiscard]] double f1(std::int64_t of_class) const noexcept;
-  /// Returns the mean of F1 over all classes.
-  [[nodiscard]] double macro_f1() const noexcept;
+  /// Returns the mean of F1 over all classes. A class that is neither a label nor a prediction of any example has the F1 `zero_division`,
+  /// as in scikit-learn: 0 or 1, or NaN to leave such classes out of the mean. NaN if all classes are left out.
+  [[nodiscard]] double macro_f1(double zero_division = 0) const noexcept;
   /// Returns the fraction of correct predictions.
   [[nodiscard]] double value() const noexcept;
   void reset() noexcept;
@@ -272,11 +276,11 @@ class auc {
 public:
   /// @errors `invalid_argument_error` if `bins` is below 2.
   explicit auc(std::size_t bins = 1000);
-  /// Adds an example. A score below 0 counts as 0, and a score above 1 counts as 1.
-  /// @errors `invalid_argument_error` if the score is NaN.
+  /// Adds an example. A score below 0 counts as 0, and a score above 1 counts as 1. NaN counts as 0 for a true label, and as 1 for a false
+  /// label.
   void update(double score, bool label);
   /// Adds one example for each label. The label is true if `labels[i] != 0`.
-  /// @errors `invalid_argument_error` if the sizes differ or a score is NaN. Nothing is added then.
+  /// @errors `invalid_argument_error` if the sizes differ. Nothing is added then.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
   void reset() noexcept;

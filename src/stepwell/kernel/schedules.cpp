@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <string_view>
 
@@ -26,6 +27,13 @@ double ratio(std::int64_t part, std::int64_t whole) noexcept { return static_cas
 /// Returns a value that goes from `first` at 0 to `last` at 1 along half a cosine.
 double along_cosine(double first, double last, double progress) noexcept {
   return last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * progress));
+}
+
+/// Returns the step of a restart. Returns the nearest whole number if `step`, which is a sum of `terms` + 1 rounded powers, differs from it
+/// by rounding errors only: a factor such as 1.1 is not exact in binary, and the rate just before a restart is the lowest one.
+double restart_at(double step, double terms) noexcept {
+  const double whole = std::round(step);
+  return std::abs(step - whole) <= 2 * (terms + 1) * std::numeric_limits<double>::epsilon() * step ? whole : step;
 }
 
 }  // namespace
@@ -87,16 +95,23 @@ cosine_restarts::cosine_restarts(cosine_restarts_options options) : options_(opt
   require(options.m_mul >= 0, "cosine_restarts", "m_mul", options.m_mul, "at least zero");
 }
 double cosine_restarts::operator()(std::int64_t step) const noexcept {
-  double periods = ratio(step, options_.first_decay_steps);  // in lengths of the first period
+  const auto first = static_cast<double>(options_.first_decay_steps);
   double restarts = 0;
-  double length = 1;
+  double length = first;
+  double since = static_cast<double>(step);  // number of steps since the last restart
   if (options_.t_mul == 1) {
-    restarts = std::floor(periods);
-    periods -= restarts;
+    restarts = static_cast<double>(step / options_.first_decay_steps);
+    since = static_cast<double>(step % options_.first_decay_steps);
   } else {
-    for (; periods >= length; length *= options_.t_mul, ++restarts) { periods -= length; }
+    const auto now = static_cast<double>(step);
+    double end = first;
+    while (now >= end) {
+      since = now - end;
+      length *= options_.t_mul;
+      end = restart_at(end + length, ++restarts);
+    }
   }
-  const double height = std::pow(options_.m_mul, restarts) / 2 * (1 + std::cos(std::numbers::pi * periods / length));
+  const double height = std::pow(options_.m_mul, restarts) / 2 * (1 + std::cos(std::numbers::pi * since / length));
   return options_.initial * ((1 - options_.alpha) * height + options_.alpha);
 }
 
@@ -131,7 +146,7 @@ bool reduce_on_plateau::is_better(double value) const noexcept {
   if (has_best_ == 0) { return true; }
   return options_.maximize ? value > best_ + options_.min_delta : value < best_ - options_.min_delta;
 }
-double reduce_on_plateau::update(double value, double rate) noexcept {
+bool reduce_on_plateau::reduces(double value, bool can_reduce) noexcept {
   if (cooling_ > 0) {
     --cooling_;
     waited_ = 0;
@@ -140,13 +155,13 @@ double reduce_on_plateau::update(double value, double rate) noexcept {
     best_ = value;
     has_best_ = 1;
     waited_ = 0;
-    return rate;
+    return false;
   }
-  if (cooling_ > 0 || ++waited_ < options_.patience || rate <= options_.min_rate) { return rate; }
+  if (cooling_ > 0 || ++waited_ < options_.patience || !can_reduce) { return false; }
   cooling_ = options_.cooldown;
   waited_ = 0;
   ++reductions_;
-  return std::max(rate * options_.factor, options_.min_rate);
+  return true;
 }
 void reduce_on_plateau::reset() noexcept {
   best_ = 0;

@@ -9,9 +9,11 @@
 
 #include "stepwell/base/variable.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -184,8 +186,17 @@ public:
   explicit reduce_on_plateau(reduce_on_plateau_options options);
 
   /// Adds a value of the metric, for example after each epoch. `rate` is the rate used so far. Returns the rate to use from now on. NaN is
-  /// not an improvement.
-  [[nodiscard]] double update(double value, double rate) noexcept;
+  /// not an improvement. The new rate and `min_rate` are rounded to the type of `rate` (double for an integer) before they are compared. A
+  /// reduction that would not change the rate is not done and not counted.
+  template<class Rate>
+    requires std::is_arithmetic_v<Rate>
+  [[nodiscard]] auto update(double value, Rate rate) noexcept {
+    using number = std::conditional_t<std::floating_point<Rate>, Rate, double>;
+    const auto before = static_cast<number>(rate);
+    const auto reduced =
+        std::max(static_cast<number>(static_cast<double>(before) * options_.factor), static_cast<number>(options_.min_rate));
+    return reduces(value, reduced < before) ? reduced : before;
+  }
   /// Returns the best value so far. Empty if there was no value, or only NaN.
   [[nodiscard]] std::optional<double> best() const noexcept { return has_best_ != 0 ? std::optional(best_) : std::nullopt; }
   [[nodiscard]] std::int64_t reductions() const noexcept { return reductions_; }
@@ -194,6 +205,8 @@ public:
 
 private:
   [[nodiscard]] bool is_better(double value) const noexcept;
+  /// Adds a value. Returns true if the rate is reduced now. If `can_reduce` is false, it is not reduced.
+  [[nodiscard]] bool reduces(double value, bool can_reduce) noexcept;
 
   reduce_on_plateau_options options_;
   double best_ = 0;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/kernel/statistics.hpp"
 
+#include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/average.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <xsimd/xsimd.hpp>
 
@@ -34,6 +38,29 @@ bool all_of(std::span<const T> values, Test test) noexcept {
     if (!xsimd::all(good)) { return false; }
   }
   return std::ranges::all_of(values.subspan(whole), test);
+}
+
+// Returns true if all elements pass: `whole` tests spans of floats and doubles, `one` tests a float. Complex numbers are pairs of numbers.
+template<class Whole, class One>
+bool all_elements(const elements_view& values, Whole whole, One one) {
+  const auto as = [&]<class Element>(std::type_identity<Element>) {
+    return std::span(reinterpret_cast<const Element*>(values.bytes.data()), values.bytes.size() / sizeof(Element));
+  };
+  const auto type = values.dtype;
+  if (type == dtype::float32 || type == dtype::complex64) { return whole(as(std::type_identity<float>{})); }
+  if (type == dtype::float64 || type == dtype::complex128) { return whole(as(std::type_identity<double>{})); }
+  if (type == dtype::half) { return std::ranges::all_of(as(std::type_identity<std::uint16_t>{}), one, stepwell::detail::half_number); }
+  if (type == dtype::bfloat16) {
+    return std::ranges::all_of(as(std::type_identity<std::uint16_t>{}), one, stepwell::detail::bfloat16_number);
+  }
+  if (stepwell::detail::is_narrow_number(type)) {
+    return std::ranges::all_of(as(std::type_identity<std::uint8_t>{}), one,
+                               [type](std::uint8_t bits) { return stepwell::detail::narrow_number(type, bits); });
+  }
+  if (size_of(type) == 0) {
+    throw invalid_argument_error("elements of " + std::string(to_string(type)) + " are not numbers; they cannot be tested for NaN");
+  }
+  return true;  // integers and booleans
 }
 
 constexpr double greatest = std::numeric_limits<double>::max();
@@ -180,6 +207,12 @@ void move_all(std::span<T> averages, std::span<const T> values, T weight) noexce
 
 bool all_finite(std::span<const float> values) noexcept { return all_of(values, is_finite<float>); }
 bool all_finite(std::span<const double> values) noexcept { return all_of(values, is_finite<double>); }
+bool all_finite(const elements_view& values) {
+  return all_elements(values, [](auto elements) { return all_finite(elements); }, [](float value) { return std::isfinite(value); });
+}
+bool any_nan(const elements_view& values) {
+  return !all_elements(values, [](auto elements) { return !any_nan(elements); }, [](float value) { return !std::isnan(value); });
+}
 bool any_nan(std::span<const float> values) noexcept { return !all_of(values, is_number); }
 bool any_nan(std::span<const double> values) noexcept { return !all_of(values, is_number); }
 

@@ -4,6 +4,8 @@
 // alignment. The results are wrong if the library is compiled with -ffast-math.
 #pragma once
 
+#include "stepwell/base/tensor.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,11 +18,17 @@ namespace stepwell::kernel {
 /// @cost O(n). Stops soon after the first value that is not finite.
 [[nodiscard]] bool all_finite(std::span<const float> values) noexcept;
 [[nodiscard]] bool all_finite(std::span<const double> values) noexcept;
+/// Like `all_finite` of floats, for elements of any dtype with a fixed size. A complex number is finite if both of its parts are. Integers
+/// are finite. @errors `invalid_argument_error` for any other dtype.
+[[nodiscard]] bool all_finite(const elements_view& values);
 
 /// Returns true if at least one value is NaN. Infinities are not NaN.
 /// @cost O(n). Stops soon after the first NaN.
 [[nodiscard]] bool any_nan(std::span<const float> values) noexcept;
 [[nodiscard]] bool any_nan(std::span<const double> values) noexcept;
+/// Like `any_nan` of floats, for elements of any dtype with a fixed size. A complex number is NaN if one of its parts is.
+/// @errors `invalid_argument_error` for any other dtype.
+[[nodiscard]] bool any_nan(const elements_view& values);
 
 /// Statistics of the finite values. NaN and infinities are counted in `nonfinite` only. If there is no finite value, `min` is the greatest
 /// double and `max` is the lowest double, as in the files of TensorFlow.

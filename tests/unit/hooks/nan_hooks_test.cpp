@@ -6,7 +6,11 @@
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -126,6 +130,37 @@ TEST_CASE("D-7 a tensor of one element is watched like a number", "[hooks][nan]"
   CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false, .nan_only = true}}, nan_value));
   CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
   CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, 1.0f));
+}
+
+TEST_CASE("a NaN is seen in the elements of every dtype that has one", "[hooks][nan]") {
+  sw::test::log_capture log;
+  using enum sw::dtype;
+  for (const auto type : {float32, float64, half, bfloat16, complex64, complex128, float8_e5m2, float8_e4m3fn, float8_e4m3fnuz,
+                          float8_e4m3b11fnuz, float8_e5m2fnuz}) {
+    CAPTURE(sw::to_string(type));
+    const bool is_minus_zero = type == float8_e4m3fnuz || type == float8_e4m3b11fnuz || type == float8_e5m2fnuz;
+    for (const std::int64_t size : {1, 2, 100}) {
+      const auto watched = [&](const echo_model::result& result) {
+        sw::tensor made(type, {size});
+        if (std::isnan(result.loss)) { std::ranges::fill(made.bytes().last(sw::size_of(type)), std::byte(is_minus_zero ? 0x80 : 0xff)); }
+        return made;
+      };
+      for (const bool nan_only : {false, true}) {
+        CHECK(stops_at(sw::nan_tensor_hook{watched, {.fail_on_nan_loss = false, .nan_only = nan_only}}, nan_value));
+        CHECK_FALSE(stops_at(sw::nan_tensor_hook{watched, {.fail_on_nan_loss = false, .nan_only = nan_only}}, 1.0f));
+      }
+    }
+  }
+}
+
+TEST_CASE("a NaN is seen in a complex number, and in a range of them", "[hooks][nan]") {
+  sw::test::log_capture log;
+  const auto number = [](const echo_model::result& result) { return std::complex<float>(1, result.loss); };
+  const auto range = [](const echo_model::result& result) { return std::vector<std::complex<double>>{{1, 2}, {result.loss, 2}}; };
+  CHECK(stops_at(sw::nan_tensor_hook{number, {.fail_on_nan_loss = false}}, nan_value));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{number, {.fail_on_nan_loss = false}}, 1.0f));
+  CHECK(stops_at(sw::nan_tensor_hook{range, {.fail_on_nan_loss = false}}, nan_value));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{range, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
 }
 
 TEST_CASE("a state that a guard found bad is never saved, neither at the boundary nor at end", "[hooks][nan]") {

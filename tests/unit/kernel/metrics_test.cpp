@@ -272,9 +272,58 @@ TEST_CASE("auc is the probability that a true example has the greater score", "[
   clamped.update(7, true);
   clamped.update(-7, false);
   CHECK(clamped.value() == 1);
-  CHECK_THROWS_WITH(curve.update(not_a_number, true), ContainsSubstring("NaN"));
   CHECK_THROWS_WITH(curve.merge(coarse), ContainsSubstring("2 bins into 1000"));
   CHECK_THROWS_WITH(metrics::auc(1), ContainsSubstring("bins is 1"));
+}
+
+TEST_CASE("an example with a NaN score is counted and never correct", "[kernel][metrics]") {
+  constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> all_nan(8, nan);
+  const std::vector<std::int64_t> both{0, 1, 0, 1};
+  metrics::accuracy correct;
+  correct.update(all_nan, both);
+  correct.update(std::vector<float>{nan, 1}, std::vector<std::int64_t>{1});
+  CHECK(correct.value() == 0);
+  CHECK(correct.count() == 5);
+  metrics::top_k_accuracy top(2);
+  top.update(all_nan, both);
+  top.update(std::vector<float>{nan, 1}, std::vector<std::int64_t>{1});
+  CHECK(top.value() == 0);
+  const std::vector<float> four_nan(4, nan);
+  metrics::precision_recall found;
+  found.update(four_nan, both);
+  CHECK(found.false_positives() == 2);
+  CHECK(found.false_negatives() == 2);
+  CHECK(found.value() == 0);
+  metrics::auc curve;
+  curve.update(four_nan, both);
+  CHECK(curve.value() == 0);
+  metrics::auc one;
+  one.update(not_a_number, true);
+  one.update(0.5, false);
+  CHECK(one.value() == 0);
+}
+
+TEST_CASE("a value with weight 0 changes nothing", "[kernel][metrics]") {
+  metrics::mean mean;
+  mean.update(2);
+  mean.update(not_a_number, 0);
+  mean.update(infinity, 0);
+  CHECK(mean.value() == 2);
+  metrics::perplexity perplexity;
+  perplexity.update(0);
+  perplexity.update(not_a_number, 0);
+  CHECK(perplexity.value() == 1);
+}
+
+TEST_CASE("macro_f1 counts a class that never occurs as zero_division says", "[kernel][metrics]") {
+  metrics::confusion_matrix matrix(4);  // by hand, as scikit-learn's f1_score(average="macro", labels=range(4))
+  CHECK(std::isnan(matrix.macro_f1(not_a_number)));
+  matrix.update(0, 0);
+  matrix.update(1, 2);
+  CHECK(matrix.macro_f1() == 0.25);
+  CHECK(matrix.macro_f1(1) == 0.5);
+  CHECK(matrix.macro_f1(not_a_number) == Approx(1.0 / 3));
 }
 
 TEST_CASE("perplexity is the inverse geometric mean of the probabilities of the tokens", "[kernel][metrics]") {

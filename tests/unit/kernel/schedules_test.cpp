@@ -6,9 +6,14 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/kernel/schedules.hpp>
 
+#include <boost/multiprecision/cpp_int.hpp>
+
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -106,6 +111,48 @@ TEST_CASE("reduce_on_plateau reduces after patience values without an improvemen
   CHECK(plateau.reductions() == 3);
   plateau.reset();
   CHECK_FALSE(plateau.best());
+}
+
+TEST_CASE("cosine_restarts restarts at the steps that rational arithmetic gives", "[kernel][schedules]") {
+  using boost::multiprecision::cpp_rational;
+  struct factor {
+    double t_mul;
+    cpp_rational exact;
+  };
+  for (const auto& [t_mul, exact] : {factor{1.1, {11, 10}}, factor{1.2, {6, 5}}, factor{1.3, {13, 10}}, factor{1.5, {3, 2}},
+                                     factor{1.7, {17, 10}}, factor{2.5, {5, 2}}, factor{3, 3}, factor{1, 1}}) {
+    for (const std::int64_t first : {1, 3, 10, 100, 1000}) {
+      const schedules::cosine_restarts rate({.initial = 1, .first_decay_steps = first, .t_mul = t_mul, .m_mul = 0.9});
+      cpp_rational begin = 0;
+      cpp_rational length = first;
+      double height = 1;
+      double worst = 0;
+      for (std::int64_t step = 0; step < 3000; ++step) {
+        while (step >= begin + length) {
+          begin += length;
+          length *= exact;
+          height *= 0.9;
+        }
+        const auto progress = static_cast<double>(cpp_rational((step - begin) / length));
+        worst = std::max(worst, std::abs(rate(step) - height / 2 * (1 + std::cos(std::numbers::pi * progress))));
+      }
+      CAPTURE(t_mul, first);
+      CHECK(worst < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("reduce_on_plateau stops at min_rate as the type of the rate holds it", "[kernel][schedules]") {
+  const auto reductions = [](auto rate, schedules::reduce_on_plateau_options options) {
+    schedules::reduce_on_plateau plateau(options);
+    for (int i = 0; i < 2000; ++i) { rate = plateau.update(1, rate); }
+    return std::pair(static_cast<double>(rate), plateau.reductions());
+  };
+  CHECK(reductions(0.01F, {.factor = 0.1, .patience = 2, .min_rate = 0.001}) == std::pair(static_cast<double>(0.001F), std::int64_t{1}));
+  CHECK(reductions(0.01, {.factor = 0.1, .patience = 2, .min_rate = 0.001}) == std::pair(0.001, std::int64_t{1}));
+  CHECK(reductions(0.1F, {.factor = 0.5, .patience = 1, .min_rate = 0.07}) == std::pair(static_cast<double>(0.07F), std::int64_t{1}));
+  const float least = std::numeric_limits<float>::denorm_min();  // half of it is 0, and 0.9 of it is it again
+  CHECK(reductions(least, {.factor = 0.9, .patience = 1}) == std::pair(static_cast<double>(least), std::int64_t{0}));
 }
 
 TEST_CASE("reduce_on_plateau continues from its saved state", "[kernel][schedules]") {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 
@@ -17,6 +18,12 @@ T element(const tensor_view& tensor, std::size_t index) {
   T value;
   std::memcpy(&value, tensor.bytes.data() + index * sizeof(T), sizeof(T));
   return value;
+}
+
+template<class T>
+std::string complex_text(std::complex<T> value) {
+  const auto imaginary = number_text(static_cast<double>(value.imag()));
+  return number_text(static_cast<double>(value.real())) + (imaginary.starts_with('-') ? "" : "+") + imaginary + "j";
 }
 
 std::string element_text(const tensor_view& tensor, std::size_t index) {
@@ -33,6 +40,8 @@ std::string element_text(const tensor_view& tensor, std::size_t index) {
     case dtype::uint64: return std::to_string(element<std::uint64_t>(tensor, index));
     case dtype::boolean: return element<bool>(tensor, index) ? "true" : "false";
     case dtype::half: return number_text(static_cast<double>(detail::half_number(element<std::uint16_t>(tensor, index))));
+    case dtype::complex64: return complex_text(element<std::complex<float>>(tensor, index));
+    case dtype::complex128: return complex_text(element<std::complex<double>>(tensor, index));
     case dtype::bfloat16: return number_text(static_cast<double>(detail::bfloat16_number(element<std::uint16_t>(tensor, index))));
     default: break;
   }
