@@ -136,6 +136,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/io/detail/byte_queue.hpp
   stepwell/io/detail/signal_watch.hpp
   # layer 3: data
+  stepwell/data/detail/inflated_file.hpp
   stepwell/data/detail/read_ahead.hpp
   # layer 5: hook
   stepwell/hook/detail/deferred_requests.hpp

@@ -2,6 +2,8 @@
 #include "stepwell/data/record_files.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/data/detail/inflated_file.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +19,11 @@ void check(const record_files_options& options) {
   if (options.read_size == 0) { throw invalid_argument_error("record_files: read_size is 0; give it at least 1"); }
 }
 
+std::unique_ptr<io::file> open(const record_files_options& options, std::size_t number) {
+  auto file = value_or_throw(options.files->open(options.paths[number], io::open_mode::read));
+  return value_or_throw(detail::inflate_if_compressed(std::move(file)));
+}
+
 }  // namespace
 
 record_files::record_files(record_files_options options) : options_(std::move(options)), decoder_(options_.max_record_size) {
@@ -24,7 +31,14 @@ record_files::record_files(record_files_options options) : options_(std::move(op
   if (!options_.files) { options_.files = io::posix_file_system(); }
   std::uint64_t total_size = 0;
   for (auto& path : options_.paths) { path = value_or_throw(io::absolute_path(path)); }
-  for (const auto& path : options_.paths) { ends_.push_back(total_size += value_or_throw(options_.files->stat(path)).size); }
+  std::string empty;
+  for (std::size_t i = 0; i < options_.paths.size(); ++i) {
+    const auto size = value_or_throw(open(options_, i)->size());
+    if (size == 0) { empty += (empty.empty() ? "" : ", ") + options_.paths[i]; }
+    ends_.push_back(total_size += size);
+  }
+  if (total_size == 0) { throw data_loss_error("record_files: the files have no records; check how they were written or copied", empty); }
+  if (!empty.empty()) { log_warning("record_files: these files are empty and have no records: " + empty); }
   end_ = detail::end_after(options_.epochs, total_size);
 }
 
@@ -67,7 +81,7 @@ void record_files::open_at_position() {
   const auto in_pass = position_ % total();
   const auto number = static_cast<std::size_t>(std::ranges::upper_bound(ends_, in_pass) - ends_.begin());
   if (!file_ || number != file_number_) {
-    file_ = value_or_throw(options_.files->open(options_.paths[number], io::open_mode::read));
+    file_ = open(options_, number);
     file_number_ = number;
   }
   read_to_ = in_pass - (number == 0 ? 0 : ends_[number - 1]);
@@ -100,7 +114,7 @@ bool record_files::read_more() {
 void record_files::fail(std::string why) const {
   const auto offset = decoder_.position();
   throw data_loss_error(
-      fmt::format("could not read the record at offset {}: {}; the file is damaged, compressed, or no TFRecord file, or the position is "
+      fmt::format("could not read the record at offset {}: {}; the file is damaged, or no TFRecord file, or the position is "
                   "that of other files",
                   offset, why),
       options_.paths[file_number_]);

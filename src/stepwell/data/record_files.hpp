@@ -30,17 +30,24 @@ struct record_files_options {
 /// A source of the records of TFRecord files, one by one. Both checksums of each record are verified. The position of the source is the
 /// number of bytes before the current record, in all files and passes. `peek` after a `seek` therefore costs only one additional read.
 ///
+/// A file that begins with a header of gzip or zlib (the compression types "GZIP" and "ZLIB" of TensorFlow's `TFRecordOptions`) and not
+/// with a record is recognised as compressed. It is read as if it had been decompressed: positions and sizes are those of the
+/// decompressed bytes.
+///
 /// The files must not change: their sizes are read only once, and the fingerprint (a description of the data that a session saves with the
 /// position, and compares when it resumes) contains their total size.
 /// @errors `peek` and `advance` throw a `data_loss_error` that names the file and the offset if a record is damaged, or if a file is
-///         compressed or is not a TFRecord file. They throw any error of the system, and can be called again after such an error.
-/// @cost   Memory for the longest record and for `read_size` bytes. One file is open at a time.
+///         not a TFRecord file. They throw any error of the system, and can be called again after such an error.
+/// @cost   Memory for the longest record and for `read_size` bytes. One file is open at a time. The constructor decompresses each
+///         compressed file once, to find its size, and a `seek` in such a file decompresses it up to the position.
 class record_files {
 public:
   using batch = std::vector<std::byte>;
 
   /// Reads the sizes of the files.
-  /// @errors `invalid_argument_error` that names the option; `not_found_error` for a missing file; any error of the system.
+  /// @errors `invalid_argument_error` that names the option, or a path that is no regular file, such as a pipe or a device;
+  ///         `not_found_error` for a missing file; `data_loss_error` if all files are empty, or if compressed data are damaged; any error
+  ///         of the system. An empty file beside others is a warning.
   explicit record_files(record_files_options options);
 
   /// Returns the data of the current record, or null at the end.

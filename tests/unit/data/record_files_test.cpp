@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
+#include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -9,10 +10,13 @@
 #include <stepwell/data/source.hpp>
 #include <stepwell/format/events/record.hpp>
 
+#include <sys/stat.h>
+#include <zlib.h>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -50,6 +54,21 @@ std::vector<std::string> rest_of(data::record_files& source) {
   std::vector<std::string> seen;
   for (; source.peek() != nullptr; source.advance()) { seen.push_back(text_of(*source.peek())); }
   return seen;
+}
+
+/// Returns `text` in the format that `format` means for zlib.
+std::string compressed(const std::string& text, int format) {
+  z_stream stream{};
+  REQUIRE(::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, format, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string made(::deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(made.data());
+  stream.avail_out = static_cast<uInt>(made.size());
+  REQUIRE(::deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  made.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  return made;
 }
 
 static_assert(data::seekable_source<data::record_files> && data::epoch_source<data::record_files>);
@@ -134,8 +153,64 @@ TEST_CASE("options of record_files that make no sense are refused by name", "[da
   CHECK_THROWS_WITH(data::record_files({}), ContainsSubstring("paths is empty"));
   CHECK_THROWS_WITH(data::record_files({.paths = {"x"}, .max_record_size = 0}), ContainsSubstring("max_record_size is 0"));
   CHECK_THROWS_WITH(data::record_files({.paths = {"x"}, .read_size = 0}), ContainsSubstring("read_size is 0"));
-  data::record_files none({.paths = {files.directory / "b"}, .epochs = std::nullopt});
-  CHECK(none.peek() == nullptr);
+}
+
+TEST_CASE("record_files without a record, or over a pipe or a device, fails at once and says what to do", "[data][record_files]") {
+  const shards files;
+  CHECK_THROWS_WITH(data::record_files({.paths = {files.directory / "b"}}),
+                    ContainsSubstring("the files have no records; check how they were written or copied") && ContainsSubstring("/b"));
+  REQUIRE(::mkfifo((files.directory / "pipe").c_str(), 0666) == 0);
+  for (const std::string& path : {files.directory / "pipe", std::string("/dev/null"), files.directory / "."}) {
+    CHECK_THROWS_AS(data::record_files({.paths = {files.directory / "a", path}}), sw::error);
+  }
+  CHECK_THROWS_WITH(data::record_files({.paths = {files.directory / "pipe"}}), ContainsSubstring("give the path of another file"));
+  CHECK_THROWS_AS(data::record_files({.paths = {"/proc/self/maps"}}), sw::data_loss_error);  // a regular file of size 0
+}
+
+TEST_CASE("record_files warns about an empty file beside others", "[data][record_files]") {
+  const shards files;
+  const sw::test::log_capture log;
+  const data::record_files source(files.options());
+  CHECK(log.contains(sw::log_level::warning, "these files are empty and have no records: " + (files.directory / "b")));
+}
+
+TEST_CASE("record_files reads files compressed with gzip and zlib, and continues at each position", "[data][record_files]") {
+  const shards files;
+  const auto first = framed({"one", "two"});
+  const auto last = framed({"", std::string(1000, 'x')});
+  for (const int format : {MAX_WBITS, MAX_WBITS + 16}) {
+    write_file_text(files.directory / "a", compressed(first, format));
+    write_file_text(files.directory / "c", compressed(last.substr(0, 20), format) + compressed(last.substr(20), format));
+    for (const std::size_t read_size : {1, 7, 1 << 18}) {
+      auto options = files.options();
+      options.read_size = read_size;
+      options.epochs = 2;
+      data::record_files whole(options);
+      CHECK(whole.fingerprint() == "a and 2 more, 1070 bytes");
+      std::vector<std::pair<std::uint64_t, std::string>> expected;
+      for (; whole.peek() != nullptr; whole.advance()) { expected.emplace_back(whole.position(), text_of(*whole.peek())); }
+      REQUIRE(expected.size() == 8);
+      data::record_files jumping(options);
+      for (const std::size_t i : {7, 3, 0, 5, 1, 6, 2, 4, 4}) {
+        jumping.seek(expected[i].first);
+        CHECK(text_of(*jumping.peek()) == expected[i].second);
+      }
+    }
+  }
+}
+
+TEST_CASE("damaged and incomplete compressed files are errors wherever they are cut", "[data][record_files]") {
+  const shards files;
+  const auto options = data::record_files_options{.paths = {files.directory / "a"}};
+  const auto whole = compressed(framed({"one", "two"}), MAX_WBITS + 16);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    write_file_text(files.directory / "a", whole.substr(0, size));
+    const auto read = [&] {
+      data::record_files source(options);
+      return rest_of(source);
+    };
+    CHECK_THROWS_AS(read(), sw::data_loss_error);
+  }
 }
 
 TEST_CASE("tf.Example messages in record files are parsed on several threads, in order", "[data][record_files]") {
