@@ -162,6 +162,7 @@ using stepwell::philox4x32;
 using stepwell::print_line;
 using stepwell::random_bits;
 using stepwell::random_permutation;
+using stepwell::random_state;
 using stepwell::random_stream;
 using stepwell::resource_exhausted_error;
 using stepwell::result;

@@ -122,6 +122,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/base/detail/owner_process.hpp
   stepwell/base/detail/thread.hpp
   stepwell/base/detail/type_key.hpp
+  stepwell/base/detail/unset.hpp
   # layer 1: coro
   stepwell/coro/detail/aborted.hpp
   stepwell/coro/detail/async_event.hpp

@@ -16,6 +16,7 @@ struct creation_rig {
   deferred_requests control{clock};
   detail::source_positions positions;
   recovery_copy initial;
+  detail::initial_values missing;
   detail::checkpoint_search search{nullptr};
 
   [[nodiscard]] session_creation first() { return make(true); }
@@ -23,7 +24,7 @@ struct creation_rig {
 
 private:
   session_creation make(bool is_first) {
-    return {control, positions, initial, [] { return variable_list(); }, search, is_first};
+    return {control, positions, initial, &missing, [] { return variable_list(); }, search, is_first};
   }
 };
 

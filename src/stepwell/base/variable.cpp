@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/variable.hpp"
 
+#include "stepwell/base/detail/printable.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <locale>
+#include <sstream>
 
 namespace stepwell {
 namespace detail {
@@ -25,6 +29,34 @@ void throw_not_row_major() {
 
 void throw_named(const std::string& name, const error& failure) {
   throw_status(status(failure.cause().code, "variable \"" + name + "\": " + failure.cause().message));
+}
+
+std::string text_of_state(function_ref<void(std::ostream&)> write) {
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  write(out);
+  return std::move(out).str();
+}
+
+void read_state(std::string_view text, std::string_view type, function_ref<void(std::istream&)> read) {
+  std::istringstream in{std::string(text)};
+  in.imbue(std::locale::classic());
+  read(in);
+  if (!in.fail() && (in >> std::ws).eof()) { return; }
+  constexpr std::size_t shown = 40;
+  throw invalid_argument_error("the restored text is not a state of the type " + std::string(type) +
+                               "; was it saved by an engine or distribution of another type? The text begins with \"" +
+                               printable(text.substr(0, shown)) + "\"");
+}
+
+void throw_not_reproduced(std::string_view type) {
+  throw invalid_argument_error(
+      "operator>> of the type " + std::string(type) +
+      " does not reproduce the state that operator<< wrote; save the parameters instead, as a variable of numbers");
+}
+
+void throw_rejected(const std::exception& failure) {
+  throw invalid_argument_error("the function that writes the variable rejected the restored value: " + std::string(failure.what()));
 }
 
 }  // namespace detail

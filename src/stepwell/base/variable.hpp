@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Variables: named references to those objects in the memory of a model that checkpoints save and restore. Tensor types are recognised by
-// their members (data, shape, strides) or by an adapter, so this header includes no tensor library.
+// their members (data, shape, strides) or by an adapter, so this header includes no tensor library. Random engines and distributions, and
+// values that two functions read and write, are variables, too.
 #pragma once
 
+#include "stepwell/base/detail/function_ref.hpp"
+#include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/tensor.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <exception>
 #include <initializer_list>
+#include <istream>
 #include <iterator>
 #include <memory>
+#include <ostream>
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -38,6 +46,13 @@ concept element_range =
 /// A type that can be a variable: a scalar, a range of elements, a tensor, or a type with an adapter.
 template<class T>
 concept variable_like = tensor_element<std::remove_cvref_t<T>> || adapted_tensor<T> || element_range<T> || tensor_like<T>;
+
+/// A random engine or distribution, such as those of `<random>`: its stream operators write and read its complete state.
+template<class T>
+concept random_state = !variable_like<T> && std::copyable<T> &&
+    (requires(T& value) { { T::min() } -> std::same_as<typename T::result_type>; { value() } -> std::same_as<typename T::result_type>; } ||
+     requires(T& value) { { value.param() } -> std::same_as<typename T::param_type>; value.reset(); }) &&
+    requires(std::ostream& out, std::istream& in, T& value) { out << std::as_const(value); in >> value; };
 
 namespace detail {
 
@@ -154,15 +169,109 @@ void view_into(const T& value, tensor_view& to) {
   }
 }
 
+/// Returns the text that `write` writes to a stream with the classic locale.
+[[nodiscard]] std::string text_of_state(function_ref<void(std::ostream&)> write);
+template<class T>
+[[nodiscard]] std::string state_text(const T& value) {
+  return text_of_state([&value](std::ostream& out) { out << value; });
+}
+/// Calls `read` with a stream of `text` with the classic locale.
+/// @errors `invalid_argument_error` that names `type`, if `read` fails or does not read the complete text.
+void read_state(std::string_view text, std::string_view type, function_ref<void(std::istream&)> read);
+/// Throws an error that says that the stream operators of `type` do not reproduce a state.
+[[noreturn]] void throw_not_reproduced(std::string_view type);
+/// Throws an error that says that a function rejected the restored value with `failure`.
+[[noreturn]] void throw_rejected(const std::exception& failure);
+
+/// A value that a function may return for a variable: a string, or a value that has the same shape at all times.
+template<class T>
+concept fixed_value = std::same_as<T, std::string> ||
+                      (variable_like<T> && std::is_trivially_copyable_v<T> && std::default_initializable<T> && !refers_to_elements<T>);
+
+/// The elements of a variable whose value is read by `Get` and written by `Set`.
+template<class Get, class Set, fixed_value Value>
+class accessed_value final : public device_elements {
+  static constexpr bool is_text = std::same_as<Value, std::string>;
+
+public:
+  accessed_value(Get get, Set set) : get_(std::move(get)), set_(std::move(set)) {}
+
+  [[nodiscard]] tensor_view description() const override {
+    if constexpr (is_text) {
+      return {dtype::string, {}, {}};
+    } else {
+      const Value value{};
+      const auto view = stepwell::view_of(value);
+      return {view.dtype, view.shape, {}};
+    }
+  }
+  void copy_to([[maybe_unused]] std::span<std::byte> to) const override {
+    if constexpr (!is_text) {
+      const Value value = get_();
+      const auto from = stepwell::view_of(value).bytes;
+      std::memcpy(to.data(), from.data(), from.size());
+    }
+  }
+  void copy_from([[maybe_unused]] std::span<const std::byte> from) override {
+    if constexpr (!is_text) {
+      Value value{};
+      const auto bytes = stepwell::view_of(value).bytes;
+      std::memcpy(const_cast<std::byte*>(bytes.data()), from.data(), from.size());
+      pass(std::move(value));
+    }
+  }
+  void copy_strings_to([[maybe_unused]] std::span<std::string> to) const override {
+    if constexpr (is_text) { to.front() = get_(); }
+  }
+  void copy_strings_from([[maybe_unused]] std::span<const std::string> from) override {
+    if constexpr (is_text) { pass(std::string(from.front())); }
+  }
+
+private:
+  void pass(Value&& value) {
+    try {
+      set_(std::move(value));
+    } catch (const error&) { throw; } catch (const std::exception& failure) {
+      throw_rejected(failure);
+    }
+  }
+
+  mutable Get get_;
+  Set set_;
+};
+
+template<class Get, class Set>
+[[nodiscard]] std::shared_ptr<device_elements> elements_by(Get get, Set set) {
+  using value = std::remove_cvref_t<decltype(get())>;
+  static_assert(fixed_value<value>,
+                "stepwell: the function that reads a variable must return a string, a number or an array of numbers; write other values to "
+                "a string");
+  return std::make_shared<accessed_value<Get, Set, value>>(std::move(get), std::move(set));
+}
+
+/// Returns the elements of an engine or distribution: the text of its stream operators.
+template<random_state T>
+[[nodiscard]] std::shared_ptr<device_elements> elements_of_state(T& value) {
+  return elements_by([&value] { return state_text(std::as_const(value)); },
+                     [&value](const std::string& text) {
+                       if (text == state_text(std::as_const(value))) { return; }
+                       T read = value;  // `value` is unchanged if the text is rejected
+                       read_state(text, type_name<T>(), [&read](std::istream& in) { in >> read; });
+                       if (state_text(std::as_const(read)) != text) { throw_not_reproduced(type_name<T>()); }
+                       value = std::move(read);
+                     });
+}
+
 /// True for types that a `variable_ref` cannot refer to.
 template<class T, class Variable>
-concept not_a_variable =
-    !variable_like<T> && !std::convertible_to<T&, std::string&> && !std::convertible_to<T&, std::vector<std::string>&> &&
-    !std::convertible_to<T&&, std::shared_ptr<device_elements>> && !std::convertible_to<T&&, std::vector<Variable>>;
+concept not_a_variable = !variable_like<T> && !random_state<std::remove_reference_t<T>> && !std::convertible_to<T&, std::string&> &&
+                         !std::convertible_to<T&, std::vector<std::string>&> &&
+                         !std::convertible_to<T&&, std::shared_ptr<device_elements>> && !std::convertible_to<T&&, std::vector<Variable>>;
 
 }  // namespace detail
 
-/// A variable: a name and a reference to elements (numbers or strings), or a name and a list of variables that it prefixes.
+/// A variable: a name and a reference to elements (numbers or strings), or a name and a list of variables that it prefixes. The reference is
+/// to objects, or to two functions that read and write the value.
 /// @lifetime The elements must outlive the reference. A session requests new references for each snapshot and each restore.
 class variable_ref {
 public:
@@ -182,15 +291,39 @@ public:
   variable_ref(std::string name, std::span<std::string> elements, tensor_shape shape);
   /// Refers to elements on a device. Each snapshot copies them from the device.
   variable_ref(std::string name, std::shared_ptr<device_elements> elements);
+  /// Refers to a random engine or distribution, such as those of `<random>`. The variable is one string: the text that `operator<<` writes
+  /// in the classic locale. A restore reads the text with `operator>>`.
+  /// @errors A restore throws `invalid_argument_error` that names the variable if the text is not a state of `T`, or if `operator>>` does not
+  ///   reproduce the state. `value` is then unchanged. The latter is possible if the weights of a `std::discrete_distribution` or of a
+  ///   piecewise distribution change during the training: libstdc++ rounds or changes them. Save such weights instead of the distribution.
+  template<random_state T>
+  variable_ref(std::string name, T& value) : variable_ref(std::move(name), detail::elements_of_state(value)) {
+    has_accessors_ = true;
+  }
+  /// Refers to a value that `get()` returns and `set(value)` accepts. The value is a `std::string`, a number, or an array of numbers such as
+  /// `std::array<double, 3>`. Example: `{"rate", [this] { return optimizer.rate(); }, [this](double rate) { optimizer.set_rate(rate); }}`.
+  ///
+  /// `get` is called once for each copy of the state: for each checkpoint (once for each saver that saves the step; not again if writing the
+  /// checkpoint is retried), for each copy that a recovery or an evaluation uses, and for each checksum. `set` is called once for each
+  /// restore, after all checks and after all other values were read; it is not called if they fail. Creating this object calls neither.
+  /// @errors The exceptions of `get` and `set`. A `stepwell::error` gets the name of the variable. Other exceptions of `set` that are derived
+  ///   from `std::exception` become `invalid_argument_error`, with the name of the variable.
+  template<class Get, class Set>
+    requires requires(Get& get, Set& set) { set(get()); }
+  variable_ref(std::string name, Get get, Set set) : variable_ref(std::move(name), detail::elements_by(std::move(get), std::move(set))) {
+    has_accessors_ = true;
+  }
   /// Refers to a list of variables. The prefix `name/` is added to the name of each variable.
   variable_ref(std::string name, std::vector<variable_ref> below);
   /// Explains why other types are not accepted.
   template<class T>
     requires detail::not_a_variable<T, variable_ref>
   variable_ref(std::string /*name*/, T&& /*value*/) {
-    static_assert(sizeof(T) == 0,
-                  "stepwell: this type cannot be a variable. A variable is a number, a contiguous range of numbers, a tensor, a string, a "
-                  "vector of strings, or a list of variables: for a vector of vectors, list each inner vector with a name of its own");
+    static_assert(
+        sizeof(T) == 0,
+        "stepwell: this type cannot be a variable. A variable is a number, a contiguous range of numbers, a tensor, a string, a "
+        "vector of strings, a random engine or distribution, or a list of variables: for a vector of vectors, list each inner vector "
+        "with a name of its own; for another type, give two functions that read and write its value");
   }
 
   variable_ref(const variable_ref&);
@@ -226,6 +359,9 @@ public:
   void copy_from(std::span<const std::string> from) const;
   /// Returns true if the elements are not on a device. `bytes()` or `strings()` then refers to them.
   [[nodiscard]] bool is_addressable() const noexcept { return device_ == nullptr; }
+  /// Returns true if two functions, or the stream operators of a random engine, read and write the value. An `ema_hook` does not average
+  /// such a variable.
+  [[nodiscard]] bool has_accessors() const noexcept { return has_accessors_; }
   /// Returns the elements of a variable of numbers, if they lie in the memory of this process. The span is empty otherwise.
   /// @errors   Errors of the device; the message names the variable.
   /// @lifetime Valid until the elements change.
@@ -264,12 +400,17 @@ private:
   std::vector<variable_ref> below_;
   bool is_optional_ = false;
   bool is_early_ = false;
+  bool has_accessors_ = false;
 };
 
 /// A list of variables in a fixed order.
 using variable_list = std::vector<variable_ref>;
 
-/// Returns the variables of `entries`. Nested lists are flattened: a variable "w" in a list "encoder" gets the name "encoder/w".
+/// Returns the variables of `entries`, as the result of a model's `variables()`. A session calls `variables()` of a model at its construction,
+/// for each save, copy and restore of the state, and at other times between steps; an `ema_hook` calls it after each step. The function must
+/// therefore only list the variables, and change nothing: a text or number that it prepared for a save would overwrite the restored one.
+///
+/// Nested lists are flattened: a variable "w" in a list "encoder" gets the name "encoder/w".
 /// Example: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.
 /// @errors   `invalid_argument_error` if the elements of a variable are not contiguous in row-major order; the message names the variable.
 /// @lifetime A reference is valid until its variable is resized, moved or destroyed.

@@ -29,6 +29,20 @@ std::shared_ptr<io::pool> helpers() {
   } catch (const resource_exhausted_error&) { return nullptr; }
 }
 
+/// A value of a checkpoint that is passed to a function of the user.
+struct passed_value {
+  const variable_ref* variable;
+  tensor value;
+
+  void pass() const {
+    if (variable->holds_strings()) {
+      variable->copy_from(value.strings());
+    } else {
+      variable->copy_from(value.bytes());
+    }
+  }
+};
+
 void copy_value(const checkpoint_reader& source, const checkpoint_entry& entry, const variable_ref& variable) {
   if (variable.holds_strings()) { return variable.copy_from(source.read(entry.name).strings()); }
   std::vector<std::byte> copy(variable.size_bytes());
@@ -56,9 +70,11 @@ using matches = std::vector<match<Entry>>;
 /// Returns true if a checkpoint is read directly into the memory of the variable.
 bool is_read_in_place(const variable_ref& variable) noexcept { return variable.is_addressable() && !variable.holds_strings(); }
 
-/// Reads all variables, or only the optional ones, or only the others. Those in memory are read together.
+/// Reads all variables, or only the optional ones, or only the others. Those in memory are read together. The values of variables that
+/// functions write are added to `passed`: a function is called once, when everything was read.
 template<class Select>
-void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader& source, const Select& is_selected) {
+void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader& source, std::vector<passed_value>& passed,
+                 const Select& is_selected) {
   std::vector<read_target> targets;
   targets.reserve(found.size());
   for (const auto& [variable, entry] : found) {
@@ -66,7 +82,12 @@ void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader
   }
   source.read_into(targets, helpers().get());
   for (const auto& [variable, entry] : found) {
-    if (is_selected(*variable) && !is_read_in_place(*variable)) { copy_value(source, *entry, *variable); }
+    if (!is_selected(*variable) || is_read_in_place(*variable)) { continue; }
+    if (variable->has_accessors()) {
+      passed.push_back({variable, source.read(entry->name)});
+    } else {
+      copy_value(source, *entry, *variable);
+    }
   }
 }
 
@@ -94,8 +115,10 @@ void read_once(const matches<checkpoint_entry>& found, const checkpoint_reader& 
     if (has_checksum && !is_in_place[i]) { source.verify(entries[i].name); }
   }
   write_variables([&] {
-    read_values(found, source, [](const variable_ref& variable) { return !variable.is_optional(); });
-    read_values(found, source, [](const variable_ref& variable) { return variable.is_optional(); });
+    std::vector<passed_value> passed;
+    read_values(found, source, passed, [](const variable_ref& variable) { return !variable.is_optional(); });
+    read_values(found, source, passed, [](const variable_ref& variable) { return variable.is_optional(); });
+    for (const auto& one : passed) { one.pass(); }
   });
 }
 
@@ -151,6 +174,43 @@ void check_names(const restore_options& options, const variable_list& variables,
   }
 }
 
+/// A list of names for a message. A long list is cut.
+class name_list {
+public:
+  void add(std::string_view name) {
+    constexpr std::size_t most = 20;
+    if (++count_ <= most) { lines_.append("\n  ").append(name); }
+    last_ = count_ <= most ? "" : fmt::format("\n  and {} more", count_ - most);
+  }
+  [[nodiscard]] bool is_empty() const noexcept { return count_ == 0; }
+  /// Returns the heading and the names, or an empty text if there are no names.
+  [[nodiscard]] std::string text(std::string_view heading) const { return is_empty() ? "" : fmt::format("{}{}{}", heading, lines_, last_); }
+
+private:
+  std::size_t count_ = 0;
+  std::string lines_;
+  std::string last_;
+};
+
+[[noreturn]] void throw_difference(const std::string& missing, const std::string& mismatches, const std::vector<std::string>& unused,
+                                   const std::string& place) {
+  name_list others;
+  for (const auto& name : unused) {
+    if (!name.starts_with("stepwell/")) { others.add(name); }  // the library's own tensors do not come from a model
+  }
+  auto text = fmt::format("the model and the checkpoint differ; nothing was restored.{}{}{}{}",
+                          mismatches.empty() ? "" : "\ndifferent type or shape:", mismatches, missing,
+                          others.text("\nin the checkpoint, but not in the model:"));
+  text += "\nIf this is a checkpoint of another model, use another directory; init_from_checkpoint starts a model from a part of it.";
+  if (!missing.empty()) {
+    text +=
+        " If a variable is new, mark it optional(). Outside of sessions, restore_options::names maps names that differ, and "
+        "allow_missing keeps the values of all missing variables.";
+  }
+  if (!mismatches.empty()) { throw invalid_argument_error(std::move(text), place); }
+  throw not_found_error(std::move(text), place);
+}
+
 /// Restores from the entries of a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
 template<class Entry, class Write>
 restore_report restore_from(const variable_list& variables, std::span<const Entry> entries, const std::string& place,
@@ -161,7 +221,7 @@ restore_report restore_from(const variable_list& variables, std::span<const Entr
   matches<Entry> found;
   found.reserve(variables.size());
   report.restored.reserve(variables.size());
-  std::string missing;
+  name_list missing;
   std::string mismatches;
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const auto& variable = variables[i];
@@ -170,7 +230,7 @@ restore_report restore_from(const variable_list& variables, std::span<const Entr
       report.missing.push_back(variable.name());
       if (variable.is_optional()) { continue; }
       const auto name = matched.name_in_source(variable);
-      missing += "\n  " + variable.name() + (name == variable.name() ? "" : fmt::format(" (\"{}\" in the checkpoint)", name));
+      missing.add(name == variable.name() ? variable.name() : fmt::format("{} (\"{}\" in the checkpoint)", variable.name(), name));
     } else if (theirs->dtype != variable.dtype() || theirs->shape != shape_view(variable.shape())) {
       mismatches += fmt::format("\n  {}: checkpoint has {}, model has {}", variable.name(), describe(theirs->dtype, theirs->shape),
                                 describe(variable.dtype(), variable.shape()));
@@ -179,25 +239,17 @@ restore_report restore_from(const variable_list& variables, std::span<const Entr
       found.push_back({&variable, theirs});
     }
   }
-  const bool is_missing = !missing.empty() && !options.allow_missing;
-  constexpr std::string_view what = "the model and the checkpoint differ; nothing was restored";
-  if (is_missing) { missing.insert(0, "\nmissing from the checkpoint:"); }
-  if (!mismatches.empty()) {
-    throw invalid_argument_error(fmt::format("{}.\ndifferent type or shape:{}{}", what, mismatches, is_missing ? missing : ""), place);
-  }
-  if (is_missing) {
-    throw not_found_error(fmt::format("{}: most likely for a Variable name or other graph key that is missing from the checkpoint; "
-                                      "rename them, or allow missing ones.{}",
-                                      what, missing),
-                          place);
-  }
-  write(found);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if constexpr (requires { entries[i].is_object_graph; }) {
       if (entries[i].is_object_graph) { continue; }
     }
     if (!matched.is_used(i) && !detail::is_saver_note(entries[i].name)) { report.unused.emplace_back(entries[i].name); }
   }
+  const bool is_missing = !missing.is_empty() && !options.allow_missing;
+  if (is_missing || !mismatches.empty()) {
+    throw_difference(is_missing ? missing.text("\nmissing from the checkpoint:") : "", mismatches, report.unused, place);
+  }
+  write(found);
   return report;
 }
 
@@ -207,13 +259,21 @@ restore_report restore(const variable_list& variables, const checkpoint_reader& 
   return restore_from(variables, source.entries(), source.prefix(), options, [&](const matches<checkpoint_entry>& found) {
     if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
     if (!source.is_verified()) { source.verify(); }
-    write_variables([&] { read_values(found, source, [](const variable_ref&) { return true; }); });
+    write_variables([&] {
+      std::vector<passed_value> passed;
+      read_values(found, source, passed, [](const variable_ref&) { return true; });
+      for (const auto& one : passed) { one.pass(); }
+    });
   });
 }
 
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options) {
   return restore_from(variables, source.entries(), "snapshot", options, [&](const matches<snapshot_entry>& found) {
-    for (const auto& [variable, entry] : found) { copy_value(*entry, *variable); }
+    for (const bool has_accessors : {false, true}) {  // functions of the user are called when everything else is copied
+      for (const auto& [variable, entry] : found) {
+        if (variable->has_accessors() == has_accessors) { copy_value(*entry, *variable); }
+      }
+    }
   });
 }
 

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 namespace stepwell {
@@ -69,6 +71,32 @@ std::map<std::string, saved_position> positions_in(const checkpoint_reader& sour
     }
   }
   return found;
+}
+
+/// Returns the name of the hook to which a variable belongs. Empty if it belongs to the model.
+std::string_view hook_of(const variable_ref& variable) noexcept {
+  std::string_view name = variable.name();
+  if (!name.starts_with(hook_state_prefix)) { return {}; }
+  name.remove_prefix(hook_state_prefix.size());
+  return name.substr(0, name.find('/'));
+}
+
+/// Returns a text that names `variables`, which are a part of `all`. If they include all variables of a hook, it names only the hook.
+std::string described(const variable_list& variables, const variable_list& all) {
+  std::map<std::string_view, std::ptrdiff_t> others;  // by hook, the number of its variables that are not in `variables`
+  for (const auto& variable : all) { ++others[hook_of(variable)]; }
+  for (const auto& variable : variables) { --others[hook_of(variable)]; }
+  std::vector<std::string> parts;
+  std::set<std::string_view> complete;
+  for (const auto& variable : variables) {
+    const auto hook = hook_of(variable);
+    if (hook.empty() || others[hook] > 0) {
+      parts.push_back(fmt::format("\"{}\"", variable.name()));
+    } else if (complete.insert(hook).second) {
+      parts.push_back(fmt::format("the state of the hook \"{}\"", hook));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void log_unclaimed(const checkpoint_reader& source, std::vector<std::string> unused) {
@@ -201,6 +229,37 @@ std::optional<std::string> source_positions::source_name(std::string_view variab
   return std::string(variable);
 }
 
+// ---- initial_values
+
+void initial_values::keep(const variable_list& variables) {
+  for (const auto& variable : variables) {
+    const auto [place, is_new] = values_.try_emplace(variable.name());
+    if (!is_new) { continue; }
+    auto& value = place->second = tensor(variable.dtype(), variable.shape());
+    if (variable.holds_strings()) {
+      variable.copy_to(value.strings());
+    } else {
+      variable.copy_to(value.bytes());
+      bytes_ += value.bytes().size();
+    }
+  }
+}
+
+variable_list initial_values::put_back(const variable_list& variables) const {
+  variable_list unknown;
+  for (const auto& variable : variables) {
+    const auto kept = values_.find(variable.name());
+    if (kept == values_.end() || kept->second.dtype() != variable.dtype() || kept->second.shape() != variable.shape()) {
+      unknown.push_back(variable);
+    } else if (variable.holds_strings()) {
+      variable.copy_from(kept->second.strings());
+    } else {
+      variable.copy_from(kept->second.bytes());
+    }
+  }
+  return unknown;
+}
+
 // ---- checkpoint_search
 
 void checkpoint_search::look_ahead(const std::function<bool(const std::exception_ptr&)>& may_pass) {
@@ -251,13 +310,34 @@ void session_creation::restore_one(const variable_list& model, const checkpoint_
   auto wanted = model;
   for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
   const auto report = stepwell::restore(wanted, found, {.verify_first = !found.search()});
-  for (const auto& name : report.missing) {
-    const auto* what = name.starts_with(reserved_prefix) ? "the hook" : "it";
-    log_warning(fmt::format("{} has no tensor \"{}\"; {} keeps its initial state", found.prefix(), name, what));
-  }
+  initialize_missing(wanted, report.missing, found.prefix());
   for (const auto& [name, saved] : positions) { positions_.restore(name, saved.position, saved.fingerprint); }
   log_unclaimed(found, report.unused);
   control_.set_restored_from(found.prefix());
+}
+
+void session_creation::initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place) {
+  if (missing.empty()) { return; }
+  const std::set<std::string_view> names(missing.begin(), missing.end());
+  variable_list lacking;
+  std::ranges::copy_if(wanted, std::back_inserter(lacking), [&](const variable_ref& one) { return names.contains(one.name()); });
+  variable_list unknown;
+  if (initial_ != nullptr) {
+    unknown = initial_->put_back(lacking);  // at the first creation: the values before an attempt that failed
+    if (is_first_) { initial_->keep(std::exchange(unknown, {})); }
+  }
+  if (unknown.empty()) {
+    return log_warning(fmt::format("{} lacks {}; they begin with their initial values", place, described(lacking, wanted)));
+  }
+  log_warning(fmt::format("{} lacks {}; {} keep the values of the failed run, because their initial values are not known", place,
+                          described(lacking, wanted), described(unknown, wanted)));
+}
+
+void session_creation::begin_hooks_anew() {
+  if (initial_ == nullptr) { return; }
+  const auto hooks = hooks_();
+  static_cast<void>(initial_->put_back(hooks));
+  if (is_first_) { initial_->keep(hooks); }
 }
 
 variable_list session_creation::with_hooks(variable_list model) const {

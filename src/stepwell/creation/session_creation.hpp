@@ -11,6 +11,8 @@
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/io/pool.hpp"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -21,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -155,6 +158,22 @@ private:
   std::exception_ptr failure_;
 };
 
+/// The initial values of variables that a restored checkpoint lacks. A recovery to such a checkpoint restores them.
+/// @threads The session's thread.
+class initial_values {
+public:
+  /// Keeps the current values of those `variables` that have none yet.
+  void keep(const variable_list& variables);
+  /// Restores the kept values of `variables`. Returns the variables of which no value was kept.
+  variable_list put_back(const variable_list& variables) const;
+  /// Returns the memory of the values in bytes, without strings.
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return bytes_; }
+
+private:
+  std::map<std::string, tensor, std::less<>> values_;
+  std::atomic<std::size_t> bytes_ = 0;  // read by any thread
+};
+
 }  // namespace detail
 
 /// One creation of a session: the first creation, or the creation in a recovery.
@@ -165,9 +184,11 @@ class session_creation {
 public:
   using hook_state = std::function<variable_list()>;
 
-  session_creation(deferred_requests& control, detail::source_positions& positions, recovery_copy& copy, hook_state hooks,
-                   detail::checkpoint_search& search, bool is_first)
-      : control_(control), positions_(positions), copy_(copy), hooks_(std::move(hooks)), search_(search), is_first_(is_first) {}
+  /// `initial` is null if the session does not recover.
+  session_creation(deferred_requests& control, detail::source_positions& positions, recovery_copy& copy, detail::initial_values* initial,
+                   hook_state hooks, detail::checkpoint_search& search, bool is_first)
+      : control_(control), positions_(positions), copy_(copy), initial_(initial), hooks_(std::move(hooks)), search_(search),
+        is_first_(is_first) {}
 
   /// Returns false in a recovery. If the first creation failed, its retry still counts as the first creation.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
@@ -179,8 +200,10 @@ public:
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
   /// Restores all variables of `model`, the state of hooks, and the positions of sources. The sources seek to their positions later. Checks
-  /// names, dtypes and shapes before it writes anything. If the checkpoint lacks the state of a hook, the hook keeps its initial state, and
-  /// a warning is logged. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
+  /// names, dtypes and shapes before it writes anything. A variable that is `optional()` and the state of a hook may be missing in the
+  /// checkpoint. They have their initial values then, also if this is a recovery, and one warning names them all. For this, the first
+  /// restore copies their values. If a later recovery finds that other variables are missing, these keep their current values, and the
+  /// warning says so. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
   /// If `found` was returned by `open_newest` and is damaged, the next older checkpoint is restored. If all checkpoints are damaged, some
   /// variables may hold values of one of them, and other variables their previous values; the error says so.
   /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint with a later layout. The errors of the free
@@ -195,6 +218,9 @@ public:
   bool restore_unsaved(const variable_list& model);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& model);
+  /// Restores the initial state of hooks in a recovery without a checkpoint and without a copy of the initial state. Copies it at the first
+  /// creation.
+  void begin_hooks_anew();
 
   /// Declares that the restored or initialised state is that of `step`. The session then rewinds its sources to that step, see
   /// `source_positions::go_back`. If this function is not called, the session uses the raw session's step after the creation.
@@ -207,11 +233,13 @@ public:
 
 private:
   void restore_one(const variable_list& model, const checkpoint_reader& found);
+  void initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place);
   [[nodiscard]] variable_list with_hooks(variable_list model) const;
 
   deferred_requests& control_;
   detail::source_positions& positions_;
   recovery_copy& copy_;
+  detail::initial_values* initial_;
   hook_state hooks_;
   detail::checkpoint_search& search_;
   bool is_first_;

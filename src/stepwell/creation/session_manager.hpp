@@ -216,9 +216,12 @@ private:
       detail::push_variables(raw);
     } else if (!creation.is_first()) {
       if (!init.init_op && !init.init_fn && !given_.local_init_op) { detail::throw_nothing_to_begin_with(); }
+      creation.begin_hooks_anew();
     } else if (init.keep_initial_state) {
       [[maybe_unused]] const auto values = detail::pull_variables(raw);
       creation.keep_initial_state(raw.variables(), raw.global_step());
+    } else {
+      creation.begin_hooks_anew();
     }
     if constexpr (!detail::pulls_variables<Raw>) { call_init(raw, init); }
   }

@@ -3,6 +3,8 @@
 // A metric that `evaluate_every` measures during the training, for the hooks that watch this metric.
 #pragma once
 
+#include "stepwell/base/detail/unset.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,7 +29,7 @@ namespace detail {
 /// @threads The session's thread.
 struct evaluation_board {
   std::vector<std::string> names;  // of the metrics
-  std::vector<double> values;      // newest values that have taken effect; NaN before the first result
+  std::vector<double> values;      // newest values that have taken effect; `unset_number` before the first result
   std::int64_t step = -1;          // step of the state to which `values` belong
   std::int64_t count = 0;          // number of results that have taken effect
   /// True if `values` are those of a snapshot, which an evaluation beside the training has evaluated. False if they are those of the state
@@ -52,9 +54,11 @@ public:
   evaluated_value(std::shared_ptr<detail::evaluation_board> board, std::size_t index) : board_(std::move(board)), index_(index) {}
 
   [[nodiscard]] const std::string& name() const noexcept { return board_->names[index_]; }
-  /// Returns the newest result that has taken effect. Empty before the first result.
+  /// Returns the newest result that has taken effect. Empty before the first result. If the metric was added to a run that is continued,
+  /// the results of other metrics in its checkpoint do not count.
   [[nodiscard]] std::optional<double> value() const noexcept {
-    return board_->count == 0 ? std::nullopt : std::optional(board_->values[index_]);
+    const double newest = board_->values[index_];
+    return detail::is_unset(newest) ? std::nullopt : std::optional(newest);
   }
   /// Returns the step of the state to which `value()` belongs. -1 before the first result.
   [[nodiscard]] std::int64_t step() const noexcept { return board_->step; }

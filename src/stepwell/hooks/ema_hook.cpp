@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/ema_hook.hpp"
 
+#include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/hook.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace stepwell {
 namespace {
@@ -18,7 +20,7 @@ constexpr std::string_view average_prefix = "average/";
 
 bool is_wanted(const variable_ref& variable, const ema_options& options) {
   const bool can_be = variable.dtype() == dtype::float32 || variable.dtype() == dtype::float64;
-  return can_be && (!options.only || options.only(variable.name()));
+  return can_be && !variable.has_accessors() && (!options.only || options.only(variable.name()));
 }
 
 /// Returns the elements of `variable`. The elements of a variable on a device are copied to `copy` first.
@@ -54,14 +56,17 @@ void ema_hook::begin() {
   if (is_swapped_in_) { refuse("a new session"); }
   updates_ = 0;
   decays_multiplied_ = 1;
+  for (auto& one : averages_) { detail::mark_unset(one.value.bytes()); }
 }
 
-/// Sets the averages to the model's current values, unless there have been updates, for example restored ones.
+/// Sets the averages that were not restored to the model's current values.
 void ema_hook::after_create_session(const session_requests& /*session*/, coordinator& /*threads*/) {
-  if (updates_ > 0) { return; }
-  decays_multiplied_ = 1;
+  const auto is_restored = [this](const averaged& one) { return updates_ > 0 && !detail::is_unset(std::as_const(one.value).bytes()); };
+  if (std::ranges::all_of(averages_, is_restored)) { return; }
   const auto variables = live();
-  for (std::size_t i = 0; i < averages_.size(); ++i) { variables[i].copy_to(averages_[i].value.bytes()); }
+  for (std::size_t i = 0; i < averages_.size(); ++i) {
+    if (!is_restored(averages_[i])) { variables[i].copy_to(averages_[i].value.bytes()); }
+  }
 }
 
 void ema_hook::update() {

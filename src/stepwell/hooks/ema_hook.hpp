@@ -31,7 +31,8 @@ struct ema_options {
   /// If true, the initial values of the variables have no share in the averages, and the averages are corrected for this missing share.
   /// After the first update, the averages equal the variables.
   bool zero_debias = false;
-  /// Selects variables by name. If null, all variables are selected. Variables of other types than float and double are never averaged.
+  /// Selects variables by name. If null, all variables are selected. Variables of other types than float and double, and
+  /// variables that functions read and write, are never averaged.
   std::function<bool(std::string_view)> only = nullptr;
   /// The name of the hook's state in checkpoints. Two hooks of one session need different names.
   std::string name = "ema";

@@ -2,6 +2,7 @@
 #include "stepwell/hooks/evaluate_every.hpp"
 
 #include "stepwell/base/detail/thread.hpp"
+#include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/boundary.hpp"
@@ -13,7 +14,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <set>
 #include <thread>
 
@@ -199,9 +199,8 @@ private:
     if (thread_.joinable()) { thread_.join(); }
   }
   void reset() {
-    constexpr auto none_yet = std::numeric_limits<double>::quiet_NaN();
-    std::ranges::fill(board->values, none_yet);
-    std::ranges::fill(pending_values_, none_yet);
+    std::ranges::fill(board->values, unset_number);
+    std::ranges::fill(pending_values_, unset_number);
   }
   void open_summaries(const session_requests& session) {
     if (!options.summaries || session.event_directory().empty()) { return; }

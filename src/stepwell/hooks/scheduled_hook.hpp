@@ -114,7 +114,7 @@ public:
 
   void begin() noexcept {
     plateau_.reset();
-    rate_ = none_yet;
+    rate_ = unreduced_ = applied_ = none_yet;
   }
 
   [[nodiscard]] const schedules::reduce_on_plateau& plateau() const noexcept { return plateau_; }
@@ -128,9 +128,16 @@ protected:
     check_plateau_hook(options_);
   }
 
-  /// Sets the rate that was reduced before the session was created.
+  /// Sets the rate that was reduced before the session was created. If there was no reduction in the restored state, but one since then,
+  /// sets the rate before that reduction, unless the restore of the model has set the rate.
   void start(auto& session) {
-    if (!std::isnan(rate_)) { detail::set_target(target_, session, rate_); }
+    const double now = current(session);
+    if (!std::isnan(rate_)) {
+      apply(session, rate_, now);
+    } else {
+      if (now == applied_) { detail::set_target(target_, session, unreduced_); }
+      unreduced_ = applied_ = none_yet;
+    }
   }
   /// Gives a value to the rule, and sets the rate if the rule reduces it.
   void take(auto& context, double value) {
@@ -139,7 +146,7 @@ protected:
     const auto after = static_cast<double>(plateau_.update(value, rate));
     if (after == before) { return; }
     rate_ = after;
-    detail::set_target(target_, context, after);
+    apply(context, after, before);
     detail::log_reduction(context, before, after, context.global_step());
   }
   /// Returns the number of the period of `every_n_steps` steps that `step` has reached.
@@ -148,10 +155,22 @@ protected:
 private:
   static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
 
+  [[nodiscard]] double current(auto& session) const {
+    return static_cast<double>(std::invoke(target_, detail::model_in(session.raw_session())));
+  }
+  void apply(auto& session, double rate, double before) {
+    if (std::isnan(unreduced_)) { unreduced_ = before; }
+    detail::set_target(target_, session, rate);
+    applied_ = current(session);
+  }
+
   Target target_;
   reduce_on_plateau_hook_options options_;
   schedules::reduce_on_plateau plateau_;
   double rate_ = none_yet;  // the rate that this hook set most recently
+  // Not saved: the rate before the first reduction in this process, and the rate that the model had after the last one.
+  double unreduced_ = none_yet;
+  double applied_ = none_yet;
 };
 
 }  // namespace detail

@@ -23,9 +23,14 @@
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <locale>
 #include <memory>
+#include <random>
 #include <span>
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace sw = stepwell;
@@ -195,4 +200,194 @@ TEST_CASE("strings may be on a device, too", "[base][variable]") {
   variable.copy_from(std::vector<std::string>{"1", "2"});
   CHECK(elements->far == std::vector<std::string>{"1", "2"});
   CHECK(variable.strings().empty());
+}
+
+namespace {
+
+static_assert(sw::random_state<std::mt19937> && sw::random_state<std::normal_distribution<float>>);
+static_assert(!sw::random_state<std::random_device> && !sw::random_state<std::string> && !sw::random_state<double>);
+static_assert(!sw::random_state<std::vector<double>> && !sw::random_state<std::complex<float>> && !sw::random_state<std::stringstream>);
+
+std::string saved(const sw::variable_ref& variable) {
+  std::string text;
+  variable.copy_to(std::span(&text, 1));
+  return text;
+}
+void restore(const sw::variable_ref& variable, const std::string& text) { variable.copy_from(std::span(&text, 1)); }
+
+/// A locale that groups digits and has another decimal point.
+struct other_numbers : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+struct global_locale {
+  std::locale before = std::locale::global(std::locale(std::locale::classic(), new other_numbers));
+  global_locale() = default;
+  global_locale(const global_locale&) = delete;
+  global_locale& operator=(const global_locale&) = delete;
+  ~global_locale() { std::locale::global(before); }
+};
+
+template<class Engine>
+void check_engine(Engine engine) {
+  engine.discard(1000);
+  const sw::variable_ref variable("rng", engine);
+  CHECK(variable.dtype() == sw::dtype::string);
+  CHECK(variable.shape().empty());
+  CHECK(variable.has_accessors());
+  const auto text = saved(variable);
+  const auto kept = engine;
+  engine.discard(77);
+  restore(variable, text);
+  CHECK(engine == kept);
+  CHECK(saved(variable) == text);
+}
+
+template<class Distribution>
+void check_distribution(Distribution distribution) {
+  std::minstd_rand engine(5);
+  static_cast<void>(distribution(engine));  // some distributions keep a value for the next call
+  const sw::variable_ref variable("distribution", distribution);
+  const auto text = saved(variable);
+  const auto kept = distribution;
+  distribution = Distribution();
+  static_cast<void>(distribution(engine));
+  restore(variable, text);
+  CHECK(distribution == kept);
+  const auto same = engine;
+  auto other = same;
+  auto copy = kept;
+  CHECK(distribution(engine) == copy(other));
+}
+
+}  // namespace
+
+TEST_CASE("the engines of <random> are variables, in every locale", "[base][variable][random]") {
+  const auto check_all = [](auto... engine) { (check_engine(engine), ...); };
+  const auto check = [&] {
+    check_all(std::minstd_rand(7), std::mt19937(7), std::mt19937_64(7), std::ranlux24(7), std::ranlux48(7), std::knuth_b(7),
+              std::independent_bits_engine<std::mt19937, 11, std::uint32_t>(7));
+  };
+  std::mt19937 engine(3);
+  const auto text = saved(sw::variable_ref("rng", engine));
+  check();
+  const global_locale other;
+  check();
+  CHECK(saved(sw::variable_ref("rng", engine)) == text);
+}
+
+TEST_CASE("the distributions of <random> are variables, in every locale", "[base][variable][random]") {
+  const auto check_all = [](auto... distribution) { (check_distribution(distribution), ...); };
+  const std::vector<double> borders{0, 0.1, 0.7};
+  const std::vector<double> weights{0.3, 0.7, 0.1};
+  const auto check = [&] {
+    check_all(
+        std::uniform_int_distribution<int>(-5, 1234567), std::uniform_real_distribution<double>(0.1, 1234.5),
+        std::bernoulli_distribution(0.3), std::binomial_distribution<int>(1000, 0.3), std::geometric_distribution<int>(0.3),
+        std::negative_binomial_distribution<int>(5, 0.3), std::poisson_distribution<int>(4.1), std::exponential_distribution<double>(0.3),
+        std::gamma_distribution<double>(0.3, 2), std::weibull_distribution<double>(0.3, 2), std::extreme_value_distribution<double>(0.3, 2),
+        std::normal_distribution<double>(0.1, 3), std::lognormal_distribution<double>(0.1, 3), std::chi_squared_distribution<double>(3.3),
+        std::cauchy_distribution<double>(0.1, 3), std::fisher_f_distribution<double>(3.3, 4.4), std::student_t_distribution<double>(3.3),
+        std::discrete_distribution<int>({1.0, 1.0}));
+  };
+  check();
+  const global_locale other;
+  check();
+}
+
+TEST_CASE("a distribution is restored exactly or not at all", "[base][variable][random]") {
+  const std::vector<double> borders{0, 0.1, 0.7};
+  const std::vector<double> weights{0.3, 0.7, 0.1};
+  const auto check = [](auto distribution) {
+    CAPTURE(distribution);
+    const sw::variable_ref variable("distribution", distribution);
+    const auto text = saved(variable);
+    const auto kept = distribution;
+    restore(variable, text);  // unchanged parameters are not read, because some libraries round them
+    CHECK(distribution == kept);
+    distribution = decltype(distribution)();
+    const auto other = distribution;
+    try {
+      restore(variable, text);
+      CHECK(distribution == kept);
+    } catch (const sw::invalid_argument_error& failure) {
+      CHECK_THAT(failure.what(), ContainsSubstring("\"distribution\"") && ContainsSubstring("reproduce"));
+      CHECK(distribution == other);
+    }
+  };
+  check(std::discrete_distribution<int>(weights.begin(), weights.end()));
+  check(std::piecewise_constant_distribution<double>(borders.begin(), borders.end(), weights.begin()));
+  check(std::piecewise_linear_distribution<double>(borders.begin(), borders.end(), weights.begin()));
+}
+
+TEST_CASE("a text that is not a state of the engine is refused by name, and the engine is unchanged", "[base][variable][random]") {
+  std::mt19937 engine(3);
+  std::minstd_rand small(4);
+  const auto text = saved(sw::variable_ref("other", engine));
+  const auto kept = engine;
+  const auto small_kept = small;
+  const sw::variable_ref variable("noise/rng", engine);
+  for (const std::string& wrong : {std::string(), std::string("words"), saved(sw::variable_ref("s", small)), text + " 5",
+                                   text.substr(0, 900), std::string("\x1b[2J 5")}) {
+    CAPTURE(wrong);
+    try {
+      restore(variable, wrong);
+      FAIL("the text was accepted");
+    } catch (const sw::invalid_argument_error& failure) {
+      const std::string message = failure.what();
+      CHECK(message.find("\"noise/rng\"") != std::string::npos);
+      CHECK(message.find("mersenne_twister") != std::string::npos);
+      CHECK(message.find('\x1b') == std::string::npos);
+    }
+    CHECK(engine == kept);
+  }
+  CHECK_THROWS_AS(restore(sw::variable_ref("s", small), text), sw::invalid_argument_error);
+  CHECK(small == small_kept);
+}
+
+TEST_CASE("a value that two functions read and write is a variable", "[base][variable]") {
+  int gets = 0;
+  int sets = 0;
+  std::string text = "a";
+  double number = 2.5;
+  std::array<std::uint64_t, 3> array{1, 2, 3};
+  const auto counted = [&](auto& value) {
+    return std::tuple([&] { return ++gets, value; }, [&](const auto& restored) { ++sets, value = restored; });
+  };
+  const auto [get_text, set_text] = counted(text);
+  const auto [get_number, set_number] = counted(number);
+  const auto [get_array, set_array] = counted(array);
+  const auto all =
+      sw::variables({{"text", get_text, set_text}, {"below", {{"number", get_number, set_number}, {"array", get_array, set_array}}}});
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].dtype() == sw::dtype::string);
+  CHECK(all[1].name() == "below/number");
+  CHECK(all[1].dtype() == sw::dtype::float64);
+  CHECK(all[1].shape().empty());
+  CHECK(all[2].dtype() == sw::dtype::uint64);
+  CHECK(all[2].shape() == sw::tensor_shape{3});
+  CHECK(gets + sets == 0);
+  CHECK(saved(all[0]) == "a");
+  double copied = 0;
+  all[1].copy_to(std::as_writable_bytes(std::span(&copied, 1)));
+  CHECK(copied == 2.5);
+  CHECK(gets == 2);
+  restore(all[0], "b");
+  const std::array<std::uint64_t, 3> other{7, 8, 9};
+  all[2].optional().copy_from(std::as_bytes(std::span(other)));
+  CHECK(text == "b");
+  CHECK(array == other);
+  CHECK(sets == 2);
+}
+
+TEST_CASE("a failure of the function that writes a variable names the variable", "[base][variable]") {
+  const auto refused = [](auto failure) {
+    const sw::variable_ref variable("rate", [] { return 1.0; }, [failure](double) { throw failure; });
+    const double value = 2;
+    variable.copy_from(std::as_bytes(std::span(&value, 1)));
+  };
+  CHECK_THROWS_WITH(refused(std::runtime_error("too small")), ContainsSubstring("\"rate\"") && ContainsSubstring("too small"));
+  CHECK_THROWS_AS(refused(std::runtime_error("too small")), sw::invalid_argument_error);
+  CHECK_THROWS_AS(refused(sw::unavailable_error("later")), sw::unavailable_error);
 }

@@ -171,3 +171,32 @@ TEST_CASE("a scaffold starts warm where nothing is restored, and not where somet
   CHECK(resumed.create_session(creation).global_step() == 5);
   CHECK(rig.model.bias == 8);
 }
+
+TEST_CASE("D-40 an init_fn sets the global step only if the model has it", "[session][scaffold]") {
+  struct weights_only {
+    float head = 0;
+    void step() {}
+    sw::variable_list variables() { return sw::variables({{"head", head}}); }
+  };
+  struct with_step : weights_only {
+    std::int64_t steps = 0;
+    void step() { ++steps; }
+    std::int64_t& global_step() { return steps; }
+  };
+  const sw::test::temporary_directory directory;
+  const auto old_run = write_pretrained(directory / "model.ckpt-900");
+  const auto init = [&](auto&, auto& model) {
+    const sw::checkpoint_reader source(old_run);
+    sw::restore(model.variables(), source);
+    if constexpr (requires { model.steps; }) { model.steps = source.read("global_step").template as<std::int64_t>().front(); }
+  };
+  const auto started = [&]<class Model>(Model model) {
+    sw::monitored_session session(
+        sw::chief_session_creator(model, std::make_shared<sw::scaffold<Model>>(sw::scaffold_options<Model>{.init_fn = init})));
+    session.run();
+    CHECK(model.head == 4);
+    return session.global_step();
+  };
+  CHECK(started(weights_only()) == 1);
+  CHECK(started(with_step()) == 901);
+}

@@ -24,8 +24,8 @@ public:
     watched_.check_is_measured(hook);
     taken_ = watched_.count();
   }
-  /// Returns true if a result has taken effect since the previous call, or since `start`.
-  [[nodiscard]] bool take_new() noexcept { return std::exchange(taken_, watched_.count()) != watched_.count(); }
+  /// Returns true if a result of the metric has taken effect since the previous call, or since `start`.
+  [[nodiscard]] bool take_new() noexcept { return std::exchange(taken_, watched_.count()) != watched_.count() && watched_.value(); }
 
 private:
   evaluated_value watched_;

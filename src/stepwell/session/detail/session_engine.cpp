@@ -170,7 +170,7 @@ session_metrics session_engine::metrics() const {
   all.creations = creations_;
   all.rollbacks = rollbacks_;
   control_.report(all);
-  all.snapshot_bytes += copy_->held_bytes();
+  all.snapshot_bytes += copy_->held_bytes() + initial_.held_bytes();
   for (const auto& runner : settings_.queue_runners) {
     if (const auto depth = runner->depth()) { all.queue_depths[runner->name()] = *depth; }
   }
@@ -306,11 +306,11 @@ void session_engine::make_raw() {
   control_.begin_creation();
   threads_.clear_stop();
   threads_joined_ = false;
-  if (has_raw() && is_first) { check_names(); }
-  session_creation creation(control_, positions_, *copy_, [this] { return hook_variables(); }, search_, is_first);
+  if (is_first) { check_names(); }
+  session_creation creation(
+      control_, positions_, *copy_, recovery_.is_on() ? &initial_ : nullptr, [this] { return hook_variables(); }, search_, is_first);
   make(creation);
   search_.forget_ahead();
-  check_names();
   joins_others_ = creation.is_joining();
   starts_at_.store(creation.starts_at().value_or(raw_step()), std::memory_order_relaxed);
   if (!joins_others_) { positions_.go_back(starts_at()); }
@@ -351,7 +351,10 @@ bool session_engine::was_interrupted(const std::exception_ptr& failure) const no
   }
 }
 
+/// Checks the variables before the restore. Afterwards they are not listed until `after_create_session` of all hooks was called, so that a
+/// hook finds the restored values even if `variables()` of the model or of a hook prepares values for a save.
 void session_engine::check_names() {
+  if (!has_raw()) { return static_cast<void>(hook_variables()); }
   while_alone([this] { static_cast<void>(compose()); });
 }
 

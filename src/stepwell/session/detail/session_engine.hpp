@@ -227,6 +227,7 @@ private:
   recovery recovery_;
   detail::source_positions positions_;
   std::shared_ptr<recovery_copy> copy_ = std::make_shared<recovery_copy>();
+  detail::initial_values initial_;
   detail::checkpoint_search search_;
   std::exception_ptr creation_failure_;
   clock::time_point next_attempt_ = {};
