@@ -62,8 +62,24 @@ TEST_CASE("a CSV line is time, step, tag, value", "[format][metrics]") {
 TEST_CASE("a tag that would break a CSV line stands in quotes, quotes doubled, as RFC 4180 has it", "[format][metrics]") {
   CHECK(csv({0, 1, "a,b", "2"}) == "0.000000,1,\"a,b\",2\n");
   CHECK(csv({0, 1, "say \"hi\"", "2"}) == "0.000000,1,\"say \"\"hi\"\"\",2\n");
-  CHECK(csv({0, 1, "two\nlines", "2"}) == "0.000000,1,\"two\nlines\",2\n");
-  CHECK(csv({0, 1, "back\rslash\\", "2"}) == "0.000000,1,\"back\rslash\\\",2\n");
+  CHECK(csv({0, 1, "back\\slash", "2"}) == "0.000000,1,back\\slash,2\n");
+}
+
+TEST_CASE("each line of a CSV file is a row: line ends in a tag become spaces", "[format][metrics]") {
+  CHECK(csv({0, 1, "two\nlines", "2"}) == "0.000000,1,\"two lines\",2\n");
+  CHECK(csv({0, 1, "a\r\nb", "2"}) == "0.000000,1,\"a  b\",2\n");
+}
+
+TEST_CASE("a tag that spreadsheets would read as a formula begins with an apostrophe", "[format][metrics]") {
+  CHECK(csv({0, 1, "=1+1", "-2"}) == "0.000000,1,\"'=1+1\",-2\n");
+  for (const auto* formula : {"=", "=a", "@a", "-a", "+a", "-1+2", "+", "-"}) { CHECK(format::is_formula(formula)); }
+  for (const auto* other : {"", "a=1", "-1.5", "+2", "-inf", "1e5", "'=a"}) { CHECK_FALSE(format::is_formula(other)); }
+}
+
+TEST_CASE("times before 1970 are negative numbers", "[format][metrics]") {
+  CHECK(csv({-1'500'000, 1, "a", "2"}) == "-1.500000,1,a,2\n");
+  CHECK(csv({-1, 1, "a", "2"}) == "-0.000001,1,a,2\n");
+  CHECK(csv({std::numeric_limits<std::int64_t>::min(), 1, "a", "2"}) == "-9223372036854.775808,1,a,2\n");
 }
 
 TEST_CASE("a JSON line is an object that other readers read", "[format][metrics]") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 
@@ -23,9 +24,11 @@ public:
   void put_number(std::int64_t value) noexcept { put(number_text(value).view()); }
   /// Appends the time in seconds, with six digits after the decimal point.
   void put_seconds(std::int64_t microseconds) noexcept {
-    put_number(microseconds / 1'000'000);
+    if (microseconds < 0) { put('-'); }
+    const auto size = microseconds < 0 ? -static_cast<std::uint64_t>(microseconds) : static_cast<std::uint64_t>(microseconds);
+    put_number(static_cast<std::int64_t>(size / 1'000'000));
     put('.');
-    auto rest = microseconds % 1'000'000;
+    auto rest = size % 1'000'000;
     char digits[6];
     for (auto digit = std::rbegin(digits); digit != std::rend(digits); ++digit, rest /= 10) { *digit = static_cast<char>('0' + rest % 10); }
     put(std::string_view(digits, sizeof digits));
@@ -38,14 +41,15 @@ private:
   std::byte* end_;
 };
 
-constexpr std::size_t csv_overhead = 20 + 7 + 20 + 2 + 3 + 1;  // time, step, quotes, commas, line feed
+constexpr std::size_t csv_overhead = 20 + 7 + 20 + 3 + 3 + 1;  // time, step, quotes and apostrophe, commas, line feed
 
 void put_csv_field(text_into& out, std::string_view text) noexcept {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) { return out.put(text); }
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos && !is_formula(text)) { return out.put(text); }
   out.put('"');
+  if (is_formula(text)) { out.put('\''); }
   for (const char one : text) {
     if (one == '"') { out.put('"'); }
-    out.put(one);
+    out.put(one == '\r' || one == '\n' ? ' ' : one);  // so that each line is a row, also after a kill
   }
   out.put('"');
 }
@@ -97,6 +101,14 @@ std::string csv_row(std::int64_t wall_microseconds, std::int64_t step, std::span
   std::string line(begin, out.size());
   for (const auto& value : values) { line.append(",").append(value); }
   return line + "\n";
+}
+
+bool is_formula(std::string_view text) noexcept {
+  if (text.empty() || std::string_view("=+-@").find(text.front()) == std::string_view::npos) { return false; }
+  double number = 0;
+  const auto* const begin = text.data() + (text.front() == '+' ? 1 : 0);
+  const auto* const end = text.data() + text.size();
+  return begin == end || std::from_chars(begin, end, number).ptr != end;
 }
 
 std::size_t csv_metric_bound(const metric_line& line) noexcept { return csv_overhead + 2 * line.tag.size() + line.value.size(); }

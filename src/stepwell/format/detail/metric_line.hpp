@@ -17,7 +17,7 @@ namespace stepwell::format {
 
 /// The content of one line.
 struct metric_line {
-  std::int64_t wall_microseconds = 0;  ///< Microseconds since 1970, at least 0.
+  std::int64_t wall_microseconds = 0;  ///< Microseconds since 1970. Negative before.
   std::int64_t step = 0;
   std::string_view tag = {};
   std::string_view value = {};  ///< Text of the number, see `number_text`. Empty if there is no value.
@@ -58,13 +58,17 @@ inline constexpr std::string_view json_metric_beginning = R"({"wall_time":)";
 /// Returns `1700000000.250000,7,0.5,0.9` and a line feed. `values` are the texts of numbers, or empty.
 [[nodiscard]] std::string csv_row(std::int64_t wall_microseconds, std::int64_t step, std::span<const std::string> values);
 
+/// Returns true if spreadsheets read the cell `text` as a formula: if it begins with `=` or `@`, or with a sign and is not a number.
+[[nodiscard]] bool is_formula(std::string_view text) noexcept;
+
 /// Returns an upper bound of the size of the line in bytes.
 [[nodiscard]] std::size_t csv_metric_bound(const metric_line& line) noexcept;
 [[nodiscard]] std::size_t json_metric_bound(const metric_line& line) noexcept;
 
 /// Writes `1700000000.250000,7,loss,0.5` and a line feed. Returns the number of bytes written.
 /// A tag with a comma, a quote, a carriage return or a line feed is enclosed in quotes, and its own quotes are doubled. This is RFC 4180,
-/// except that lines end without a carriage return.
+/// except that lines end without a carriage return. Line ends in the tag are written as spaces, so that each line is a row. A tag that
+/// spreadsheets would read as a formula is written with an apostrophe before it.
 /// @pre `into` has at least `csv_metric_bound(line)` bytes.
 std::size_t write_csv_metric(std::span<std::byte> into, const metric_line& line) noexcept;
 
