@@ -14,9 +14,10 @@
 #include "stepwell/io/pool.hpp"
 
 #include <fmt/format.h>
-#include <atomic>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -58,7 +59,7 @@ void check(const best_checkpoint_options& options) {
 saver_options completed(saver_options given, int keep, const std::shared_ptr<clock>& time) {
   given.basename = default_checkpoint_basename;
   given.max_to_keep = keep;
-  given.max_staged_bytes = 0;
+  given.max_staged_bytes = std::numeric_limits<std::size_t>::max();  // the only buffer, and the state of a failed save, which has left it
   given.when_busy = when_busy::wait;
   given.pool = std::make_shared<io::pool>(1);
   if (!given.clock) { given.clock = time; }
@@ -83,6 +84,79 @@ struct snapshot_variables {
   variable_list all;
 };
 
+/// The saves of a `best_work` that have been accepted, until they are durable. The saver shares this object.
+/// @threads Any.
+class best_saves {
+public:
+  /// A best state. Each accepted state is better than the one before it; the first one has the number 1.
+  struct numbered {
+    scored_checkpoint made;
+    std::uint64_t number;
+  };
+
+  void accept(scored_checkpoint made) {
+    const std::lock_guard lock(mutex_);
+    unsaved_.reset();
+    in_flight_.push_back({std::move(made), ++count_});
+  }
+  /// Returns the number of the last state that was accepted.
+  [[nodiscard]] std::uint64_t count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  void note_durable(std::int64_t step) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = find(step); found != in_flight_.end()) {
+      done_.push_back(std::move(found->made));
+      in_flight_.erase(found);
+    }
+  }
+  /// Keeps the state of a failed save, unless a better state has been accepted since.
+  void note_failed(snapshot state) {
+    const std::lock_guard lock(mutex_);
+    const auto found = find(state.step());
+    if (found == in_flight_.end()) { return; }
+    if (found->number == count_) {
+      state.leave_pool();
+      unsaved_.emplace(std::move(*found), std::move(state));
+    }
+    in_flight_.erase(found);
+  }
+  /// Returns the kept state, whose save begins again. Empty if there is none.
+  [[nodiscard]] std::optional<snapshot> take_unsaved() {
+    const std::lock_guard lock(mutex_);
+    if (!unsaved_) { return std::nullopt; }
+    in_flight_.push_back(std::move(unsaved_->first));
+    auto state = std::move(unsaved_->second);
+    unsaved_.reset();
+    return state;
+  }
+  [[nodiscard]] std::optional<numbered> unsaved() const {
+    const std::lock_guard lock(mutex_);
+    return unsaved_ ? std::optional(unsaved_->first) : std::nullopt;
+  }
+  /// Returns the checkpoints that have become durable since the previous call.
+  [[nodiscard]] std::vector<scored_checkpoint> take_done() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(done_, {});
+  }
+  [[nodiscard]] std::size_t held_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return unsaved_ ? unsaved_->second.held_bytes() : 0;
+  }
+
+private:
+  [[nodiscard]] std::vector<numbered>::iterator find(std::int64_t step) {
+    return std::ranges::find(in_flight_, step, [](const numbered& one) { return one.made.step; });
+  }
+
+  mutable std::mutex mutex_;
+  std::uint64_t count_ = 0;
+  std::vector<numbered> in_flight_;      // oldest first
+  std::vector<scored_checkpoint> done_;  // durable, not announced yet
+  std::optional<std::pair<numbered, snapshot>> unsaved_;
+};
+
 }  // namespace
 
 /// The saver of the best checkpoints.
@@ -104,20 +178,45 @@ public:
       saver_.emplace(io::join_path(directory, options_.name), completed(options_.saver, options_.keep, session.time()));
       buffers_ = snapshot_pool::on_demand(1, saver_->options().clock);
     }
-    durable_ = best_checkpoint(directory, options_.name, saver_->options().file_system);
-    best_ = durable_;
-    if (durable_ && !session.restored_from()) {
+    best_ = best_checkpoint(directory, options_.name, saver_->options().file_system);
+    lost_.reset();
+    saves_ = std::make_shared<best_saves>();
+    if (best_ && !session.restored_from()) {
       log_warning(
           fmt::format("{}: this training begins anew, but the directory holds a checkpoint of an earlier one, with {} = {} at step "
                       "{}; only a better state is saved. Remove the directory to begin anew",
-                      saver_->directory(), what_, number_text(durable_->value), durable_->step));
+                      saver_->directory(), what_, number_text(best_->value), best_->step));
     }
+  }
+
+  /// Clears the record of an earlier session.
+  void begin() noexcept { recorded_ = {}; }
+  /// Compares the best state that the restored checkpoint records with the best state that exists.
+  void check_recorded(const session_requests& session) {
+    const auto& origin = session.restored_from();
+    if (!origin || io::parent_directory(*origin) != session.directory()) { recorded_ = {}; }  // of another run
+    if (recorded_.step < 0 || (best_ && !is_better_than(recorded_.value, best_->value, 0))) { return; }
+    best_ = lost_ = scored_checkpoint{prefix_of(recorded_.step), recorded_.step, recorded_.value};
+    log_warning(loss_text(*lost_));
+  }
+  [[nodiscard]] variable_list variables() { return stepwell::variables({{"value", recorded_.value}, {"step", recorded_.step}}); }
+  /// Begins the close: from now on, a best state that cannot be saved is an error with every policy.
+  void begin_close() noexcept { is_closing_ = true; }
+  /// @errors `data_loss_error` if the best state of an earlier run is lost, and no better state was found.
+  void throw_if_lost() const {
+    if (lost_) { throw data_loss_error(loss_text(*lost_)); }
   }
 
   void attach(const session_requests& session) {
     session_ = session;
     signals_ = session.signals();
-    saver_->on_failure([this](const std::exception_ptr&) { signals_->notify(); });
+    is_closing_ = false;
+    wanted_.reset();
+    saver_->on_saved([saves = saves_, signals = signals_](const saved_checkpoint& saved) {
+      saves->note_durable(saved.step);
+      signals->notify();
+    });
+    saver_->on_failure([signals = signals_](const std::exception_ptr&) { signals->notify(); });
   }
 
   [[nodiscard]] const std::optional<scored_checkpoint>& best() const noexcept { return best_; }
@@ -127,6 +226,7 @@ public:
   /// Adds a value. Returns true if the state of `step` should be saved.
   [[nodiscard]] bool add(double value, std::int64_t step) {
     has_value_ = true;
+    wanted_.reset();
     if (!is_better(value)) { return false; }
     wanted_ = candidate{step, value};
     return true;
@@ -153,16 +253,44 @@ public:
         "the best state cannot be saved because an earlier save has not ended; the disk is too slow, or does not respond",
         saver_->directory());
   }
-  /// Other checkpoints are committed after the best ones that were accepted before.
-  std::function<void()> start_flush() override { return saver_->waits_for_accepted(); }
+  /// Begins the save of a kept state again. A checkpoint of the session is committed after the best states before it are durable. With the
+  /// policy `warn`, a failed save does not prevent the commit.
+  std::function<void()> start_flush() override {
+    if (!saver_->busy() && !saver_->has_failure()) { save_again(); }
+    const auto known = saves_->count() + (wanted_ ? 1 : 0);
+    return [wait = saver_->waits_for_accepted(), saves = saves_, known, warns = options_.saver.on_error.only_warns(), what = what_] {
+      wait();
+      if (saves->count() < known) {
+        throw unavailable_error("this checkpoint is not committed, because the best state could not be copied");
+      }
+      const auto unsaved = saves->unsaved();
+      if (!unsaved || unsaved->number > known || warns) { return; }
+      throw unavailable_error(fmt::format("this checkpoint is not committed, because the best state ({} = {} at step {}) is not saved",
+                                          what, number_text(unsaved->made.value), unsaved->made.step),
+                              unsaved->made.prefix);
+    };
+  }
 
   void process_events() override {
-    if (has_failed_->exchange(false)) { best_ = durable_; }
+    for (const auto& made : saves_->take_done()) { announce(made); }
     saver_->throw_if_failed();
   }
+  /// Also saves the state of a failed save again.
   void drain(const deadline& until) override {
-    saver_->drain(until.on(*saver_->options().clock));
-    process_events();
+    const auto end = until.on(*saver_->options().clock);
+    error_collector failures;
+    failures.attempt([&] { saver_->drain(end); });
+    if (!saver_->busy()) {
+      failures.attempt([&] {
+        save_again();
+        saver_->drain(end);
+      });
+    }
+    failures.attempt([&] { process_events(); });
+    if (const auto unsaved = saves_->unsaved(); unsaved && is_closing_) {
+      failures.attempt([&] { throw unavailable_error(loss_text(unsaved->made)); });
+    }
+    failures.rethrow();
   }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
   void flush(const deadline& /*until*/) override { close(); }
@@ -176,35 +304,54 @@ public:
     const std::lock_guard lock(reported_mutex_);
     if (!saver_) { return; }
     all.under_way += saver_->backlog();
-    all.snapshot_bytes += buffers_->held_bytes();
+    all.snapshot_bytes += buffers_->held_bytes() + saves_->held_bytes();
   }
 
 private:
   /// A value, and the step of the state that has it.
   struct candidate {
-    std::int64_t step;
-    double value;
+    std::int64_t step = -1;
+    double value = 0;
   };
 
+  /// Returns true if `value` is better than `other` by more than `delta`.
+  [[nodiscard]] bool is_better_than(double value, double other, double delta) const noexcept {
+    return options_.mode == metric_mode::minimize ? value < other - delta : value > other + delta;
+  }
   [[nodiscard]] bool is_better(double value) const noexcept {
-    if (std::isnan(value)) { return false; }
-    if (!best_) { return true; }
-    return options_.mode == metric_mode::minimize ? value < best_->value - options_.min_delta : value > best_->value + options_.min_delta;
+    return !std::isnan(value) && (!best_ || is_better_than(value, best_->value, options_.min_delta));
+  }
+  [[nodiscard]] std::string prefix_of(std::int64_t step) const {
+    return io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step));
+  }
+  [[nodiscard]] std::string loss_text(const scored_checkpoint& lost) const {
+    return fmt::format(
+        "best_checkpoint_hook: the best state ({} = {} at step {}) is lost: its checkpoint is not in {}; the best checkpoint there "
+        "has a worse state, if there is one. Continue from an earlier checkpoint to find the best state again, or train until "
+        "a better one",
+        what_, number_text(lost.value), lost.step, saver_->directory());
   }
 
   void save(variable_list variables, std::int64_t step, snapshot_pool::buffer memory, update_fence* fence) {
-    const auto prefix = io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step));
-    scored_checkpoint made{prefix, step, std::exchange(wanted_, std::nullopt)->value};
-    variables.push_back(variable_ref(std::string(best_value_name), made.value).early());
+    saver_->throw_if_failed();
+    recorded_ = {step, std::exchange(wanted_, std::nullopt)->value};
+    variables.push_back(variable_ref(std::string(best_value_name), recorded_.value).early());
     auto taken = fence != nullptr ? snapshot::capture(std::move(memory), variables, step, *fence)
                                   : snapshot::capture(std::move(memory), variables, step);
-    if (!has_failed_->exchange(false)) { durable_ = best_; }  // a free buffer means that the previous save has ended
-    saver_->save(std::move(taken), nullptr, [failed = has_failed_](const snapshot&) { *failed = true; });
-    announce(made);
-    best_ = std::move(made);
+    best_ = scored_checkpoint{prefix_of(step), step, recorded_.value};
+    lost_.reset();
+    saves_->accept(*best_);
+    pass_on(std::move(taken));
+  }
+  /// Passes the state of a failed save to the saver again.
+  void save_again() {
+    if (auto state = saves_->take_unsaved()) { pass_on(std::move(*state)); }
+  }
+  void pass_on(snapshot state) {
+    saver_->save(std::move(state), nullptr, [saves = saves_](snapshot unsaved) { saves->note_failed(std::move(unsaved)); });
   }
 
-  /// Displays and logs the new best value.
+  /// Displays and logs a new best value, whose checkpoint is durable.
   void announce(const scored_checkpoint& made) {
     const auto value = fmt::format("{} {}", what_, number_text(made.value));
     signals_->show(options_.name, value);
@@ -213,6 +360,7 @@ private:
 
   /// Releases the directory for the next session, even if this object lives on.
   void close() {
+    if (const auto unsaved = saves_->unsaved(); unsaved && !is_closing_) { log_error(loss_text(unsaved->made)); }
     saver_->close();
     const std::lock_guard lock(reported_mutex_);
     saver_.reset();
@@ -223,12 +371,13 @@ private:
   best_checkpoint_options options_;
   std::shared_ptr<session_signals> signals_;
   std::optional<snapshot_pool> buffers_;
-  std::optional<scored_checkpoint> best_;     // saved or being saved
-  std::optional<scored_checkpoint> durable_;  // the last one known to be saved
-  std::optional<candidate> wanted_;           // better than `best_`; saved at the next boundary
+  std::optional<scored_checkpoint> best_;  // saved or being saved, or `lost_`
+  std::optional<scored_checkpoint> lost_;  // recorded in the restored checkpoint, but not in the directory
+  std::optional<candidate> wanted_;        // better than `best_`; saved at the next boundary
+  candidate recorded_;                     // the saved state of the hook: the last best state that was accepted for saving
   bool has_value_ = false;
-  // True if the save of `best_` has failed. Shared with the saver, which may outlive this object.
-  std::shared_ptr<std::atomic<bool>> has_failed_ = std::make_shared<std::atomic<bool>>(false);
+  bool is_closing_ = false;
+  std::shared_ptr<best_saves> saves_ = std::make_shared<best_saves>();
   std::optional<session_requests> session_;
   rare_log log_{options_.log_every_secs};
   mutable std::mutex reported_mutex_;     // held while `saver_` and `buffers_` are replaced, because `report` runs on any thread
@@ -246,8 +395,13 @@ void best_checkpoints::start(const session_requests& session, std::int64_t step)
   looked_at_ = step / options_.every_n_steps;
   work_->open(session);
   work_->attach(session);
+  work_->check_recorded(session);
   session.add_work(work_);
 }
+
+void best_checkpoints::begin() noexcept { work_->begin(); }
+variable_list best_checkpoints::variables() { return work_->variables(); }
+const std::string& best_checkpoints::state_name() const noexcept { return options_.name; }
 
 void best_checkpoints::take(const session_requests& session, double value, std::int64_t step) {
   looked_at_ = step / options_.every_n_steps;
@@ -261,13 +415,17 @@ std::function<void(double, const snapshot&)> best_checkpoints::taker_of_snapshot
 }
 
 void best_checkpoints::finish(const session_requests& session) const {
-  const auto why = session.signals()->why().cause;
-  const bool was_interrupted = ending_after(why) == session_ending::interrupted;
-  if (!has_run_ || was_interrupted || work_->has_value() || work_->best()) { return; }
-  throw failed_precondition_error(fmt::format(
-      "best_checkpoint_hook: {} never had a value, so no checkpoint was saved as the best; train until the first evaluation, or check that "
-      "the watched value is not always empty",
-      work_->what()));
+  const bool was_interrupted = ending_after(session.signals()->why().cause) == session_ending::interrupted;
+  work_->begin_close();
+  if (was_interrupted) { return; }
+  work_->throw_if_lost();
+  if (!has_run_ || work_->best()) { return; }
+  const auto why = work_->has_value()
+                       ? "was NaN in every run, so no checkpoint was saved as the best; check the learning rate and the data, or "
+                         "add a nan_tensor_hook, which ends such a training at its first NaN"
+                       : "never had a value, so no checkpoint was saved as the best; train until the first evaluation, or check "
+                         "that the watched value is not always empty";
+  throw failed_precondition_error(fmt::format("best_checkpoint_hook: {} {}", work_->what(), why));
 }
 
 }  // namespace detail

@@ -28,8 +28,15 @@ public:
     const auto best = find_newest_whole(directory_);
     if (!best) {
       throw not_found_error(
-          "early_stopping_hook: restore_best is set, but there is no best checkpoint; add a best_checkpoint_hook to the session",
+          "early_stopping_hook: restore_best is set, but no best state was saved, because the value that the best_checkpoint_hook watches "
+          "was never a number; check the learning rate and the data",
           directory_);
+    }
+    if (const auto newest = latest_checkpoint(directory_); newest != best->prefix()) {
+      throw data_loss_error(
+          "early_stopping_hook: the best state is lost: its checkpoint is missing or damaged, and all others have worse states; nothing is "
+          "restored",
+          newest.value_or(directory_));
     }
     with_variables_([&](const variable_list& all) {
       variable_list model;

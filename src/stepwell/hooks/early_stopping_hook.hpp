@@ -88,7 +88,8 @@ protected:
   [[nodiscard]] bool restores_best() const noexcept { return options_.restore_best; }
   /// Makes the session restore the best state after its last save. `with_variables(restore)` calls `restore` with the variables of the
   /// model.
-  /// @errors `not_found_error`, thrown by the close of the session, if there is no best checkpoint.
+  /// @errors Thrown by the close of the session: `not_found_error` if there is no best checkpoint; `data_loss_error` if the newest one is
+  ///   missing or damaged.
   void restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const;
   template<class Session>
   void restore_at_end(Session& session) const {

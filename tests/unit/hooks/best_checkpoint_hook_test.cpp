@@ -50,6 +50,18 @@ void train(const std::string& directory, scripted_model& model, Hooks... hooks) 
 
 constexpr auto score = &scripted_model::result::score;
 
+/// A hook that truncates the file `path` when all saves have ended, before the session restores the best state.
+struct damaging_hook {
+  std::string path;
+
+  struct work final : sw::boundary_work {
+    explicit work(std::string given) : path(std::move(given)) {}
+    void write_ending(const sw::run_ending& /*ending*/) override { std::filesystem::resize_file(path, 1); }
+    std::string path;
+  };
+  void after_create_session(auto& session, auto& /*threads*/) { session.add_work(std::make_shared<work>(path)); }
+};
+
 }  // namespace
 
 TEST_CASE("a state is saved when its value is better than all before, and the best one is found again", "[hooks][best]") {
@@ -193,27 +205,89 @@ TEST_CASE("a session without a directory is an error when it begins, and options
 TEST_CASE("a best checkpoint that cannot be saved ends training, and the one before it stays", "[hooks][best]") {
   const sw::test::temporary_directory directory;
   const auto files = sw::test::fast_faulty_files();
-  files->inject({.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC});
+  files->inject(
+      {.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC, .from_then_on = true});
   scripted_model model{.script = {5, 4, 4.5, 4.5, 4.5}};
   CHECK_THROWS_AS(train(directory.path(), model, sw::best_checkpoint_hook{{.saver = {.file_system = files}}, score}),
                   sw::resource_exhausted_error);
   CHECK(sw::best_checkpoint(directory.path())->step == 1);
 }
 
-TEST_CASE("when a save has failed, the next value that beats the saved one counts as the best", "[hooks][best]") {
+TEST_CASE("a best state whose save fails is kept and saved later, so a worse state never counts as the best", "[hooks][best]") {
   const sw::test::temporary_directory directory;
   const auto files = sw::test::fast_faulty_files();
-  files->inject({.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC});
-  scripted_model model{.script = {5, 1, 6, 6, 6}};
-  {
-    auto session = sw::monitored_training_session(
-        model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = sw::none, .save_summaries_steps = sw::none},
-        sw::best_checkpoint_hook{{.saver = {.on_error = sw::on_save_error::warn(), .file_system = files}}, score});
-    session.run();
-    session.run();
+  const auto on_error = GENERATE(sw::on_save_error::warn(), sw::on_save_error::stop());
+  const int errno_value = GENERATE(EINTR, ENOSPC);
+  files->inject({.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = errno_value});
+  scripted_model model{.script = {5, 1, 3, 2, 4}};
+  const auto session_of = [&] {
+    return sw::monitored_training_session(
+        model,
+        {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .save_summaries_steps = sw::none, .retry = {.initial_backoff = 0}},
+        sw::best_checkpoint_hook{{.saver = {.on_error = on_error, .file_system = files}}, score},
+        sw::early_stopping_hook{score, {.patience = 9, .restore_best = true}}, sw::stop_at_step(5));
+  };
+  try {
+    auto session = session_of();
+    session.run_all();
+    session.close();
+  } catch (const sw::error&) {  // of the policy `stop`: the program is started again
+    CHECK_FALSE(on_error.only_warns());
+    model.next = 0;
+    auto session = session_of();
+    session.run_all();
     session.close();
   }
-  CHECK(sw::best_checkpoint(directory.path())->value == 5);
+  CHECK(model.next == 2);
+  CHECK(sw::best_checkpoint(directory.path())->value == 1);
+}
+
+TEST_CASE("a best state that cannot be saved until the close is an error with the policy warn, too", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const auto files = sw::test::fast_faulty_files();
+  files->inject(
+      {.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC, .from_then_on = true});
+  scripted_model model{.script = {5, 1, 3}};
+  const sw::best_checkpoint_options options{.saver = {.on_error = sw::on_save_error::warn(), .file_system = files}};
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{options, score}), ContainsSubstring("at step 2) is lost"));
+}
+
+TEST_CASE("a checkpoint of the session is not committed before the best state is saved", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const auto files = sw::test::fast_faulty_files();
+  files->inject(
+      {.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = ENOSPC, .from_then_on = true});
+  scripted_model model{.script = {5, 1, 3, 3, 3, 3}};
+  CHECK_THROWS_AS(train(directory.path(), model, sw::best_checkpoint_hook{{.saver = {.file_system = files}}, score}),
+                  sw::resource_exhausted_error);
+  CHECK(steps_in(directory.path()) == "0");
+}
+
+TEST_CASE("a run whose best checkpoint has disappeared says so, and never takes a worse state for the best", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  const auto run = [&](std::vector<double> script) {
+    scripted_model model{.script = std::move(script)};
+    train(directory.path(), model, sw::best_checkpoint_hook{score}, sw::early_stopping_hook{score, {.patience = 9, .restore_best = true}});
+    return model.next;
+  };
+  CHECK(run({5, 1}) == 2);
+  std::filesystem::remove_all(directory / "best");
+  sw::test::log_capture log;
+  CHECK_THROWS_WITH(run({5, 1, 3, 2}), ContainsSubstring("best state (the watched value = 1 at step 2) is lost"));
+  CHECK(log.contains(sw::log_level::warning, "is lost"));
+  CHECK(sw::best_checkpoint(directory.path()) == std::nullopt);
+  CHECK(run({5, 1, 3, 2, 0.5, 2}) == 5);  // a better state ends the loss
+}
+
+TEST_CASE("a best checkpoint that is damaged before the restore is an error, not a reason to restore a worse one", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 4, 6}};
+  sw::test::log_capture log;
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 2}, score},
+                          sw::early_stopping_hook{score, {.patience = 9, .restore_best = true}},
+                          damaging_hook{directory / "best/model.ckpt-2.data-00000-of-00001"}),
+                    ContainsSubstring("the best state is lost"));
+  CHECK(model.next == 3);
 }
 
 TEST_CASE("a damaged best checkpoint gives way to the one before it", "[hooks][best]") {
@@ -281,11 +355,18 @@ TEST_CASE("an interrupted session needs no best value, and does not restore the 
   CHECK(sw::best_checkpoint(directory.path()).has_value() == has_value);
 }
 
-TEST_CASE("restore_best without a best value is an error at the close", "[hooks][best][early_stopping]") {
+TEST_CASE("restore_best of values that are all NaN says so at the close", "[hooks][best][early_stopping]") {
   const sw::test::temporary_directory directory;
   scripted_model model{.script = {nan_value, nan_value}};
   CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{score},
                           sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
-                    ContainsSubstring("there is no best checkpoint"));
+                    ContainsSubstring("was NaN in every run") && !ContainsSubstring("add a best_checkpoint_hook"));
   CHECK(model.next == 2);
+}
+
+TEST_CASE("a watched value that is always NaN is an error at the close", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {nan_value, nan_value}};
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{sw::tag("loss", score)}),
+                    ContainsSubstring("loss was NaN in every run"));
 }

@@ -332,6 +332,7 @@ void session_engine::finish_creation() {
   control_.drop_rollback();
   control_.end_creation();
   control_.signals()->recovered();
+  if (!skip_batch_) { forget_failure(); }  // a batch that cannot be skipped makes the loop throw the failure after all
 }
 
 void session_engine::handle_creation_failure() {
