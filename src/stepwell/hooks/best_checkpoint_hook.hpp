@@ -73,8 +73,8 @@ protected:
   [[nodiscard]] std::function<void(double, const snapshot&)> taker_of_snapshots() const;
   [[nodiscard]] const void* identity() const noexcept { return work_.get(); }
   /// Checks at the close that there is a best state.
-  /// @errors `failed_precondition_error` if all values were NaN or empty, and there is no best checkpoint of an earlier session; not thrown if the
-  ///         session did no step. `data_loss_error` if the best state is lost. None if the session was interrupted.
+  /// @errors `failed_precondition_error` if all values were NaN or empty, and there is no best checkpoint of an earlier session;
+  ///         not thrown if the session did no step. `data_loss_error` if the best state is lost. None if the session was interrupted.
   void finish(const session_requests& session) const;
 
 private:
@@ -97,18 +97,19 @@ private:
 /// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run.
 ///
 /// If the save of a best state fails, its copy is kept, and saved again with the next periodic checkpoint, in a recovery, and at the close.
-/// Until it is durable, no periodic checkpoint is committed. The policy `on_save_error::warn` of the hook's saver permits these commits. The
-/// checkpoints of the session record the best state. If a resumed session does not find this state in the directory, the hook logs a
+/// Until it is durable, no periodic checkpoint is committed. The policy `on_save_error::warn` of the hook's saver permits these commits.
+/// The checkpoints of the session record the best state. If a resumed session does not find this state in the directory, the hook logs a
 /// warning, saves only better states, and is an error at the close if there was none.
 ///
 /// If the state should be saved while
 /// the previous best checkpoint is still being written, the session blocks until it is written. If workers step the same model, they may do
 /// some steps between the run that has the value and the save. The checkpoint then has the state, and the global step, of the save.
 /// @errors `failed_precondition_error` when the session begins, if there is no directory. `failed_precondition_error` at the close, if
-///         all values were NaN or empty, and there is no best checkpoint of an earlier session. `data_loss_error` at the close if the best state is
-///         lost. The close does not fail for these reasons if the session was interrupted, nor for the first one if it did no step.
-///         `unavailable_error` at the close if the best state could not be saved.
-/// @cost Memory and time of one copy of the variables while a best checkpoint is saved. A second copy while a failed one is kept. One thread, which writes the best checkpoints.
+///         all values were NaN or empty, and there is no best checkpoint of an earlier session. `data_loss_error` at the close if the best
+///         state is lost. The close does not fail for these reasons if the session was interrupted, nor for the first one if it did no
+///         step. `unavailable_error` at the close if the best state could not be saved.
+/// @cost Memory and time of one copy of the variables while a best checkpoint is saved. A second copy while a failed one is kept. One
+///   thread, which writes the best checkpoints.
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:
