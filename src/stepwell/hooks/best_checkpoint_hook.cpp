@@ -341,6 +341,7 @@ private:
     best_ = scored_checkpoint{prefix_of(step), step, recorded_.value};
     lost_.reset();
     saves_->accept(*best_);
+    signals_->show(options_.name, value_text(*best_));
     pass_on(std::move(taken));
   }
   /// Passes the state of a failed save to the saver again.
@@ -351,11 +352,10 @@ private:
     saver_->save(std::move(state), nullptr, [saves = saves_](snapshot unsaved) { saves->note_failed(std::move(unsaved)); });
   }
 
-  /// Displays and logs a new best value, whose checkpoint is durable.
+  [[nodiscard]] std::string value_text(const scored_checkpoint& made) const { return fmt::format("{} {}", what_, number_text(made.value)); }
+  /// Logs a best value whose checkpoint is durable.
   void announce(const scored_checkpoint& made) {
-    const auto value = fmt::format("{} {}", what_, number_text(made.value));
-    signals_->show(options_.name, value);
-    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value, made.step));
+    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value_text(made), made.step));
   }
 
   /// Releases the directory for the next session, even if this object lives on.
