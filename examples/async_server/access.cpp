@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
 #include <fstream>
@@ -40,21 +41,27 @@ bool are_equal_in_constant_time(std::string_view one, std::string_view other) no
 
 }  // namespace
 
-access_rules::access_rules(const std::vector<std::string>& more_hosts, std::string token)
-    : hosts_{"127.0.0.1", "localhost", "[::1]"}, token_(std::move(token)) {
-  for (const auto& host : more_hosts) { hosts_.push_back(lower_case(host)); }
+access_rules::access_rules(const std::vector<std::string>& more_hosts, std::string token) : token_(std::move(token)) {
+  for (const auto& host : more_hosts) { more_hosts_.push_back(lower_case(host)); }
 }
 
-bool access_rules::is_our_name(std::string_view host) const {
-  return std::ranges::find(hosts_, lower_case(without_port(host))) != hosts_.end();
+bool access_rules::is_our_name(std::string_view host, std::uint16_t port) const {
+  constexpr std::array<std::string_view, 3> here{"127.0.0.1", "localhost", "[::1]"};
+  const auto given = lower_case(host);
+  const std::string name(without_port(given));
+  const bool has_port = given == name + ":" + std::to_string(port) || (port == 80 && given == name);
+  if (has_port && std::ranges::find(here, name) != here.end()) { return true; }
+  return std::ranges::any_of(more_hosts_, [&](const std::string& one) { return one == given || one == name; });
 }
 
 std::optional<answer> access_rules::refusal_of(const question& asked) const {
   if (asked.hosts.size() != 1) { return refusal(400, "a request needs exactly one Host"); }
   const std::string& host = asked.hosts.front();
-  if (!is_our_name(host)) { return refusal(421, "unknown Host; start the server with --host NAME to accept it"); }
-  const bool is_ours = asked.origin.empty() || asked.origin == "http://" + host || asked.origin == "https://" + host;
-  if (!is_ours) { return refusal(403, "requests from another Origin are rejected"); }
+  if (!is_our_name(host, asked.port)) { return refusal(421, "unknown Host; start the server with --host NAME to accept it"); }
+  const auto is_ours = [&](const std::string& origin) { return origin == "http://" + host || origin == "https://" + host; };
+  if (asked.origins.size() > 1 || !std::ranges::all_of(asked.origins, is_ours)) {
+    return refusal(403, "requests from another Origin are rejected");
+  }
   return std::nullopt;
 }
 

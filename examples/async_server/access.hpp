@@ -19,12 +19,13 @@ namespace async_server {
 /// programs and users of the machine lack the token.
 class access_rules {
 public:
-  /// `127.0.0.1`, `localhost` and `[::1]` are always accepted as hosts; `more_hosts` are names without a port.
+  /// `127.0.0.1`, `localhost` and `[::1]` are always accepted as hosts, with the port of the server. `more_hosts` are accepted, too: a
+  /// name without a port with each port, a name with a port only with this port.
   /// @pre `token` is not empty.
   access_rules(const std::vector<std::string>& more_hosts, std::string token);
 
   /// Returns the error answer for a request that must not be processed: 400 unless it has exactly one `Host`, 421 for a
-  /// host that is not in the list, 403 for an `Origin` other than this server. Returns nothing for an accepted request.
+  /// host that is not in the list, 403 if there are several `Origin` headers or one other than this server. Returns nothing for an accepted request.
   [[nodiscard]] std::optional<answer> refusal_of(const question& asked) const;
 
   /// Returns true if the request has `Authorization: Bearer TOKEN`. The time is the same for every token of the same
@@ -32,9 +33,9 @@ public:
   [[nodiscard]] bool has_token(const question& asked) const noexcept;
 
 private:
-  [[nodiscard]] bool is_our_name(std::string_view host) const;
+  [[nodiscard]] bool is_our_name(std::string_view host, std::uint16_t port) const;
 
-  std::vector<std::string> hosts_;  // in lower case, without a port
+  std::vector<std::string> more_hosts_;  // in lower case
   std::string token_;
 };
 

@@ -3,6 +3,7 @@
 // Requests and answers, independent of sockets.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,9 +14,10 @@ struct question {
   std::string method;  // "GET"
   std::string target;  // "/status"
   std::string body = {};
-  std::vector<std::string> hosts = {};  // each Host header
-  std::string origin = {};              // the Origin header; empty if there is none
-  std::string authorization = {};       // the Authorization header; empty if there is none
+  std::uint16_t port = 0;                 // on which the request arrived
+  std::vector<std::string> hosts = {};    // each Host header
+  std::vector<std::string> origins = {};  // each Origin header
+  std::string authorization = {};         // the Authorization header; empty if there is none
 };
 
 struct answer {

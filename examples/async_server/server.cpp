@@ -87,19 +87,26 @@ std::vector<std::string> all_of(const request& asked, http::field name) {
   return values;
 }
 
-question question_of(const request& asked) {
+question question_of(const request& asked, std::uint16_t port) {
   return {.method = std::string(asked.method_string()),
           .target = std::string(asked.target()),
           .body = asked.body(),
+          .port = port,
           .hosts = all_of(asked, http::field::host),
-          .origin = std::string(asked[http::field::origin]),
+          .origins = all_of(asked, http::field::origin),
           .authorization = std::string(asked[http::field::authorization])};
 }
 
-answer answered(const answering& answers, const request& asked) {
+answer answered(const answering& answers, const request& asked, std::uint16_t port) {
   try {
-    return answers(question_of(asked));
+    return answers(question_of(asked, port));
   } catch (const std::exception&) { return {500, R"({"error":"internal error"})"}; }
+}
+
+/// Returns true if the body has a transfer coding that the parser does not decode: any other than "chunked".
+bool has_unknown_coding(const request& asked) {
+  const auto codings = all_of(asked, http::field::transfer_encoding);
+  return !codings.empty() && (codings.size() != 1 || !beast::iequals(codings.front(), "chunked"));
 }
 
 answer refusal(int status) { return {status, R"({"error":"invalid request"})"}; }
@@ -195,10 +202,10 @@ asio::awaitable<bool> server::answer_one(stream& connection, beast::flat_buffer&
     connection.expires_after(patience);
     std::tie(failure, std::ignore) = co_await http::async_read(connection, unread, parser, awaited);
   }
-  const int refused = failure ? status_of(failure) : 200;
+  const int refused = failure ? status_of(failure) : has_unknown_coding(parser.get()) ? 501 : 200;
   if (refused == 0) { co_return false; }
   const bool is_question = refused == 200;
-  const auto said = is_question ? answered(answers_, parser.get()) : refusal(refused);
+  const auto said = is_question ? answered(answers_, parser.get(), connection.socket().local_endpoint(failure).port()) : refusal(refused);
   const bool keep_alive = is_question && parser.get().keep_alive() && !is_stopping_;
   const auto written = message(said, is_question ? parser.get().version() : 11, keep_alive);
   connection.expires_after(patience);

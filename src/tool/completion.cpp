@@ -51,7 +51,8 @@ void write_bash(const std::vector<described_command>& commands, std::ostream& ou
   out << "  esac\n"
          "  case $word in\n"
          "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
-         "    *) if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); else COMPREPLY=($(compgen -f -- \"$word\")); fi ;;\n"
+         "    *) if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\"));\n"
+         "       else local IFS=$'\\n'; COMPREPLY=($(compgen -f -- \"$word\")); fi ;;\n"
          "  esac\n"
          "}\n"
          "complete -o filenames -F _stepwell stepwell\n";

@@ -15,12 +15,13 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
+constexpr std::uint64_t most_length = INT64_MAX;                // positions after such a record are still representable
 constexpr std::uint64_t most_decoded = std::uint64_t{8} << 20;  // a decoded message can take several times as much memory
 
 }  // namespace
 
 event_stream::event_stream(io::file_system& files, const std::string& path, large_records large)
-    : file_(value_or_throw(files.open(path, io::open_mode::read))), large_(large), chunk_(chunk_size) {}
+    : file_(value_or_throw(files.open(path, io::open_mode::read))), large_(large), decoder_(most_length), chunk_(chunk_size) {}
 
 bool event_stream::read_more() {
   const auto count = value_or_throw(file_->read_at(read_, chunk_));
@@ -46,16 +47,16 @@ bool event_stream::pass_over(std::uint64_t length) {
   value_or_throw(io::scan_file(*file_, data, length, chunk_, {on_bytes, on_zeros}));
   std::array<std::byte, format::record_footer_size> footer{};
   static_cast<void>(value_or_throw(file_->read_at(data + length, footer)));
+  const auto number = records_++;
+  read_ = data + length + footer.size();
+  decoder_ = format::record_decoder(most_length, read_);
   if (kernel::crc32c_mask(crc) != format::load_little<std::uint32_t>(footer.data())) {
-    throw data_loss_error(fmt::format("record {} at byte {}: checksum of the record's data does not match", records_, begin), path());
+    throw data_loss_error(fmt::format("record {} at byte {}: checksum of the record's data does not match", number, begin), path());
   }
   if (large_ == large_records::warned) {
-    log_warning(fmt::format("{}: record {} at byte {} has {} bytes; its checksum is right, but it is too large to be shown", path(),
-                            records_, begin, length));
+    log_warning(fmt::format("{}: record {} at byte {} has {} bytes; its checksum is right, but it is too large to be shown", path(), number,
+                            begin, length));
   }
-  ++records_;
-  read_ = data + length + footer.size();
-  decoder_ = format::record_decoder(format::default_record_limit, read_);
   return true;
 }
 
@@ -70,8 +71,11 @@ std::optional<format::event> event_stream::next() {
       continue;
     }
     auto happened = record ? format::decode_event(*record) : result<format::event>(record.error());
-    if (!happened) { throw data_loss_error(fmt::format("record {} at byte {}: {}", records_, begin, happened.error().message), path()); }
-    ++records_;
+    const auto number = records_++;
+    if (!happened) {
+      is_lost_ = !record && !decoder_.skip();
+      throw data_loss_error(fmt::format("record {} at byte {}: {}", number, begin, happened.error().message), path());
+    }
     return std::move(happened).value();
   }
 }

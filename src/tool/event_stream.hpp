@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stepwell::tool {
@@ -24,6 +25,8 @@ enum class large_records {
   silent,
 };
 
+constexpr int most_reports = 8;  ///< Maximum number of damaged records of a file that are reported one by one.
+
 /// The events of one file.
 class event_stream {
 public:
@@ -33,11 +36,14 @@ public:
 
   /// Returns the next event. Empty at the end of the file; after the file has grown, returns events again. Records of more than 8 MiB are
   /// checked and counted, but skipped.
-  /// @errors `data_loss_error` with the offset; no record after it can be found.
+  /// @errors `data_loss_error` with the offset of a damaged record, or of one that cannot be decoded. The next call skips this record,
+  ///         unless `is_lost()`.
   /// @cost Memory: at most 64 MiB, independent of the sizes stored in the file.
   [[nodiscard]] std::optional<format::event> next();
 
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
+  /// Returns true if the length of a record is damaged. No later record can be found then.
+  [[nodiscard]] bool is_lost() const noexcept { return is_lost_; }
   /// Returns the number of events so far, including skipped ones.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   /// Returns the number of bytes read so far.
@@ -55,18 +61,30 @@ private:
   std::vector<std::byte> chunk_;
   std::uint64_t read_ = 0;
   std::uint64_t records_ = 0;
+  bool is_lost_ = false;
 };
+
+/// Calls `act` with each remaining event that can be decoded, and `report` with the description of each record that cannot.
+template<class Act, class Report>
+void each_event_and_damage(event_stream& stream, Act act, Report report) {
+  while (!stream.is_lost()) {
+    try {
+      const auto happened = stream.next();
+      if (!happened) { return; }
+      act(*happened);
+    } catch (const data_loss_error& damage) { report(std::string(damage.what())); }
+  }
+}
 
 /// Calls `act` with each remaining event. Reports damage on the error stream, and returns `damaged` then.
 template<class Act>
 [[nodiscard]] exit_code each_event(event_stream& stream, console& to, Act act) {
-  try {
-    while (const auto happened = stream.next()) { act(*happened); }
-    return exit_code::good;
-  } catch (const data_loss_error& damage) {
-    print_error(to, damage.what());
-    return exit_code::damaged;
-  }
+  std::uint64_t reports = 0;
+  each_event_and_damage(stream, std::move(act), [&](const std::string& what) {
+    if (++reports <= most_reports || stream.is_lost()) { print_error(to, what + (stream.is_lost() ? "" : "; the record is skipped")); }
+  });
+  if (reports > most_reports) { print_error(to, stream.path() + ": " + count_text(reports, "record") + " could not be read in all"); }
+  return reports == 0 ? exit_code::good : exit_code::damaged;
 }
 
 }  // namespace stepwell::tool

@@ -4,6 +4,7 @@
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/format/detail/metric_line.hpp"
 #include "tool/event_stream.hpp"
 #include "tool/event_values.hpp"
 #include "tool/repeated_steps.hpp"
@@ -96,8 +97,9 @@ private:
   std::uint64_t obsolete_values_ = 0;
 };
 
-/// Returns `text` as a quoted field according to RFC 4180.
+/// Returns `text` as a quoted field according to RFC 4180. A text that spreadsheets would read as a formula begins with an apostrophe.
 std::string csv_field(std::string_view text) {
+  if (format::is_formula(text)) { return csv_field("'" + std::string(text)); }
   std::string quoted = "\"";
   for (const char letter : text) { quoted.append(letter == '"' ? 2 : 1, letter); }
   return quoted + '"';
@@ -274,7 +276,7 @@ exit_code show(const std::vector<std::string>& files, const repeated_steps& know
     auto seen = each_event(
         stream, to, [&](const format::event& happened) { sink.add(files[i], happened, known.is_obsolete(i, stream.records(), happened)); });
     sink.end_file(files[i], stream.records(), stream.bytes());
-    if (seen == exit_code::good && stream.cut_short() != 0) {
+    if (!stream.is_lost() && stream.cut_short() != 0) {
       print_error(to, fmt::format("{}: the last record is truncated, only {} of it are present; it may still be being written", files[i],
                                   count_text(stream.cut_short(), "byte")));
       seen = exit_code::damaged;
@@ -329,16 +331,11 @@ public:
 private:
   /// Shows new events of the current file. If there is a later file, makes it the current file and returns true.
   bool look() {
-    if (stream_ && !is_damaged_) {
-      const auto how = drain(*stream_, sink_, to_);
-      is_damaged_ = how != exit_code::good;
-      how_ = worse(how_, how);
-    }
+    if (stream_) { how_ = worse(how_, drain(*stream_, sink_, to_)); }
     const auto files = is_directory(to_, options_.target) ? event_files_in(to_, options_.target) : std::vector{options_.target};
     const auto later = std::ranges::find_if(files, [&](const auto& path) { return !stream_ || path > stream_->path(); });
     if (later == files.end()) { return false; }
     stream_.emplace(*to_.files, *later);
-    is_damaged_ = false;
     return true;
   }
 
@@ -346,7 +343,6 @@ private:
   event_sink& sink_;
   console& to_;
   std::optional<event_stream> stream_;
-  bool is_damaged_ = false;
   exit_code how_ = exit_code::good;
 };
 

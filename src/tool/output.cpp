@@ -59,12 +59,13 @@ std::string number_text(double value) { return fmt::format("{:.6g}", value); }
 
 std::string time_text(double seconds) {
   constexpr double last = 253402300799.0;  // the end of the year 9999
-  if (!(seconds >= 0 && seconds <= last)) { return "-"; }
+  constexpr double first = -62167219200.0;  // the beginning of the year 0
+  if (!(seconds >= first && seconds <= last)) { return "-"; }
   namespace chrono = std::chrono;
-  const auto whole = static_cast<std::int64_t>(seconds);
-  const chrono::sys_days day{chrono::days(whole / 86400)};
+  const chrono::seconds whole(static_cast<std::int64_t>(std::floor(seconds)));
+  const chrono::sys_days day{chrono::floor<chrono::days>(whole)};
   const chrono::year_month_day date(day);
-  const auto in_day = whole % 86400;
+  const auto in_day = (whole - day.time_since_epoch()).count();
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", int(date.year()), unsigned(date.month()), unsigned(date.day()), in_day / 3600,
                      in_day / 60 % 60, in_day % 60);
 }

@@ -60,7 +60,7 @@ void print_error(console& to, std::string_view what);
 /// Returns the number with at most six digits: "0.123457", "1.2e+09", "nan".
 [[nodiscard]] std::string number_text(double value);
 
-/// Returns "2026-11-22 05:34:04" for seconds since 1970, in UTC; "-" if they are not a valid date.
+/// Returns "2026-11-22 05:34:04" for seconds since 1970, in UTC; "-" if the year is not one of 0 to 9999.
 [[nodiscard]] std::string time_text(double seconds);
 
 /// Returns a duration such as "1.5 s", "2 min 3 s", "3 h 20 min", or "2 d 4 h".

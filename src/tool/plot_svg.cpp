@@ -35,6 +35,7 @@ std::string escaped(std::string_view text) {
       case '"': made += "&quot;"; break;
       default: made += letter;
     }
+    if (made.ends_with("\xef\xbf\xbe") || made.ends_with("\xef\xbf\xbf")) { made.back() = '\xbd'; }  // no characters of XML
   }
   return made;
 }

@@ -13,12 +13,11 @@ namespace stepwell::tool {
 repeated_steps::repeated_steps(const std::vector<std::string>& files, const console& to) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     event_stream stream(*to.files, files[i], large_records::silent);
-    try {
-      while (const auto happened = stream.next()) {
-        const auto* log = std::get_if<format::session_log>(&happened->what);
-        if (log != nullptr && log->status == format::session_status::start) { starts_.push_back({i, stream.records(), happened->step}); }
-      }
-    } catch (const data_loss_error&) {}  // the next reader reports it
+    const auto add = [&](const format::event& happened) {
+      const auto* log = std::get_if<format::session_log>(&happened.what);
+      if (log != nullptr && log->status == format::session_status::start) { starts_.push_back({i, stream.records(), happened.step}); }
+    };
+    each_event_and_damage(stream, add, [](const std::string&) {});  // the next reader reports the damage
   }
   auto least = INT64_MAX;
   for (auto one = starts_.rbegin(); one != starts_.rend(); ++one) { least = one->least_step = std::min(least, one->least_step); }

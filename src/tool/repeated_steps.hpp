@@ -18,8 +18,8 @@ namespace stepwell::tool {
 class repeated_steps {
 public:
   repeated_steps() = default;
-  /// Reads the START events of `files`, which are in the order in which they were written. Damage ends the reading of a file silently: the
-  /// reader of the values reports it.
+  /// Reads the START events of `files`, which are in the order in which they were written. Damaged records are
+  /// skipped silently: the reader of the values reports them.
   /// @errors Failures of the file system.
   /// @cost   Reads every file once.
   repeated_steps(const std::vector<std::string>& files, const console& to);

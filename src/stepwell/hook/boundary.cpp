@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hook/boundary.hpp"
 
+#include "stepwell/base/error.hpp"
+#include "stepwell/format/detail/coding.hpp"
+
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 
 namespace stepwell {
 namespace {
@@ -128,7 +133,7 @@ constexpr std::array exposed_metrics = {
 
 std::string escaped_label(std::string_view text) {
   std::string made;
-  for (const char letter : text) {
+  for (const char letter : format::to_utf8(text)) {
     if (letter == '\\' || letter == '"') { made += '\\'; }
     made += letter == '\n' ? std::string("\\n") : std::string(1, letter);
   }
@@ -156,6 +161,11 @@ private:
 }  // namespace
 
 std::string prometheus_text(std::span<const named_metrics> sessions) {
+  std::set<std::string> names;
+  for (const auto& of : sessions) {
+    if (names.insert(escaped_label(of.session)).second) { continue; }
+    throw invalid_argument_error("two sessions have the name \"" + of.session + "\"; Prometheus needs another name for each session");
+  }
   exposition out;
   for (const auto& one : exposed_metrics) {
     out.add_heading(one.name, one.type, one.help);

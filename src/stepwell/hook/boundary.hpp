@@ -185,8 +185,8 @@ struct named_metrics {
 
 /// Returns the metrics of all `sessions` in the text format of Prometheus, for an HTTP server of the program: one line for each number,
 /// with the label `session="NAME"` unless the name is empty. Prometheus can derive rates: `rate(stepwell_global_step[1m])` are steps per
-/// second.
-/// @threads Any.
+/// second. In names, U+FFFD replaces bytes that are not UTF-8.
+/// @errors `invalid_argument_error` if two names are equal. @threads Any.
 [[nodiscard]] std::string prometheus_text(std::span<const named_metrics> sessions);
 /// Like the other overload, for one session.
 /// @threads Any.

@@ -537,7 +537,9 @@ public:
   result<file_info> stat(const std::string& path) override {
     struct ::stat about{};
     if (::stat(path.c_str(), &about) < 0) { return status_from_errno(errno, "could not get its type and size (stat)", path); }
-    const auto since = std::chrono::seconds(about.st_mtim.tv_sec) + std::chrono::nanoseconds(about.st_mtim.tv_nsec);
+    constexpr std::int64_t latest = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds::max()).count() - 1;
+    const std::chrono::seconds seconds(std::clamp<std::int64_t>(about.st_mtim.tv_sec, -latest, latest));  // file systems know later years
+    const auto since = seconds + std::chrono::nanoseconds(about.st_mtim.tv_nsec);
     return file_info{static_cast<std::uint64_t>(about.st_size),
                      clock::wall_time(std::chrono::duration_cast<clock::wall_time::duration>(since)), S_ISDIR(about.st_mode)};
   }

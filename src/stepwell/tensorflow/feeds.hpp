@@ -36,6 +36,10 @@ struct target_list {
   std::vector<std::string> names;
 };
 
+// Values that are fed: if the dtype of a value differs from that of the graph's tensor, numbers are converted, as by Session.run of
+// TensorFlow. Floating-point numbers are rounded. A value in which an integer would change, or a number would lose its fraction or become
+// infinite, and a value of another kind, such as a string, are an `invalid_argument_error` of the run.
+
 /// A feed with a name and a tensor. Use a list of such feeds if the number of feeds is known at run time only.
 using named_feed = fed<std::string, tensor>;
 
@@ -181,6 +185,8 @@ public:
   }
   /// Returns the fed tensors, in the order of the feeds in the signature.
   [[nodiscard]] const std::vector<fed_value>& fed() const noexcept { return fed_; }
+  /// Replaces the fed tensor number `index` by `own`.
+  void replace_fed(std::size_t index, tensor own) { fed_[index] = fed_value(std::move(own)); }
   [[nodiscard]] bool has_targets() const noexcept { return has_targets_; }
 
   // A signature has four parts for each name: a mark of its kind, the size of the name, the name, and a zero byte. The mark of a fetch

@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,6 +25,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -46,6 +49,61 @@ bool fits(const c::tensor* given, const tensor_shape& wanted) {
     if (wanted[i] >= 0 && tf.dim(given, static_cast<int>(i)) != wanted[i]) { return false; }
   }
   return true;
+}
+
+/// Returns `use` of a value of the C++ type of numbers or booleans. Returns false for other types.
+template<class Use>
+bool with_number_type(dtype type, const Use& use) {
+  switch (type) {
+    case dtype::float32: return use(float{});
+    case dtype::float64: return use(double{});
+    case dtype::int8: return use(std::int8_t{});
+    case dtype::int16: return use(std::int16_t{});
+    case dtype::int32: return use(std::int32_t{});
+    case dtype::int64: return use(std::int64_t{});
+    case dtype::uint8: return use(std::uint8_t{});
+    case dtype::uint16: return use(std::uint16_t{});
+    case dtype::uint32: return use(std::uint32_t{});
+    case dtype::uint64: return use(std::uint64_t{});
+    case dtype::boolean: return use(bool{});
+    default: return false;
+  }
+}
+
+/// Converts a number. Returns false if an integer would change, or a finite number would become infinite. Floating-point numbers are rounded.
+template<class To, class From>
+bool convert_number(From value, To& to) noexcept {
+  if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>) {
+    if (std::isfinite(value) && std::abs(static_cast<double>(value)) > static_cast<double>(std::numeric_limits<To>::max())) {
+      return false;
+    }
+    to = static_cast<To>(value);
+    return true;
+  } else if constexpr (std::is_floating_point_v<From>) {
+    const bool is_inside = value >= static_cast<From>(std::numeric_limits<To>::min()) &&
+                           value < std::ldexp(From{1}, std::numeric_limits<To>::digits);  // false for NaN
+    to = is_inside ? static_cast<To>(value) : To{};
+    return is_inside && static_cast<From>(to) == value;
+  } else {
+    to = static_cast<To>(value);
+    return static_cast<long double>(to) == static_cast<long double>(value);  // represents every integer of 64 bits
+  }
+}
+
+/// Returns `fed` with the elements converted to `type`. Empty if one of them is no number, or would change.
+std::optional<tensor> converted(const tensor& fed, dtype type) {
+  std::optional<tensor> made;
+  const bool is_done = with_number_type(fed.dtype(), [&]<class From>(From) {
+    return with_number_type(type, [&]<class To>(To) {
+      const auto from = fed.span<From>();
+      const auto to = made.emplace(type, fed.shape()).template span<To>();
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        if (!convert_number(from[i], to[i])) { return false; }
+      }
+      return true;
+    });
+  });
+  return is_done ? std::move(made) : std::nullopt;
 }
 
 /// Returns a shape of the graph as text: "[?,64]".
@@ -449,10 +507,19 @@ bool session_core::is_harmless(const run_plan& wanted, const run_plan& wider) co
   });
 }
 
+void session_core::convert_feed(const call_plan::checked_feed& wanted, std::size_t index) {
+  const auto& fed = call.fed()[index].get();
+  if (auto made = fed.dtype() == wanted.type ? std::nullopt : converted(fed, wanted.type)) { call.replace_fed(index, std::move(*made)); }
+  check_feed(wanted, call.fed()[index].get());
+}
+
 void session_core::check_feed(const call_plan::checked_feed& wanted, const tensor& fed) const {
   if (fed.dtype() != wanted.type) [[unlikely]] {
+    const bool are_numbers =
+        with_number_type(wanted.type, [](auto) { return true; }) && with_number_type(fed.dtype(), [](auto) { return true; });
     throw invalid_argument_error("feed \"" + wanted.name + "\": the tensor holds " + std::string(to_string(wanted.type)) + ", but " +
-                                     std::string(to_string(fed.dtype())) + " was fed",
+                                     std::string(to_string(fed.dtype())) + " was fed" +
+                                     (are_numbers ? ", and a number in it would change in a conversion" : ""),
                                  graph->place);
   }
   if (wanted.shape && !fits(fed.raw(), *wanted.shape)) [[unlikely]] {
@@ -474,9 +541,8 @@ void session_core::check_feed(const call_plan::checked_feed& wanted, const tenso
   const auto& fed = call.fed();
   auto* raw = how->fed.data();
   for (const auto [index, number] : how->feed_order) {
-    const auto& value = fed[index].get();
-    if (!value.is_checked(number)) [[unlikely]] { check_feed(how->feeds[index], value); }
-    *raw++ = value.raw();
+    if (!fed[index].get().is_checked(number)) [[unlikely]] { convert_feed(how->feeds[index], index); }
+    *raw++ = fed[index].get().raw();
   }
   if (given == nullptr) [[likely]] {
     run_tensorflow(*how, nullptr, nullptr);
@@ -553,7 +619,12 @@ std::vector<tensor> session_core::run_apart(const std::vector<std::string>& fetc
     keys.push_back(to);
     fed.push_back(one.value.for_graph(0));
   }
-  for (std::size_t i = 0; i < fed.size(); ++i) { check_feed(how.feeds[i], fed[i]); }
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    if (auto made = fed[i].dtype() == how.feeds[i].type ? std::nullopt : converted(fed[i], how.feeds[i].type)) {
+      fed[i] = std::move(*made);
+    }
+    check_feed(how.feeds[i], fed[i]);
+  }
   std::vector<c::tensor*> fetched;
   session->run(keys, fed, outputs, fetched, operations, tried);
   std::vector<tensor> values;

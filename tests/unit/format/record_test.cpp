@@ -92,6 +92,29 @@ TEST_CASE("a decoder that met damage says so again, with the offset", "[format][
   }
 }
 
+TEST_CASE("a decoder skips a record with damaged data, and no record with a damaged length", "[format][record]") {
+  auto stream = three_records();
+  stream[format::record_header_size] ^= 1;
+  format::record_decoder decoder;
+  decoder.feed(bytes_of(stream));
+  REQUIRE_FALSE(decoder.next().ok());
+  CHECK(decoder.skip());
+  CHECK(decoder.position() == edges[1]);
+  CHECK(decoder.next().ok());
+
+  stream = three_records();
+  stream[0] ^= 1;
+  for (const std::size_t size : {stream.size(), edges[1] - 1, std::size_t{0}}) {
+    format::record_decoder other;
+    other.feed(bytes_of(stream).first(size));
+    CHECK_FALSE(other.skip());
+    CHECK(other.position() == 0);
+  }
+  format::record_decoder limited(4);
+  limited.feed(bytes_of(three_records()));
+  CHECK_FALSE(limited.skip());
+}
+
 TEST_CASE("a length is not believed above the limit, even with a good checksum", "[format][record]") {
   std::string header(12, '\0');
   auto* const at = reinterpret_cast<std::byte*>(header.data());

@@ -30,6 +30,7 @@
 #include <stepwell/tensorflow/evaluation.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -163,6 +164,34 @@ TEST_CASE("a tensor that is fed and fetched has the fed value", "[tensorflow][se
   CHECK(::stub_last_outputs() == 2);
 }
 
+TEST_CASE("numbers that are fed are converted to the dtype of the placeholder, as in TensorFlow", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  const auto fed = [&](const std::string& name, const auto& value) {
+    const auto [got] = session.run(sw::fetch(name), sw::feed(name, value));
+    return got;
+  };
+  CHECK(fed("rate:0", 0.1).template as<float>() == 0.1F);
+  CHECK(fed("rate:0", 2).template as<float>() == 2.0F);
+  CHECK(fed("rate:0", true).template as<float>() == 1.0F);
+  CHECK(fed("x:0", std::vector<double>{1, 0.1}).template as<std::vector<float>>() == std::vector<float>{1, 0.1F});
+  CHECK(fed("x:0", std::vector<std::int64_t>{3, -4}).template as<std::vector<float>>() == std::vector<float>{3, -4});
+  CHECK(std::isinf(fed("rate:0", std::numeric_limits<double>::infinity()).template as<float>()));
+  CHECK(fed("count:0", std::int64_t{7}).template as<std::int32_t>() == 7);
+  CHECK(fed("count:0", -3.0).template as<std::int32_t>() == -3);
+  CHECK(fed("flag:0", 1).template as<bool>());
+
+  const auto refused = ContainsSubstring("would change in a conversion");
+  CHECK_THROWS_WITH(fed("rate:0", 16777217), refused);
+  CHECK_THROWS_WITH(fed("rate:0", 1e300), refused);
+  CHECK_THROWS_WITH(fed("count:0", 0.5), refused);
+  CHECK_THROWS_WITH(fed("count:0", 3e9), refused);
+  CHECK_THROWS_WITH(fed("count:0", std::numeric_limits<double>::quiet_NaN()), refused);
+  CHECK_THROWS_WITH(fed("count:0", std::int64_t{1} << 40), refused);
+  CHECK_THROWS_WITH(fed("count:0", ~std::uint64_t{0}), refused);
+  CHECK_THROWS_WITH(fed("flag:0", 2), refused);
+}
+
 TEST_CASE("D-34: mistakes in names, dtypes and shapes are found before anything runs", "[tensorflow][session]") {
   stub_graph made;
   auto session = sw::monitored_training_session(made.graph);
@@ -171,8 +200,8 @@ TEST_CASE("D-34: mistakes in names, dtypes and shapes are found before anything 
   CHECK_THROWS_WITH(session.run(sw::fetch("train_op")), ContainsSubstring("is an operation without a value; run it with target"));
   CHECK_THROWS_WITH(session.run(sw::target("trian_op")), ContainsSubstring("target \"trian_op\""));
   CHECK_THROWS_WITH(session.run(sw::feed("y:0", 1.0F)), ContainsSubstring("feed \"y:0\""));
-  CHECK_THROWS_WITH(session.run(sw::feed("x:0", std::vector<double>{1})),
-                    ContainsSubstring("feed \"x:0\": the tensor holds DT_FLOAT, but DT_DOUBLE was fed"));
+  CHECK_THROWS_WITH(session.run(sw::feed("rate:0", "0.1")),
+                    ContainsSubstring("feed \"rate:0\": the tensor holds DT_FLOAT, but DT_STRING was fed"));
   CHECK_THROWS_WITH(session.run(sw::feed("x:0", 1.0F)), ContainsSubstring("the tensor has the shape [?], but [] was fed"));
   CHECK_THROWS_WITH(session.run(sw::fetch<double>("loss:0")), ContainsSubstring("holds DT_FLOAT, but DT_DOUBLE was requested"));
   CHECK_THROWS_WITH(session.run(sw::fetch("w:0")), ContainsSubstring("DT_RESOURCE cannot be fetched"));

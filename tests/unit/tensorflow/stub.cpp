@@ -26,7 +26,7 @@ namespace c = stepwell::tensorflow::detail::c;
 
 namespace {
 
-enum : int { float32 = 1, int64 = 9, string = 7, boolean = 10, resource = 20 };
+enum : int { float32 = 1, int32 = 3, int64 = 9, string = 7, boolean = 10, resource = 20 };
 
 struct stub_output {
   int type = 0;
@@ -150,6 +150,8 @@ void make_graph(c::graph& graph) {
   auto* const read = graph.add({"w/Read", "ReadVariableOp", "", {{w, 0}}, {}, {{float32, {2}}}, {}});
   auto* const read_step = graph.add({"global_step/Read", "ReadVariableOp", "", {{step, 0}}, {}, {{int64, scalar}}, {}});
   auto* const loss = graph.add({"loss", "MatMul", "", {{read, 0}, {x, 0}}, {}, {{float32, scalar}}, {}});
+  graph.add({"count", "Placeholder", "", {}, {}, {{int32, scalar}}, {}});
+  graph.add({"flag", "Placeholder", "", {}, {}, {{boolean, scalar}}, {}});
   graph.add({"ids", "Cast", "", {{read, 0}}, {}, {{int64, {2}}}, {}});
   graph.add({"huge", "Cast", "", {{read, 0}}, {}, {{float32, {-1}}}, {}});
   graph.add({"random", "RandomUniform", "", {}, {}, {{float32, scalar}}, {}});

@@ -9,6 +9,8 @@
 #include <tool/output.hpp>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <map>
 
@@ -100,6 +102,18 @@ TEST_CASE("each shell gets a script that knows commands and options", "[tool][co
       CHECK(said.out.find(word) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("bash completes a name with spaces as one word", "[tool][command_line]") {
+  const sw::test::temporary_directory directory;
+  std::filesystem::create_directory(directory / "my run");
+  std::filesystem::create_directory(directory / "my other run");
+  sw::test::write_file_text(directory / "completion", run_tool({"completion", "bash"}).out);
+  sw::test::write_file_text(directory / "try",
+                            "cd \"$1\"; source ./completion; COMP_WORDS=(stepwell stats my); COMP_CWORD=2; _stepwell; "
+                            "printf '%s\\n' \"${COMPREPLY[@]}\" | sort > words\n");
+  REQUIRE(std::system(("bash " + (directory / "try") + " " + directory.path()).c_str()) == 0);
+  CHECK(sw::test::file_text(directory / "words") == "my other run\nmy run\n");
 }
 
 TEST_CASE("what the library logs goes to the error stream of the command", "[tool][command_line]") {

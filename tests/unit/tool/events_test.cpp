@@ -350,3 +350,73 @@ TEST_CASE("the runs below a directory are not mixed", "[tool][events]") {
   CHECK(said.out.find("runs/x  loss  scalar      1") != std::string::npos);
   CHECK(said.out.find("runs/y  loss  scalar      1") != std::string::npos);
 }
+
+TEST_CASE("a record that cannot be decoded hides no other record from events, plot, stats and compare", "[tool][events][damage]") {
+  const auto latin1 = [] {
+    auto record = scalar("stat-e", 9, 2);
+    const std::string message = record.substr(format::record_header_size, record.size() - format::record_overhead);
+    auto changed = message;
+    changed[changed.find("stat-e") + 4] = '\xe9';
+    std::vector<std::byte> bytes;
+    format::append_record(bytes, std::as_bytes(std::span(changed)));
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }();
+  auto flipped = scalar("loss", 9, 2);
+  flipped[flipped.size() - 6] ^= 1;
+  auto large = record_of({.wall_time = 1002, .step = 2, .what = format::graph_def{std::string(9 << 20, 'g')}, .source_writer = {}});
+  large[large.size() - 6] ^= 1;
+  const auto start =
+      record_of({.wall_time = 1002, .step = 2, .what = format::session_log{format::session_status::start, {}, {}}, .source_writer = {}});
+  for (const auto& damaged : {latin1, flipped, large}) {
+    const auto before = scalar("loss", 1, 1) + scalar("loss", 7, 2);
+    const tool_rig rig{.files = files_of({{"run/events.out.tfevents.1", before + damaged + start + scalar("loss", 3, 3)}})};
+    const auto where = "at byte " + std::to_string(before.size());
+
+    const auto lines = rig.run({"events", "run", "--lines", "--tag", "loss"});
+    CHECK(lines.how == exit_code::damaged);
+    CHECK_THAT(lines.err, ContainsSubstring(where) && ContainsSubstring("the record is skipped"));
+    CHECK_THAT(lines.out, ContainsSubstring("  3  loss") && ContainsSubstring("  1  loss"));
+    CHECK_THAT(lines.out, !ContainsSubstring("  2  loss"));  // the START event after the damage makes it obsolete
+
+    const auto stats = rig.run({"stats", "run", "--json"});
+    CHECK(stats.how == exit_code::damaged);
+    CHECK_THAT(stats.err, ContainsSubstring(where));
+    CHECK(json::parse(stats.out)["last_step"] == 3);
+
+    const auto plot = rig.run({"plot", "run", "--tag", "loss", "--ascii"});
+    CHECK(plot.how == exit_code::damaged);
+    CHECK_THAT(plot.out, ContainsSubstring("last 3"));
+
+    const auto compared = rig.run({"compare", "run", "run", "--json"});
+    CHECK(compared.how == exit_code::damaged);
+    CHECK_THAT(compared.err, ContainsSubstring(where));
+  }
+}
+
+TEST_CASE("many records that cannot be decoded are reported by a few messages and their number", "[tool][events][damage]") {
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 1000; ++i) { format::append_record(bytes, std::as_bytes(std::span("\xff\xff", 2))); }
+  const std::string damaged(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const tool_rig rig{.files = files_of({{"run/events.out.tfevents.1", damaged + scalar("loss", 3, 3)}})};
+  const auto said = rig.run({"events", "run", "--csv"});
+  CHECK(said.how == exit_code::damaged);
+  CHECK_THAT(said.out, ContainsSubstring(",3,loss,"));
+  CHECK(std::ranges::count(said.err, '\n') == 9);
+  CHECK_THAT(said.err, ContainsSubstring("1000 records could not be read"));
+}
+
+TEST_CASE("CSV of events has no cell that spreadsheets read as a formula", "[tool][events]") {
+  const tool_rig rig{.files = files_of({{"run/events.out.tfevents.1", scalar("=1+1", -2, 3)}})};
+  CHECK_THAT(rig.run({"events", "run", "--csv"}).out, ContainsSubstring(",3,'=1+1,scalar,-2\n"));
+}
+
+TEST_CASE("times before 1970 and after 2262 are shown as dates", "[tool][events]") {
+  CHECK(sw::tool::time_text(0) == "1970-01-01 00:00:00");
+  CHECK(sw::tool::time_text(-0.5) == "1969-12-31 23:59:59");
+  CHECK(sw::tool::time_text(-86401) == "1969-12-30 23:59:59");
+  CHECK(sw::tool::time_text(10413792000) == "2300-01-01 00:00:00");
+  CHECK(sw::tool::time_text(-62167219200) == "0000-01-01 00:00:00");
+  CHECK(sw::tool::time_text(-62167219201) == "-");
+  CHECK(sw::tool::time_text(1e300) == "-");
+  CHECK(sw::tool::time_text(std::nan("")) == "-");
+}

@@ -293,3 +293,16 @@ TEST_CASE("a line without a value in the chosen steps is named", "[tool][plot]")
   CHECK(said.how == exit_code::good);
   CHECK(said.out.find("not drawn: " + (directory / "b") + ": no value in the chosen steps\n") != std::string::npos);
 }
+
+TEST_CASE("a picture replaces code points that are no characters of XML", "[tool][plot]") {
+  const temporary_directory directory;
+  {
+    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>()});
+    for (const std::int64_t step : {1, 2}) { writer.add_scalar("loss\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbc", 1, step); }
+    writer.close();
+  }
+  const auto file = directory / "loss.svg";
+  CHECK(run_tool({"plot", directory.path(), "--svg", file}).how == exit_code::good);
+  const auto picture = sw::test::file_text(file);
+  CHECK(picture.find("loss\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbc") != std::string::npos);
+}

@@ -153,6 +153,12 @@ TEST_CASE("metrics in the text format of Prometheus", "[training][metrics]") {
   CHECK(sw::prometheus_text(metrics).find("\nstepwell_saves_total 3\n") != std::string::npos);
 }
 
+TEST_CASE("names that are not UTF-8 are valid in the text for Prometheus, and equal names are an error", "[training][metrics]") {
+  CHECK(sw::prometheus_text({}, "a\xff").find("{session=\"a\xef\xbf\xbd\"} ") != std::string::npos);
+  CHECK_THROWS_AS(sw::prometheus_text(std::vector<sw::named_metrics>{{"a", {}}, {"b", {}}, {"a", {}}}), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::prometheus_text(std::vector<sw::named_metrics>{{"\xfe", {}}, {"\xff", {}}}), sw::invalid_argument_error);
+}
+
 TEST_CASE("metrics of several sessions have one heading for each number", "[training][metrics]") {
   std::vector<sw::named_metrics> sessions = {{"a", {}}, {"b", {}}};
   sessions[0].metrics.global_step = 12;

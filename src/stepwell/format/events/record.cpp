@@ -91,6 +91,14 @@ std::optional<std::uint64_t> record_decoder::next_length() const {
   return load_little<std::uint64_t>(header.data());
 }
 
+bool record_decoder::skip() {
+  const auto length = next_length();
+  if (!length || *length > limit_ || pending() < record_overhead || pending() - record_overhead < *length) { return false; }
+  consumed_ += record_overhead + *length;
+  position_ += record_overhead + *length;
+  return true;
+}
+
 result<std::span<const std::byte>> record_decoder::next() {
   auto data = read_record(std::span<const std::byte>(pending_).subspan(consumed_), limit_);
   if (!data) {

@@ -51,8 +51,13 @@ public:
 
   /// Returns the data of the next record. The result is valid until the next `feed`.
   /// @errors `truncated`: the next record is not complete; feed more bytes. If the stream has no more bytes and `pending()` is 0, the
-  ///         stream ends after a complete record. `data_loss`: stop reading this stream. All later calls return the same error.
+  ///         stream ends after a complete record. `data_loss`: all later calls return the same error, unless `skip` moves past the
+  ///         record.
   [[nodiscard]] result<std::span<const std::byte>> next();
+
+  /// Moves past the next record without checking its data, after `next` returned `data_loss`. Returns false and does nothing if the
+  /// record is incomplete, or if its length is damaged or above the limit, so that the next record cannot be found.
+  bool skip();
 
   /// Returns the length of the data of the next record. Returns nullopt if the header of this record is incomplete or damaged.
   [[nodiscard]] std::optional<std::uint64_t> next_length() const;

@@ -163,6 +163,7 @@ private:
                                              std::vector<c::operation*> targets);
   [[nodiscard]] const run_plan* wider_plan(const run_plan& wanted) const;
   [[nodiscard]] bool is_harmless(const run_plan& wanted, const run_plan& wider) const;
+  void convert_feed(const call_plan::checked_feed& wanted, std::size_t index);
   void check_feed(const call_plan::checked_feed& wanted, const tensor& fed) const;
   c::output make_step_read(const std::vector<c::operation*>& after, const std::string& key) const;
 

@@ -65,7 +65,7 @@ result<decoded_strings> decode_strings(std::string_view bytes, std::uint64_t cou
 result<void> string_checker::add_lengths(std::uint64_t length, std::uint64_t count) {
   if (length > size_ - std::min(size_, total_)) { return damaged("a string ends after the end of its tensor"); }
   total_ += length * count;
-  crc_ = length == 0 ? kernel::crc32c_zeros(4 * count, crc_) : extend_length(crc_, length);
+  crc_ = count == 1 ? extend_length(crc_, length) : kernel::crc32c_zeros(4 * count, crc_);  // several lengths are all zero
   left_ -= count;
   if (left_ == 0 && (taken_ > size_ || size_ - taken_ < 4 || size_ - taken_ - 4 != total_)) {
     return damaged("a string tensor has the wrong size");
