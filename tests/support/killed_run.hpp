@@ -22,7 +22,7 @@ inline constexpr const char* tested = "tested";  ///< Name of the second directo
 /// Returns the metric of a step. It is different for each of the first 10007 steps.
 [[nodiscard]] inline double metric_of(std::int64_t step) { return static_cast<double>(step * 5003 % 10007); }
 /// Returns the summary of a step. A float cannot hold it.
-[[nodiscard]] inline double summary_of(std::int64_t step) { return static_cast<double>(step) + 0.5; }
+[[nodiscard]] inline double summary_of(std::int64_t step) { return static_cast<double>(step) + 1e-9; }
 
 /// A model whose weights are large enough to be copied while the next step computes, and whose step depends on every bit of its record.
 struct model {
