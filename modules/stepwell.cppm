@@ -19,19 +19,7 @@ module;
 #if __has_include(<range/v3/range/concepts.hpp>)
 #include "stepwell/coro/range_v3.hpp"
 #endif
-#include "stepwell/kernel/metrics.hpp"
-#include "stepwell/kernel/schedules.hpp"
-#include "stepwell/kernel/statistics.hpp"
-#include "stepwell/kernel/xtensor_fix.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
-#include "stepwell/format/checkpoint/checkpoint_state.hpp"
-#include "stepwell/format/checkpoint/table.hpp"
-#include "stepwell/format/events/event.hpp"
-#include "stepwell/format/events/record.hpp"
-#include "stepwell/format/examples/example.hpp"
-#include "stepwell/io/atomic_file.hpp"
-#include "stepwell/io/file_system.hpp"
-#include "stepwell/io/pool.hpp"
+#include "stepwell/async.hpp"
 #include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
@@ -41,6 +29,10 @@ module;
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/checkpoint/update_fence.hpp"
+#include "stepwell/creation/scaffold.hpp"
+#include "stepwell/creation/session_creation.hpp"
+#include "stepwell/creation/session_creator.hpp"
+#include "stepwell/creation/session_manager.hpp"
 #include "stepwell/data/counter.hpp"
 #include "stepwell/data/mapped_records.hpp"
 #include "stepwell/data/prefetch.hpp"
@@ -48,10 +40,12 @@ module;
 #include "stepwell/data/record_files.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/summary/metric_writer.hpp"
-#include "stepwell/summary/writer.hpp"
-#include "stepwell/threads/coordinator.hpp"
-#include "stepwell/threads/queue_runner.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/checkpoint_state.hpp"
+#include "stepwell/format/checkpoint/table.hpp"
+#include "stepwell/format/events/event.hpp"
+#include "stepwell/format/events/record.hpp"
+#include "stepwell/format/examples/example.hpp"
 #include "stepwell/hook/any_hook.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/evaluated_value.hpp"
@@ -65,19 +59,6 @@ module;
 #include "stepwell/hook/run_options.hpp"
 #include "stepwell/hook/run_request.hpp"
 #include "stepwell/hook/session_signals.hpp"
-#include "stepwell/creation/scaffold.hpp"
-#include "stepwell/creation/session_creation.hpp"
-#include "stepwell/creation/session_creator.hpp"
-#include "stepwell/creation/session_manager.hpp"
-#include "stepwell/session/any_async_session.hpp"
-#include "stepwell/session/any_session.hpp"
-#include "stepwell/session/async_options.hpp"
-#include "stepwell/session/async_session.hpp"
-#include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/session_settings.hpp"
-#include "stepwell/session/training_session.hpp"
-#include "stepwell/model/model.hpp"
-#include "stepwell/model/model_session.hpp"
 #include "stepwell/hooks/best_checkpoint_hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"
@@ -96,11 +77,30 @@ module;
 #include "stepwell/hooks/step_counter_hook.hpp"
 #include "stepwell/hooks/stop_hooks.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
+#include "stepwell/io/atomic_file.hpp"
+#include "stepwell/io/file_system.hpp"
+#include "stepwell/io/pool.hpp"
+#include "stepwell/kernel/metrics.hpp"
+#include "stepwell/kernel/schedules.hpp"
+#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/xtensor_fix.hpp"
+#include "stepwell/model/model.hpp"
+#include "stepwell/model/model_session.hpp"
+#include "stepwell/session/any_async_session.hpp"
+#include "stepwell/session/any_session.hpp"
+#include "stepwell/session/async_options.hpp"
+#include "stepwell/session/async_session.hpp"
+#include "stepwell/session/monitored_session.hpp"
+#include "stepwell/session/session_settings.hpp"
+#include "stepwell/session/training_session.hpp"
+#include "stepwell/summary/metric_writer.hpp"
+#include "stepwell/summary/writer.hpp"
+#include "stepwell/threads/coordinator.hpp"
+#include "stepwell/threads/queue_runner.hpp"
 #include "stepwell/training/async_evaluate.hpp"
 #include "stepwell/training/async_training_session.hpp"
 #include "stepwell/training/evaluation.hpp"
 #include "stepwell/training/monitored_training_session.hpp"
-#include "stepwell/async.hpp"
 
 export module stepwell;
 
@@ -340,8 +340,8 @@ using stepwell::format::visit_table;
 
 // io
 export namespace stepwell::io {
-using stepwell::io::atomic_file;
 using stepwell::io::absolute_path;
+using stepwell::io::atomic_file;
 using stepwell::io::base_name;
 using stepwell::io::file;
 using stepwell::io::file_info;
@@ -669,8 +669,8 @@ using stepwell::progress_line;
 using stepwell::progress_options;
 using stepwell::progress_printer;
 using stepwell::progress_state;
-using stepwell::progress_summary;
 using stepwell::progress_style;
+using stepwell::progress_summary;
 using stepwell::progress_value;
 using stepwell::reduce_on_plateau_hook;
 using stepwell::reduce_on_plateau_hook_options;

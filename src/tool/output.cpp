@@ -58,7 +58,7 @@ std::string count_text(std::uint64_t count, std::string_view noun) { return fmt:
 std::string number_text(double value) { return fmt::format("{:.6g}", value); }
 
 std::string time_text(double seconds) {
-  constexpr double last = 253402300799.0;  // the end of the year 9999
+  constexpr double last = 253402300799.0;   // the end of the year 9999
   constexpr double first = -62167219200.0;  // the beginning of the year 0
   if (!(seconds >= first && seconds <= last)) { return "-"; }
   namespace chrono = std::chrono;

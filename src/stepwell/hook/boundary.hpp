@@ -169,7 +169,7 @@ struct session_metrics {
   std::chrono::duration<double> last_save_time{};  ///< Time from the copy of the state until the checkpoint was durable.
   std::chrono::duration<double> total_save_time{};
   std::chrono::duration<double> total_save_wait{};  ///< Time for which the session was blocked by the waits that `saves_waited` counts.
-  save_backlog under_way = {};  ///< Saves in flight: accepted, but not yet durable.
+  save_backlog under_way = {};                      ///< Saves in flight: accepted, but not yet durable.
   /// The most recent decision about the last save, made after a signal had requested the process to end. Empty if none was made.
   std::optional<preemption_plan> preemption = std::nullopt;
 

@@ -140,9 +140,9 @@ private:
   std::shared_ptr<clock> clock_;
   clock::time_point started_;
   second_or_step_timer timer_;
-  bool is_written_ = false;  // true if the newest state was displayed
+  bool is_written_ = false;                   // true if the newest state was displayed
   std::optional<progress_state> epoch_line_;  // of an epoch that has ended, until its line is written
-  std::int64_t values_step_ = -1;  // step of the values that were displayed last
+  std::int64_t values_step_ = -1;             // step of the values that were displayed last
   std::shared_ptr<detail::status_region> region_;
   std::unique_ptr<detail::status_line> line_;  // empty unless a line is on the terminal
 };

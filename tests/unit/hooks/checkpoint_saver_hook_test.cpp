@@ -257,10 +257,9 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a st
   const auto clock = std::make_shared<sw::manual_clock>();
   const auto before_run_calls = std::make_shared<diary>(heard, "");
   const auto other = std::make_shared<diary>(heard, "-");
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
-                                sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(),
-                                                           .save_secs = 2,
-                                                           .listeners = {before_run_calls, other}}});
+  sw::monitored_session session(
+      sw::session_settings{.clock = clock}, model,
+      sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .listeners = {before_run_calls, other}}});
   run_slowly(session, 2);  // the clock does not move
   before_run_calls->asks_for_stop = true;
   CHECK_FALSE(session.should_stop());

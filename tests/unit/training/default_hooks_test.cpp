@@ -221,11 +221,9 @@ TEST_CASE("log_every_secs = 0 logs each durable checkpoint and each rate", "[tra
   const log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
-                                                        .save_checkpoint_steps = 1,
-                                                        .log_step_count_steps = 1,
-                                                        .log_every_secs = 0,
-                                                        .clock = clock});
+  auto session = sw::monitored_training_session(
+      model,
+      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = 1, .log_every_secs = 0, .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(1s);
     session.run(batch);
@@ -243,11 +241,9 @@ TEST_CASE("durable checkpoints and rates are logged with the name of the session
   const log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.name = "trial-7",
-                                                        .checkpoint_dir = directory.path(),
-                                                        .save_checkpoint_steps = 1,
-                                                        .log_step_count_steps = 1,
-                                                        .clock = clock});
+  auto session = sw::monitored_training_session(
+      model,
+      {.name = "trial-7", .checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = 1, .clock = clock});
   for (std::int64_t batch = 1; batch <= 30; ++batch) {
     clock->advance(1s);
     session.run(batch);

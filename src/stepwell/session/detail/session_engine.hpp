@@ -238,7 +238,7 @@ private:
   std::atomic<std::int64_t> creations_ = 0;
   std::atomic<std::int64_t> rollbacks_ = 0;
   std::int64_t state_version_;
-  unsigned fenced_saves_ = 0;  // number of saves that may be copied during a step
+  unsigned fenced_saves_ = 0;                 // number of saves that may be copied during a step
   std::atomic<bool> threads_joined_ = false;  // this session stopped and joined its threads
   std::atomic<bool> source_ended_ = false;
   std::optional<std::stop_callback<stop_for_threads>> on_own_stop_;

@@ -66,7 +66,7 @@ struct graph_state {
   std::string variables_prefix;  // the checkpoint with the initial values of a SavedModel, or empty
   meta_graph parts;              // `parts.graph_def` is the imported graph
   bool has_references = false;   // true if it has a reference variable; then every fetch is copied
-  std::set<std::string> tasks;  // and jobs that devices of its operations name, such as "/job:ps/task:0" and "/job:ps"
+  std::set<std::string> tasks;   // and jobs that devices of its operations name, such as "/job:ps/task:0" and "/job:ps"
   std::atomic<int> made_operations = 0;
 
   // Operations that sessions have added, by their purpose. A later session over the same graph uses them again.
