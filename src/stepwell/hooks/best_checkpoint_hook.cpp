@@ -386,6 +386,7 @@ private:
 
 best_checkpoints::best_checkpoints(std::string what, best_checkpoint_options options) : options_(std::move(options)) {
   check(options_);
+  options_.directory = value_or_throw(io::absolute_path(options_.directory));
   work_ = std::make_shared<best_work>(std::move(what), options_);
 }
 

@@ -64,6 +64,7 @@ early_stopping::early_stopping(std::string what, early_stopping_options options)
   if (!(options_.min_delta >= 0)) { refuse(fmt::format("invalid min_delta={}; it must not be negative", options_.min_delta)); }
   if (options_.every_n_steps < 1) { refuse(fmt::format("invalid every_n_steps={}; it must be above zero", options_.every_n_steps)); }
   if (options_.name.empty()) { refuse("the name is empty; the state of the hook is saved under this name"); }
+  options_.best_directory = value_or_throw(io::absolute_path(options_.best_directory));
   if (!options_.generalization_loss) { return; }
   if (!(*options_.generalization_loss >= 0)) {
     refuse(fmt::format("invalid generalization_loss={}; it must not be negative", *options_.generalization_loss));

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -122,6 +123,18 @@ TEST_CASE("reduce_on_plateau_hook reduces the rate of the next run, and logs it"
   run_steps(session, 6);
   CHECK(model.rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25});
   CHECK(log.contains(sw::log_level::info, "step 3: the rate is reduced from 1 to 0.5"));
+}
+
+TEST_CASE("reduce_on_plateau_hook reduces a float rate to min_rate once", "[hooks][scheduled]") {
+  const log_capture log;
+  rated_model model;
+  model.inner.rate = 0.01F;
+  const auto rate = [](rated_model& of) -> float& { return of.inner.rate; };
+  sw::reduce_on_plateau_hook hook{rate, &rated_model::result::loss, {.plateau = {.factor = 0.1, .patience = 2, .min_rate = 0.001}}};
+  sw::monitored_session session(model, std::ref(hook));
+  run_steps(session, 20);
+  CHECK(model.inner.rate == 0.001F);
+  CHECK(hook.plateau().reductions() == 1);
 }
 
 TEST_CASE("reduce_on_plateau_hook counts optional values, and those of due steps only", "[hooks][scheduled]") {

@@ -7,6 +7,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/summary/metric_writer.hpp>
@@ -80,6 +81,23 @@ TEST_CASE("a relative directory stays the same directory when the working direct
   CHECK(sw::latest_checkpoint(directory / "run") == directory / "run/model.ckpt-6");
   CHECK(fs::exists(directory / "run/stepwell.ending"));
   CHECK(fs::exists(directory / "run/best/model.ckpt-6.index"));
+}
+
+TEST_CASE("the best state is restored from a relative directory of its hooks after the working directory changed", "[training][process]") {
+  const temporary_directory directory;
+  const working_directory restored;
+  fs::create_directories(directory / "other");
+  fs::current_path(directory.path());
+  counting_model model;
+  const auto watched = [](const int& count) { return static_cast<double>(count); };
+  auto session = sw::monitored_training_session(
+      model, {.log_step_count_steps = sw::none}, sw::best_checkpoint_hook{{.directory = "kept"}, watched},
+      sw::early_stopping_hook{watched, {.patience = 100, .restore_best = true, .best_directory = "kept"}}, sw::stop_at_step(6));
+  for (const auto& step : session.steps()) {
+    if (step.global_step == 3) { fs::current_path(directory / "other"); }
+  }
+  CHECK_NOTHROW(session.close());
+  CHECK(names_in(directory / "other").empty());
 }
 
 TEST_CASE("an empty directory in place of a moved one is not written to, and the session says that its directory was moved",
