@@ -106,10 +106,7 @@ public:
   }
   void note_durable(std::int64_t step) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = find(step); found != in_flight_.end()) {
-      done_.push_back(std::move(found->made));
-      in_flight_.erase(found);
-    }
+    if (const auto found = find(step); found != in_flight_.end()) { in_flight_.erase(found); }
   }
   /// Keeps the state of a failed save, unless a better state has been accepted since.
   void note_failed(snapshot state) {
@@ -135,11 +132,6 @@ public:
     const std::lock_guard lock(mutex_);
     return unsaved_ ? std::optional(unsaved_->first) : std::nullopt;
   }
-  /// Returns the checkpoints that have become durable since the previous call.
-  [[nodiscard]] std::vector<scored_checkpoint> take_done() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(done_, {});
-  }
   [[nodiscard]] std::size_t held_bytes() const {
     const std::lock_guard lock(mutex_);
     return unsaved_ ? unsaved_->second.held_bytes() : 0;
@@ -152,8 +144,7 @@ private:
 
   mutable std::mutex mutex_;
   std::uint64_t count_ = 0;
-  std::vector<numbered> in_flight_;      // oldest first
-  std::vector<scored_checkpoint> done_;  // durable, not announced yet
+  std::vector<numbered> in_flight_;  // oldest first
   std::optional<std::pair<numbered, snapshot>> unsaved_;
 };
 
@@ -271,10 +262,7 @@ public:
     };
   }
 
-  void process_events() override {
-    for (const auto& made : saves_->take_done()) { announce(made); }
-    saver_->throw_if_failed();
-  }
+  void process_events() override { saver_->throw_if_failed(); }
   /// Also saves the state of a failed save again.
   void drain(const deadline& until) override {
     const auto end = until.on(*saver_->options().clock);
@@ -341,7 +329,7 @@ private:
     best_ = scored_checkpoint{prefix_of(step), step, recorded_.value};
     lost_.reset();
     saves_->accept(*best_);
-    signals_->show(options_.name, value_text(*best_));
+    announce(*best_);
     pass_on(std::move(taken));
   }
   /// Passes the state of a failed save to the saver again.
@@ -352,10 +340,11 @@ private:
     saver_->save(std::move(state), nullptr, [saves = saves_](snapshot unsaved) { saves->note_failed(std::move(unsaved)); });
   }
 
-  [[nodiscard]] std::string value_text(const scored_checkpoint& made) const { return fmt::format("{} {}", what_, number_text(made.value)); }
-  /// Logs a best value whose checkpoint is durable.
+  /// Displays and logs a new best value. Its checkpoint is not durable yet: at that time, the disk's speed would decide the lines of the log.
   void announce(const scored_checkpoint& made) {
-    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value_text(made), made.step));
+    const auto value = fmt::format("{} {}", what_, number_text(made.value));
+    signals_->show(options_.name, value);
+    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value, made.step));
   }
 
   /// Releases the directory for the next session, even if this object lives on.

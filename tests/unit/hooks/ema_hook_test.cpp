@@ -166,7 +166,7 @@ TEST_CASE("averages that come later start from what was restored, with a warning
   sw::test::log_capture log;
   wandering_model model;
   auto session = continued(model, directory.path());
-  CHECK(log.contains(sw::log_level::warning, "stepwell/hook/ema/average/weights"));
+  CHECK(log.contains(sw::log_level::warning, "the state of the hook \"ema\""));
   wandering_model copy;
   session.hook<sw::ema_hook>().copy_to(copy);
   CHECK(values_of(copy) == values_of(trained));
