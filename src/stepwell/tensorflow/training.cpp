@@ -270,10 +270,11 @@ void take_retention(const saver_def& saver, training_options<tensorflow::graph>&
 }  // namespace
 
 training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph, training_options<tensorflow::graph> options) {
-  if (options.save_meta_graph && options.is_chief) {
+  const bool saves = options.is_chief && !options.checkpoint_dir.empty();
+  if (options.save_meta_graph && saves) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
   }
-  if (graph->parts.saver) { take_retention(*graph->parts.saver, options); }
+  if (graph->parts.saver && saves) { take_retention(*graph->parts.saver, options); }
   if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && options.is_chief) {
     options.saver.shards = variables_of(*graph).shards;
   }

@@ -178,7 +178,7 @@ TEST_CASE("a hook with state goes on where it stood; state nobody saved starts a
   };
   sw::test::log_capture log;
   CHECK(run_two_more() == 2);
-  CHECK(log.contains(sw::log_level::warning, "stepwell/hook/counter/runs"));
+  CHECK(log.contains(sw::log_level::warning, "the state of the hook \"counter\""));
   CHECK(run_two_more() == 4);
 }
 
