@@ -91,6 +91,14 @@ void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader
   }
 }
 
+/// Reads the variables of each selection, one selection after the other, and then calls the functions of the user.
+template<class... Select>
+void read_in_turn(const matches<checkpoint_entry>& found, const checkpoint_reader& source, const Select&... selections) {
+  std::vector<passed_value> passed;
+  (read_values(found, source, passed, selections), ...);
+  for (const auto& one : passed) { one.pass(); }
+}
+
 /// Calls `read`, and adds to its failure that variables were written.
 void write_variables(function_ref<void()> read) {
   try {
@@ -115,10 +123,9 @@ void read_once(const matches<checkpoint_entry>& found, const checkpoint_reader& 
     if (has_checksum && !is_in_place[i]) { source.verify(entries[i].name); }
   }
   write_variables([&] {
-    std::vector<passed_value> passed;
-    read_values(found, source, passed, [](const variable_ref& variable) { return !variable.is_optional(); });
-    read_values(found, source, passed, [](const variable_ref& variable) { return variable.is_optional(); });
-    for (const auto& one : passed) { one.pass(); }
+    read_in_turn(
+        found, source, [](const variable_ref& variable) { return !variable.is_optional(); },
+        [](const variable_ref& variable) { return variable.is_optional(); });
   });
 }
 
@@ -259,11 +266,7 @@ restore_report restore(const variable_list& variables, const checkpoint_reader& 
   return restore_from(variables, source.entries(), source.prefix(), options, [&](const matches<checkpoint_entry>& found) {
     if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
     if (!source.is_verified()) { source.verify(); }
-    write_variables([&] {
-      std::vector<passed_value> passed;
-      read_values(found, source, passed, [](const variable_ref&) { return true; });
-      for (const auto& one : passed) { one.pass(); }
-    });
+    write_variables([&] { read_in_turn(found, source, [](const variable_ref&) { return true; }); });
   });
 }
 

@@ -11,13 +11,27 @@
 #include <unistd.h>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace sw = stepwell;
 namespace io = stepwell::io;
 using sw::test::file_text;
 using sw::test::temporary_directory;
 using sw::test::write_file_text;
+
+namespace {
+
+/// A lock that this process holds.
+struct held_lock {
+  temporary_directory directory;
+  std::string path = directory / "lock";
+  std::shared_ptr<io::file_system> files = io::posix_file_system();
+  std::unique_ptr<io::file_lock> held = std::move(files->lock(path)).value();
+};
+
+}  // namespace
 
 TEST_CASE("a lock held in this process is refused, naming this process", "[io][file_lock]") {
   const temporary_directory directory;
@@ -82,33 +96,29 @@ TEST_CASE("a lock file with a part of the line of a holder is taken over: a loss
 }
 
 TEST_CASE("a lock is released although a child process still has its file open", "[io][file_lock]") {
-  const temporary_directory directory;
-  const auto files = io::posix_file_system();
-  auto held = files->lock(directory / "lock");
-  REQUIRE(held.ok());
+  held_lock parent;
+  REQUIRE(parent.held);
   const auto child = ::fork();
   if (child == 0) {
     ::pause();
     ::_exit(0);
   }
-  held = sw::status(sw::errc::cancelled, "released", "");
-  CHECK(files->lock(directory / "lock").ok());
+  parent.held.reset();
+  CHECK(parent.files->lock(parent.path).ok());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("a child process that destroys its copy of a lock does not release the lock of its parent", "[io][file_lock]") {
-  const temporary_directory directory;
-  const auto files = io::posix_file_system();
-  auto held = files->lock(directory / "lock");
-  REQUIRE(held.ok());
+  held_lock parent;
+  REQUIRE(parent.held);
   const auto child = ::fork();
   if (child == 0) {
-    held = sw::status(sw::errc::cancelled, "released", "");
+    parent.held.reset();
     ::_exit(0);
   }
   ::waitpid(child, nullptr, 0);
-  const auto refused = files->lock(directory / "lock");
+  const auto refused = parent.files->lock(parent.path);
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().message.find("process " + std::to_string(::getpid())) != std::string::npos);
 }
