@@ -6,7 +6,9 @@ find_package(Threads REQUIRED)
 add_library(stepwell_build_flags INTERFACE)
 target_compile_options(stepwell_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion
-  $<$<BOOL:${STEPWELL_WERROR}>:-Werror>)
+  $<$<BOOL:${STEPWELL_WERROR}>:-Werror>
+  # In a unity build, g++ takes the file that a class stands in for a header.
+  $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 if(STEPWELL_SANITIZE)
   target_compile_options(stepwell_build_flags INTERFACE
     -fsanitize=${STEPWELL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -191,7 +191,7 @@ exit_code diff_checkpoints(const inspect_options& options, const std::string& a,
   const checkpoint_reader left(a, to.files);
   const checkpoint_reader right(b, to.files);
   const auto found = differences_of(left, right, options.tolerance);
-  (options.json ? print_as_json : print_as_text)(found, left, right, to);
+  options.json ? print_as_json(found, left, right, to) : print_as_text(found, left, right, to);
   exit_code how = exit_code::good;
   for (const auto& one : found) {
     const bool is_damaged = one.what == "damaged";

@@ -147,7 +147,7 @@ exit_code print_tensor(const inspect_options& options, const std::string& prefix
     throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"; `stepwell inspect` lists them", options.print), prefix);
   }
   const auto most = options.limit == 0 ? UINT64_MAX : options.limit;
-  return (options.json ? print_as_json : print_as_text)(reader, *entry, most, to);
+  return options.json ? print_as_json(reader, *entry, most, to) : print_as_text(reader, *entry, most, to);
 }
 
 }  // namespace stepwell::tool

@@ -17,10 +17,10 @@ struct pen {
   ink colour = ink::plain;
   char mark = '*';
 };
-constexpr std::array palette = {pen{ink::cyan, '*'},  pen{ink::yellow, '+'}, pen{ink::magenta, 'o'},
+constexpr std::array pens = {pen{ink::cyan, '*'},  pen{ink::yellow, '+'}, pen{ink::magenta, 'o'},
                                 pen{ink::green, 'x'}, pen{ink::red, '#'},    pen{ink::blue, '@'}};
 
-pen pen_of(std::size_t line) noexcept { return palette[line % palette.size()]; }
+pen pen_of(std::size_t line) noexcept { return pens[line % pens.size()]; }
 
 /// A grid of dots, or of characters, row by row from the top. Each character is that of the line drawn last through it.
 class canvas {

@@ -133,7 +133,8 @@ exit_code prune(const prune_options& options, console& to) {
     checkpoint_directory looked(options.directory, rules, directory_access::look);
     if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }
     if (!options.yes) {
-      (options.json ? print_as_json : print_as_text)(decide(looked, options, to), options, to);
+      const auto planned = decide(looked, options, to);
+      options.json ? print_as_json(planned, options, to) : print_as_text(planned, options, to);
       return exit_code::good;
     }
   }
@@ -142,7 +143,7 @@ exit_code prune(const prune_options& options, console& to) {
   const auto made = decide(held, options, to);
   held.prune();
   held.close();
-  (options.json ? print_as_json : print_as_text)(made, options, to);
+  options.json ? print_as_json(made, options, to) : print_as_text(made, options, to);
   return exit_code::good;
 }
 

@@ -406,7 +406,7 @@ exit_code run_stats(const run_stats_options& options, console& to) {
                     count_text(value_or_throw(to.files->list(options.directory)).size(), "name")),
         options.directory);
   }
-  (options.json ? print_as_json : print_as_text)(facts, options.directory, to);
+  options.json ? print_as_json(facts, options.directory, to) : print_as_text(facts, options.directory, to);
   return facts.how;
 }
 

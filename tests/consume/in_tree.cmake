@@ -2,13 +2,14 @@
 #
 # cmake -DPREFIX=directory ... -P in_tree.cmake
 # Builds the shared library as a part of the consumer's tree: by add_subdirectory, then by FetchContent, which reuses
-# the built library. Then installs the tree below PREFIX.
+# the built library. It is a unity build, as docs/how_to/build-with-it.md advises. Then installs the tree below PREFIX.
 include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 set(tree ${WORK}/build)
 foreach(way IN ITEMS add_subdirectory FetchContent)
   run(${CMAKE_COMMAND} -S ${project} -B ${tree} ${common} -DCMAKE_CXX_COMPILER=${COMPILER} -DCONSUMER_TAKES_IT_BY=${way}
-    -DSTEPWELL_SOURCE=${SOURCE} -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DBUILD_SHARED_LIBS=ON -DSTEPWELL_INSTALL=ON)
+    -DSTEPWELL_SOURCE=${SOURCE} -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DBUILD_SHARED_LIBS=ON -DSTEPWELL_INSTALL=ON
+    -DCMAKE_UNITY_BUILD=ON)
   run(${CMAKE_COMMAND} --build ${tree})
   run_consumer(${tree}/consumer)
 endforeach()

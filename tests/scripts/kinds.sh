@@ -60,11 +60,18 @@ run_presets() {
   done
 }
 
+# run_release [REGEX]: builds and runs the tests with the preset release, or only the test programs that match.
 run_release() {
   have build examples tool tests
   configure release -DSTEPWELL_BUILD_TESTS=ON -DSTEPWELL_BUILD_TOOL=ON  # the kind bench turns them off
-  build release
-  check release -LE '^(long|ci)$'
+  if [ -z "${1:-}" ]; then
+    build release
+    check release -LE '^(long|ci)$'
+  else
+    build release build.ninja
+    build release $(programs_of release -R "$1")
+    check release -R "$1"
+  fi
 }
 
 run_bench() {

@@ -46,7 +46,7 @@ status cut_short(std::size_t have, std::uint64_t need) {
   return {errc::truncated, fmt::format("record is truncated: {} of {} bytes are present", have, need)};
 }
 
-status damaged(std::string_view part) { return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)}; }
+status checksum_mismatch(std::string_view part) { return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)}; }
 
 }  // namespace
 
@@ -68,14 +68,14 @@ void append_record(std::vector<std::byte>& out, std::span<const std::byte> data)
 
 result<std::span<const std::byte>> read_record(std::span<const std::byte> bytes, std::uint64_t limit) {
   if (bytes.size() < record_header_size) { return cut_short(bytes.size(), record_header_size); }
-  if (!matches(bytes.first(length_size), bytes.data() + length_size)) { return damaged("length"); }
+  if (!matches(bytes.first(length_size), bytes.data() + length_size)) { return checksum_mismatch("length"); }
   const auto length = load_little<std::uint64_t>(bytes.data());
   if (length > limit) { return status(errc::data_loss, fmt::format("record of {} bytes is above the limit of {}", length, limit)); }
   if (bytes.size() - record_header_size < length || bytes.size() - record_header_size - length < record_footer_size) {
     return cut_short(bytes.size(), record_overhead + length);
   }
   const auto data = bytes.subspan(record_header_size, static_cast<std::size_t>(length));
-  if (!matches(data, data.data() + data.size())) { return damaged("data"); }
+  if (!matches(data, data.data() + data.size())) { return checksum_mismatch("data"); }
   return data;
 }
 
