@@ -329,7 +329,8 @@ void remove_checkpoint(const std::string& prefix, std::shared_ptr<io::file_syste
   const auto removed = files->remove(format::index_name(prefix));
   if (!removed && removed.error().code != errc::not_found) { throw_status(removed.error()); }
   if (removed) { value_or_throw(files->sync_directory(directory)); }  // so that the index cannot reappear after its data is removed
-  detail::remove_data_files(*files, directory, detail::names_in(*files, directory), io::base_name(prefix), 0);
+  detail::remove_data_files(*files, directory, detail::names_in(*files, directory),
+                            [name = io::base_name(prefix)](const auto& data) { return data.prefix == name; });
   detail::remove_or_log(*files, prefix + ".meta");
 }
 

@@ -309,6 +309,20 @@ TEST_CASE("STATE-2 a checkpoint is the same one by any spelling of its directory
   CHECK(shop.steps() == "1 4");
 }
 
+TEST_CASE("a checkpoint that is listed by another path and newer by its number is listed once, as the newest", "[checkpoint][saver]") {
+  workshop shop;
+  {
+    auto saver = shop.make();
+    for (const std::int64_t step : {1, 2, 3}) { save_and_settle(saver, toy_snapshot(step)); }
+  }
+  const auto same = "../" + sw::io::base_name(shop.directory.path()) + "/model.ckpt-3";
+  sw::test::write_file_text(shop.directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-2\"\nall_model_checkpoint_paths: \"" +
+                                                               same + "\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n");
+  auto saver = shop.make();
+  CHECK(saver.checkpoints() ==
+        std::vector<std::string>{shop.directory / "model.ckpt-1", shop.directory / "model.ckpt-2", shop.directory / "model.ckpt-3"});
+}
+
 TEST_CASE("STATE-2 what is listed in another directory stays listed, also where paths are relative", "[checkpoint][saver]") {
   workshop shop;
   {

@@ -212,11 +212,11 @@ std::optional<data_file_name> parse_data_name(std::string_view name) noexcept {
   return shards ? std::optional(data_file_name{name.substr(0, at), *shards}) : std::nullopt;
 }
 
-void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names, std::string_view prefix,
-                       std::int32_t kept) {
+void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names,
+                       const std::function<bool(const data_file_name&)>& removes) {
   for (const auto& name : names) {
     const auto parsed = parse_data_name(name);
-    if (parsed && parsed->prefix == prefix && parsed->shards != kept) { remove_or_log(files, io::join_path(directory, name)); }
+    if (parsed && removes(*parsed)) { remove_or_log(files, io::join_path(directory, name)); }
   }
 }
 
@@ -338,6 +338,7 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   if (state) { load_list(*state); }  // without a valid state file the list stays empty, so no existing checkpoint will be deleted
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
   for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
+  remove_older_duplicates();
   for (const auto& given : options_.pinned) { pinned_.insert(pinned_name(given)); }
   if (is_own) { sweep_leftovers(*files_, path_, leftovers_); }  // after all checks: an error changes no file
   last_save_number_ = std::max(unlisted.last_number, state ? newest_save_number(files_, state->prefixes).value_or(0) : 0);
@@ -380,6 +381,15 @@ void checkpoint_directory::check_clock() {
   }
 }
 
+/// Removes each entry from the list that has a newer one of the same name. A state file can list a checkpoint by two paths.
+/// @pre This is the constructor.
+void checkpoint_directory::remove_older_duplicates() {
+  std::unordered_set<std::string> names;  // of the newer entries
+  const auto removed =
+      std::stable_partition(list_.rbegin(), list_.rend(), [&](const auto& entry) { return names.insert(entry.name).second; });
+  list_.erase(list_.begin(), removed.base());
+}
+
 /// Adds a checkpoint as the newest. Returns false if it does not exist, or if its index or its file sizes are invalid. With `verifies`
 /// also compares all checksums.
 bool checkpoint_directory::add(const std::string& prefix, bool verifies) {
@@ -390,7 +400,6 @@ bool checkpoint_directory::add(const std::string& prefix, bool verifies) {
     made.is_ours = io::base_name(prefix) == made.name && reader.contains(own_version_name) && is_ours(made.name, options_.basename);
     made.time = seconds_of(value_or_throw(files_->stat(format::index_name(prefix))).modified);
     const std::lock_guard lock(mutex_);
-    std::erase_if(list_, [&](const auto& entry) { return entry.name == made.name; });  // listed twice with different paths
     list_.push_back(std::move(made));
     return true;
   } catch (const not_found_error&) {
@@ -540,7 +549,7 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
   writer.add(own_version_name, {dtype::int32, {}, std::as_bytes(std::span(&own_version, 1))});
   writer.add(save_number_name, {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
   writer.commit(before_commit);
-  remove_data_files(*files_, path_, names, name, shards);
+  remove_data_files(*files_, path_, names, [&](const auto& data) { return data.prefix == name && data.shards != shards; });
 }
 
 void checkpoint_directory::write_state() {
@@ -602,13 +611,10 @@ void checkpoint_directory::retain() {
     last_preserved_ = plan.last_preserved;
   }
   write_state();  // syncs the directory, so that no index can reappear after its data is removed
-  const auto names = value_or_throw(files_->list(path_));
   std::set<std::string_view> deleted;
   for (const auto& entry : plan.deleted) { deleted.insert(entry.name); }
-  for (const auto& name : names) {
-    const auto data = parse_data_name(name);
-    if (data && deleted.contains(data->prefix)) { remove_or_log(*files_, path_of(name)); }
-  }
+  const auto names = value_or_throw(files_->list(path_));
+  remove_data_files(*files_, path_, names, [&](const auto& data) { return deleted.contains(data.prefix); });
 }
 
 }  // namespace stepwell::detail

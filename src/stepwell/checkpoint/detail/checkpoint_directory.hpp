@@ -47,9 +47,9 @@ struct data_file_name {
 /// Returns the parts of `name`, or nothing if it is not the name of a data file.
 [[nodiscard]] std::optional<data_file_name> parse_data_name(std::string_view name) noexcept;
 
-/// Removes the data files of `prefix`, except those with `kept` shards (0: removes all). Logs failures.
-void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names, std::string_view prefix,
-                       std::int32_t kept);
+/// Removes the data files in `names` for which `removes` returns true. Logs failures.
+void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names,
+                       const std::function<bool(const data_file_name&)>& removes);
 
 /// A parsed state file.
 struct state_file {
@@ -155,6 +155,7 @@ private:
   void load_list(const state_file& state);
   [[nodiscard]] std::set<std::string, std::less<>> claimed_without_index(const std::optional<state_file>& state) const;
   bool add(const std::string& prefix, bool verifies);
+  void remove_older_duplicates();
   void check_clock();
   void write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
   void write_state();
