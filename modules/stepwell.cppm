@@ -63,6 +63,7 @@ module;
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"
 #include "stepwell/hooks/ema_hook.hpp"
+#include "stepwell/hooks/epoch_mean_hook.hpp"
 #include "stepwell/hooks/evaluate_every.hpp"
 #include "stepwell/hooks/factories.hpp"
 #include "stepwell/hooks/feed_fn_hook.hpp"
@@ -509,6 +510,7 @@ using stepwell::fetch_of;
 using stepwell::fetch_pack;
 using stepwell::global_step_name;
 using stepwell::hook;
+using stepwell::history_value;
 using stepwell::hook_phase;
 using stepwell::hook_state_prefix;
 using stepwell::hook_states;
@@ -640,6 +642,7 @@ using stepwell::ema_names;
 using stepwell::ema_options;
 using stepwell::epochs;
 using stepwell::evaluate_every;
+using stepwell::epoch_mean_hook;
 using stepwell::evaluate_every_options;
 using stepwell::evaluation_hook;
 using stepwell::evaluation_period;

@@ -92,6 +92,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hooks/checkpoint_saver_hook.hpp
   stepwell/hooks/early_stopping_hook.hpp
   stepwell/hooks/ema_hook.hpp
+  stepwell/hooks/epoch_mean_hook.hpp
   stepwell/hooks/evaluate_every.hpp
   stepwell/hooks/factories.hpp
   stepwell/hooks/feed_fn_hook.hpp

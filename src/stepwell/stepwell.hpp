@@ -28,6 +28,7 @@
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"
 #include "stepwell/hooks/ema_hook.hpp"
+#include "stepwell/hooks/epoch_mean_hook.hpp"
 #include "stepwell/hooks/evaluate_every.hpp"
 #include "stepwell/hooks/factories.hpp"
 #include "stepwell/hooks/feed_fn_hook.hpp"

@@ -27,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -192,6 +193,13 @@ struct named_metrics {
 /// @threads Any.
 [[nodiscard]] std::string prometheus_text(const session_metrics& metrics, std::string_view session_name = {});
 
+/// The newest value of something that a hook measures, such as the mean of an epoch or a metric of an evaluation.
+struct history_value {
+  std::string name;       ///< The name of the value. Values of an evaluation have the names of their tags: "validation/loss".
+  double value = 0;       ///< The value. It may be NaN.
+  std::int64_t step = 0;  ///< The global step of the state to which the value belongs.
+};
+
 /// A request to restore the newest checkpoint, made by a hook that detected a bad state. The session handles the request like a failure
 /// from which it recovers.
 /// @see `session_requests::request_rollback`
@@ -255,6 +263,9 @@ public:
   virtual void detach() {}
   /// Keeps `hold` alive until this work has unlocked all files that it had locked, even if it unlocks them in the background.
   virtual void hold_until_released(const std::shared_ptr<void>& /*hold*/) {}
+
+  /// Adds the newest values that this work has measured to `all`. Called at the end of `run_all`.
+  virtual void add_history(std::vector<history_value>& /*all*/) const {}
 
   /// Adds the metrics of this work to `all`.
   /// @threads Any: may be called at the same time as the other functions.

@@ -182,6 +182,12 @@ public:
   void detach() override { join(); }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
+  void add_history(std::vector<history_value>& all) const override {
+    for (std::size_t i = 0; i < board->names.size(); ++i) {
+      if (!is_unset(board->values[i])) { all.push_back({options.name + "/" + board->names[i], board->values[i], board->step}); }
+    }
+  }
+
   [[nodiscard]] variable_list variables() {
     collect();
     keep_found();

@@ -89,7 +89,8 @@ public:
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
   [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
-  /// Does all steps over the batches of `source`. Returns the last step, the number of steps, and the reason why the loop ended.
+  /// Does all steps over the batches of `source`. Returns the last step, the number of steps, the reason why the loop ended,
+  /// and the values that hooks measured.
   loop_result<Result> run_all(Source& source) { return session_->run_all(source); }
   /// Does one step with `batch`. Does not use or advance a source.
   Result run(batch_type batch) { return session_->run(batch); }

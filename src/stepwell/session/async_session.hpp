@@ -218,7 +218,7 @@ public:
   }
 
   /// Does all steps over `source`, like a loop with an empty body that awaits `async_next(source)`. Returns a `loop_result`: the last step,
-  /// the number of steps, and the reason for the end.
+  /// the number of steps, the reason for the end, and the values that hooks measured.
   /// @errors As `async_next`.
   /// @cancel The operation ends with `operation_aborted`, before the next step or in a step, in the same way as `async_next`. The completed
   ///    steps are not undone.

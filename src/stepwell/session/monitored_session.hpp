@@ -181,8 +181,8 @@ public:
   /// Returns the steps of a model that needs no data.
   [[nodiscard]] generator<const step_type&> steps() & { return detail::steps_over<step_type, no_data>(*core_, no_data()); }
 
-  /// Does all steps over `source`, as a loop over `steps(source)` without a body does. Returns the last step, the number of steps, and the
-  /// reason for the end: `const auto [last, steps, why] = session.run_all(batches);`.
+  /// Does all steps over `source`, as a loop over `steps(source)` without a body does. Returns the last step, the number of steps, the
+  /// reason for the end, and the values that hooks measured: `const auto [last, steps, why, values] = session.run_all(batches);`.
   /// @errors As in a loop over `steps`.
   /// @cost As a loop over `steps(source)`, but without the allocation of the range. The last step is moved into the result, not copied.
   template<class Source>

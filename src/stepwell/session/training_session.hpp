@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 
@@ -38,6 +39,9 @@ struct loop_result {
   std::optional<step_result<Result>> last = std::nullopt;  ///< The last step. Empty if no step was done.
   std::int64_t steps = 0;                                  ///< Number of steps of this loop, including those repeated after a recovery.
   stop_reason why = {};                                    ///< The reason why the loop ended, also available as `stop_reason()`.
+  /// The newest values that hooks have measured, as Keras' `History` has them: the means of the last epoch (`epoch_mean_hook`), and the
+  /// metrics of the last evaluation that has taken effect (`evaluate_every`). Also has values that were restored from a checkpoint.
+  std::vector<history_value> values = {};
 };
 
 /// A monitored, singular or type-erased session.

@@ -43,7 +43,7 @@ struct copying_model {
 TEST_CASE("run_all does all steps and returns the last result, their number and the stop reason", "[session][run_all]") {
   adding_model model;
   sw::monitored_session session(model);
-  const auto [last, steps, why] = session.run_all(std::vector<std::int64_t>{1, 2, 3});
+  const auto [last, steps, why, values] = session.run_all(std::vector<std::int64_t>{1, 2, 3});
   REQUIRE(last);
   CHECK(last->value.loss == 6);
   CHECK(last->global_step == 3);

@@ -237,6 +237,12 @@ void deferred_requests::report(session_metrics& all) const {
   for (const auto& work : works) { work->report(all); }
 }
 
+std::vector<history_value> deferred_requests::history() const {
+  std::vector<history_value> all;
+  for (const auto& work : works_) { work->add_history(all); }
+  return all;
+}
+
 void deferred_requests::detach() noexcept {
   for (const auto& work : all_works()) {
     detail::log_failure("while shutting down a session", [&] { work->detach(); });

@@ -194,6 +194,8 @@ public:
   void hold_until_released(const std::shared_ptr<void>& hold) const;
   /// Adds the metrics of all works, and the last preemption plan, to `all`. @threads Any.
   void report(session_metrics& all) const;
+  /// Returns the newest values that the works have measured, in the order in which the works were registered.
+  [[nodiscard]] std::vector<history_value> history() const;
   [[nodiscard]] deadline deadline_after(clock::duration grace) const;
 
 private:

@@ -111,6 +111,7 @@ loop_result<Result> run_over(Core& core, Source& source) {
   while (detail::take_next(core, loop)) { ++all.steps; }
   all.last = std::move(loop.step);
   all.why = core.why();
+  all.values = core.control().history();
   return all;
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A hook that computes the means of values over each epoch, as Keras does for its `History`.
+#pragma once
+
+#include "stepwell/base/variable.hpp"
+#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/fetch.hpp"
+#include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/run_context.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/hooks/progress_hook.hpp"
+#include "stepwell/kernel/metrics.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepwell {
+
+namespace detail {
+
+/// The means of the current epoch and of the last complete one.
+class epoch_means final : public boundary_work {
+public:
+  explicit epoch_means(std::vector<std::string> names);
+
+  /// Adds the values of a step that is part of an epoch. An empty value changes nothing.
+  void add(const std::vector<std::optional<double>>& values);
+  /// Ends the epoch, whose last step is `step`.
+  void end_epoch(const session_requests& session, std::int64_t step);
+
+  void add_history(std::vector<history_value>& all) const override;
+  [[nodiscard]] variable_list variables();
+
+private:
+  std::vector<std::string> names_;
+  std::vector<metrics::mean> means_;  // of the current epoch
+  std::vector<double> last_;          // means of the last complete epoch; `unset_number`: none
+  std::int64_t last_step_ = -1;
+};
+
+}  // namespace detail
+
+/// Computes the mean of each value over each epoch: `epoch_mean_hook{tag("loss", &result::loss)}`. The means of the last complete epoch are
+/// in the result of `run_all`, and the progress displays them under names such as "mean loss". A value without a name is called "loss". An
+/// empty `std::optional` does not count. A resumed run continues the means in the middle of an epoch: they are part of the checkpoints.
+/// Give copies of one hook to one session only.
+/// @cost In a loop over a source with epochs, each run fetches the values. In other runs, nothing is fetched.
+template<class... Watched>
+class epoch_mean_hook {
+public:
+  static constexpr auto phase = hook_phase::observe;
+
+  /// @errors `invalid_argument_error` if two values have the same name, or a name is empty.
+  explicit epoch_mean_hook(Watched... watched)
+      : means_(std::make_shared<detail::epoch_means>(std::vector<std::string>{detail::progress_name(watched)...})),
+        watched_(stepwell::fetch(std::move(watched)...)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) { session.add_work(means_); }
+  auto before_run(auto& context) const { return context.epoch() ? std::optional(watched_) : std::nullopt; }
+  void after_run(auto& context, const auto& values) {
+    if (values.has_value()) { add(context, values, std::index_sequence_for<Watched...>{}); }
+  }
+
+  [[nodiscard]] variable_list variables() { return means_->variables(); }
+  [[nodiscard]] std::string state_name() const { return "epoch_mean"; }
+
+private:
+  template<std::size_t... I>
+  void add(auto& context, const auto& values, std::index_sequence<I...>) {
+    means_->add({detail::as_number(values.template get<I>())...});
+    if (context.epoch()->is_last) { means_->end_epoch(context, context.global_step()); }
+  }
+
+  std::shared_ptr<detail::epoch_means> means_;
+  fetch_pack<Watched...> watched_;
+};
+
+}  // namespace stepwell
