@@ -271,6 +271,7 @@ using stepwell::kernel::make_equal_histogram;
 using stepwell::kernel::make_growing_histogram;
 using stepwell::kernel::moments;
 using stepwell::kernel::moments_of_values;
+using stepwell::kernel::number_at;
 }  // namespace stepwell::kernel
 
 // format

@@ -122,11 +122,15 @@ inline constexpr bool ends_with_measure<First, Others...> = ends_with_measure<Ot
 template<class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 
-/// Returns a number as a double, if `Metric::update` accepts a double. Returns other values unchanged.
+/// Returns a number, an enumerator, or a tensor with one element as a double, if `Metric::update` accepts a double and does not accept the
+/// value itself. Also returns numbers of arithmetic types as doubles if it accepts both. Returns other values unchanged.
 template<class Metric, class T>
 decltype(auto) metric_argument(const T& value) {
-  if constexpr (std::is_arithmetic_v<T> && requires(Metric& metric) { metric.update(double{}); }) {
-    return static_cast<double>(value);
+  constexpr bool takes_double = requires(Metric& metric) { metric.update(double{}); };
+  constexpr bool takes_value = requires(Metric& metric) { metric.update(value); };
+  constexpr bool is_number = number_like<T> || std::is_enum_v<T> || adapted_tensor<T>;
+  if constexpr (takes_double && is_number && (std::is_arithmetic_v<T> || !takes_value)) {
+    return detail::to_number(value);
   } else {
     return (value);
   }

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/kernel/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -37,7 +38,8 @@ logged_value kept_value::logged() const {
   if (shown_.dtype == dtype::invalid) { return {text_, number_}; }
   tensor_view view = shown_;
   view.bytes = bytes_;
-  return {tensor_text(view), number_};
+  const bool is_number = view.shape.empty() && view.dtype != dtype::complex64 && view.dtype != dtype::complex128;
+  return {tensor_text(view), is_number ? std::optional(kernel::number_at({view.dtype, view.bytes}, 0)) : number_};
 }
 
 logging_lines::logging_lines(std::vector<std::string> tags, bool is_map, logging_tensor_options options)

@@ -75,7 +75,7 @@ public:
   template<class Value>
   void keep(const Value& value) {
     is_new_ = has_value_ = true;
-    if constexpr (std::is_arithmetic_v<Value>) { number_ = static_cast<double>(value); }
+    if constexpr (detail::number_like<Value>) { number_ = detail::to_number(value); }
     if constexpr (variable_like<const Value>) {
       detail::view_into(value, shown_);
       keep_elements();

@@ -48,7 +48,6 @@ template<class Value>
   } else if constexpr (std::integral<Value>) {
     return false;
   } else {
-    static_assert(variable_like<Value>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
     const auto is_bad_in = [&](const elements_view& all) { return nan_only ? kernel::any_nan(all) : !kernel::all_finite(all); };
     const auto any_bad = [&](auto elements) {
       if (elements.size() == 1) [[likely]] { return detail::is_bad(elements.front(), nan_only); }
@@ -60,14 +59,27 @@ template<class Value>
       return detail::see_floats(all, any_bad, false);
     } else if constexpr (tensor_element<Value>) {
       return is_bad_in({dtype_of<Value>, std::as_bytes(std::span(&value, 1))});
-    } else {
+    } else if constexpr (number_like<Value>) {
+      return detail::is_bad(detail::to_number(value), nan_only);
+    } else if constexpr (requires { *std::data(value), std::size(value); }) {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
-      if constexpr (std::floating_point<element>) {
-        return any_bad(std::span<const element>(std::data(value), std::size(value)));
+      const std::span<const element> all(std::data(value), std::size(value));
+      if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double>) {
+        return any_bad(all);
+      } else if constexpr (tensor_element<element>) {
+        return is_bad_in({dtype_of<element>, std::as_bytes(all)});
       } else {
-        static_assert(tensor_element<element>, "stepwell: nan_tensor_hook watches numbers and tensors of numbers");
-        return is_bad_in({dtype_of<element>, std::as_bytes(std::span<const element>(std::data(value), std::size(value)))});
+        static_assert(
+            number_like<element>,
+            "stepwell: a NaN guard watches numbers and tensors of numbers, but the elements of this range are not numbers; give it "
+            "another value, or a function that returns the numbers");
+        return std::ranges::any_of(all, [&](const element& one) { return detail::is_bad(detail::to_number(one), nan_only); });
       }
+    } else {
+      static_assert(
+          number_like<Value>,
+          "stepwell: a NaN guard watches numbers and tensors of numbers; give it another value, or a function that returns a number");
+      return false;
     }
   }
 }

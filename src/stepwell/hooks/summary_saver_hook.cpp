@@ -4,6 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
+#include "stepwell/kernel/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -60,10 +61,16 @@ void write_histogram(writer& out, const std::string& tag, const tensor_view& val
     out.add_histogram(tag, elements, step);
     return true;
   };
-  if (!detail::see_floats(detail::elements_of(values), add, false)) {
+  const auto all = detail::elements_of(values);
+  if (detail::see_floats(all, add, false)) { return; }
+  const auto size = size_of(all.dtype);
+  if (size == 0 || all.dtype == dtype::complex64 || all.dtype == dtype::complex128) {
     throw invalid_argument_error(
-        fmt::format("summary \"{}\": a histogram is made of floats or doubles; this is {}", tag, to_string(values.dtype)));
+        fmt::format("summary \"{}\": a histogram is made of real numbers, but the elements are of {}", tag, to_string(all.dtype)));
   }
+  std::vector<double> numbers(all.bytes.size() / size);
+  for (std::size_t i = 0; i < numbers.size(); ++i) { numbers[i] = kernel::number_at(all, i); }
+  add(std::span<const double>(numbers));
 }
 
 void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step) {

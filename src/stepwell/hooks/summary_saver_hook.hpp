@@ -54,8 +54,7 @@ struct scalar_op {
     } else if constexpr (std::is_enum_v<value_type>) {
       out.add_scalar(tag, static_cast<std::underlying_type_t<value_type>>(value), step);
     } else {
-      using number = std::conditional_t<std::is_constructible_v<double, decltype(value)>, double, float>;
-      out.add_scalar(tag, static_cast<number>(value), step);
+      out.add_scalar(tag, stepwell::detail::to_number(value), step);
     }
   }
 };
@@ -64,11 +63,11 @@ template<class Projection>
   return {std::move(tag), std::move(projection)};
 }
 
-/// Writes a histogram of `values`.
-/// @errors `invalid_argument_error` if the elements of the tensor are neither floats nor doubles.
+/// Writes a histogram of `values`. Elements that are neither floats nor doubles are converted to doubles.
+/// @errors `invalid_argument_error` if the elements are complex or not numbers.
 void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step);
 
-/// Writes the distribution of the elements of a tensor of floats or doubles.
+/// Writes the distribution of the elements of a tensor, or of a contiguous range of numbers.
 template<class Projection>
 struct histogram_op {
   std::string tag;
@@ -79,8 +78,14 @@ struct histogram_op {
       write_histogram(out, tag, stepwell::view_of(value), step);
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
-      static_assert(std::floating_point<element>, "stepwell: a histogram is made of floats or doubles");
-      out.add_histogram(tag, std::span<const element>(std::data(value), std::size(value)), step);
+      if constexpr (std::is_same_v<element, float> || std::is_same_v<element, double>) {
+        out.add_histogram(tag, std::span<const element>(std::data(value), std::size(value)), step);
+      } else {
+        static_assert(stepwell::detail::number_like<element>,
+                      "stepwell: a histogram is made of numbers; of complex numbers, give the absolute values");
+        const auto numbers = stepwell::detail::to_numbers(value);
+        out.add_histogram(tag, std::span<const double>(numbers), step);
+      }
     }
   }
 };

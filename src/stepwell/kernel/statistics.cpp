@@ -9,6 +9,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -213,6 +214,40 @@ bool all_finite(const elements_view& values) {
 bool any_nan(const elements_view& values) {
   return !all_elements(values, [](auto elements) { return !any_nan(elements); }, [](float value) { return !std::isnan(value); });
 }
+double number_at(const elements_view& values, std::size_t index) {
+  const auto as = [&]<class Element>(std::type_identity<Element>) {
+    Element element;
+    std::memcpy(&element, values.bytes.data() + index * sizeof element, sizeof element);
+    return element;
+  };
+  const auto type = values.dtype;
+  switch (type) {
+    case dtype::float32: return static_cast<double>(as(std::type_identity<float>{}));
+    case dtype::float64: return as(std::type_identity<double>{});
+    case dtype::half: return static_cast<double>(stepwell::detail::half_number(as(std::type_identity<std::uint16_t>{})));
+    case dtype::bfloat16: return static_cast<double>(stepwell::detail::bfloat16_number(as(std::type_identity<std::uint16_t>{})));
+    case dtype::qint8:
+    case dtype::int8: return as(std::type_identity<std::int8_t>{});
+    case dtype::qint16:
+    case dtype::int16: return as(std::type_identity<std::int16_t>{});
+    case dtype::qint32:
+    case dtype::int32: return as(std::type_identity<std::int32_t>{});
+    case dtype::int64: return static_cast<double>(as(std::type_identity<std::int64_t>{}));
+    case dtype::boolean:
+    case dtype::quint8:
+    case dtype::uint8: return as(std::type_identity<std::uint8_t>{});
+    case dtype::quint16:
+    case dtype::uint16: return as(std::type_identity<std::uint16_t>{});
+    case dtype::uint32: return as(std::type_identity<std::uint32_t>{});
+    case dtype::uint64: return static_cast<double>(as(std::type_identity<std::uint64_t>{}));
+    default: break;
+  }
+  if (!stepwell::detail::is_narrow_number(type)) {
+    throw invalid_argument_error("elements of " + std::string(to_string(type)) + " are not real numbers; convert them before");
+  }
+  return static_cast<double>(stepwell::detail::narrow_number(type, as(std::type_identity<std::uint8_t>{})));
+}
+
 bool any_nan(std::span<const float> values) noexcept { return !all_of(values, is_number); }
 bool any_nan(std::span<const double> values) noexcept { return !all_of(values, is_number); }
 

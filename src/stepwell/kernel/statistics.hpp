@@ -30,6 +30,11 @@ namespace stepwell::kernel {
 /// @errors `invalid_argument_error` for any other dtype.
 [[nodiscard]] bool any_nan(const elements_view& values);
 
+/// Returns element number `index` as a double. The result is exact, except for 64-bit integers above 2^53. Booleans are 0 or 1.
+/// @pre `index` is below the number of elements.
+/// @errors `invalid_argument_error` if the elements are complex or not numbers.
+[[nodiscard]] double number_at(const elements_view& values, std::size_t index);
+
 /// Statistics of the finite values. NaN and infinities are counted in `nonfinite` only. If there is no finite value, `min` is the greatest
 /// double and `max` is the lowest double, as in the files of TensorFlow.
 struct moments_of_values {

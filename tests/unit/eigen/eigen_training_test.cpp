@@ -10,6 +10,7 @@
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
@@ -19,6 +20,8 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace sw = stepwell;
 using sw::test::tagged_in;
@@ -83,15 +86,16 @@ TEST_CASE("fetched matrices are summed up and logged", "[eigen]") {
   CHECK(log.contains(sw::log_level::info, "gradient = [1 1 1]"));
 }
 
-TEST_CASE("a histogram of whole numbers is refused by name", "[eigen]") {
+TEST_CASE("a histogram of complex numbers is an error that names it", "[eigen]") {
   const temporary_directory directory;
   counting_matrices model;
   const auto write = [&] {
     train(model, directory.path(), 4,
           sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1},
-                                 sw::summary::histogram("whole", &counting_matrices::result::whole)});
+                                 sw::summary::histogram("wave", [](const counting_matrices::result&) { return Eigen::Vector2cf(1, 2); })});
   };
-  CHECK_THROWS_WITH(write(), ContainsSubstring("summary \"whole\": a histogram is made of floats or doubles; this is DT_INT32"));
+  CHECK_THROWS_WITH(write(),
+                    ContainsSubstring("summary \"wave\": a histogram is made of real numbers, but the elements are of DT_COMPLEX64"));
 }
 
 TEST_CASE("HOOK-NAN-1 a fetched matrix is watched in each element", "[eigen][nan]") {
@@ -101,4 +105,67 @@ TEST_CASE("HOOK-NAN-1 a fetched matrix is watched in each element", "[eigen][nan
   session.run(1.0);
   model.weights(1, 2) = std::numeric_limits<float>::infinity();
   CHECK_THROWS_AS(session.run(1.0), sw::nan_loss_error);
+}
+
+TEST_CASE("numbers and matrices of half and bfloat16 are watched, logged, and written as scalars and histograms", "[eigen][numbers]") {
+  const temporary_directory directory;
+  const sw::test::log_capture log;
+  struct half_model {
+    struct result {
+      Eigen::half loss;
+      Eigen::bfloat16 error;
+      Eigen::Vector<Eigen::half, 3> halves;
+      Eigen::Array<Eigen::bfloat16, 2, 2, Eigen::RowMajor> brains;
+      Eigen::Vector2i whole;
+      std::vector<Eigen::half> list;
+    };
+    float value = 2;
+    result step(float scale) {
+      const auto now = Eigen::half(value * scale);
+      return {now,
+              Eigen::bfloat16(value),
+              Eigen::Vector<Eigen::half, 3>::Constant(now),
+              Eigen::Array<Eigen::bfloat16, 2, 2, Eigen::RowMajor>::Constant(Eigen::bfloat16(value * scale)),
+              {2, 2},
+              {now, now}};
+    }
+    sw::variable_list variables() { return sw::variables({{"value", value}}); }
+  };
+  using result = half_model::result;
+  half_model model;
+  auto session = sw::monitored_training_session(
+      model, {.summary_dir = directory.path()}, sw::early_stopping_hook{&result::loss, {.patience = 2}},
+      sw::early_stopping_hook{&result::error, {.patience = 9, .name = "other"}},
+      sw::summary_saver_hook{{.save_steps = 1},
+                             sw::summary::scalar("loss", &result::loss),
+                             sw::summary::scalar("error", &result::error),
+                             sw::summary::histogram("halves", &result::halves),
+                             sw::summary::histogram("brains", &result::brains),
+                             sw::summary::histogram("whole", &result::whole),
+                             sw::summary::histogram("list", &result::list)},
+      sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", &result::loss), sw::tag("halves", &result::halves)},
+      sw::nan_tensor_hook{&result::loss}, sw::nan_tensor_hook{&result::halves}, sw::nan_tensor_hook{&result::list},
+      sw::nan_tensor_hook{&result::brains});
+  CHECK(session.run_all(std::vector<float>(9, 1.0f)).steps == 3);
+  session.close();
+  CHECK(session.stop_reason().cause == sw::stop_cause::no_progress);
+  CHECK(log.contains(sw::log_level::info, "loss = 2, halves = [2 2 2]"));
+  const auto sum_of = [&](const std::string& tag) {
+    return std::get<sw::format::histogram_value>(tagged_in(directory.path(), tag).at(0).second.value).sum;
+  };
+  CHECK(sw::test::scalars_in(directory.path(), "loss").at(1) == 2);
+  CHECK(sw::test::scalars_in(directory.path(), "error").at(3) == 2);
+  CHECK(sum_of("halves") == 6);
+  CHECK(sum_of("brains") == 8);
+  CHECK(sum_of("whole") == 4);
+  CHECK(sum_of("list") == 4);
+
+  const auto fails = [&](auto watched) {
+    sw::monitored_session guarded(model, sw::nan_tensor_hook{watched});
+    CHECK_THROWS_AS(guarded.run(std::numeric_limits<float>::quiet_NaN()), sw::nan_loss_error);
+  };
+  fails(&result::loss);
+  fails(&result::halves);
+  fails(&result::brains);
+  fails(&result::list);
 }

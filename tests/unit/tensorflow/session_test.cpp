@@ -314,6 +314,32 @@ TEST_CASE("evaluation, best checkpoint, early stopping and functions work over a
   CHECK(sw::run_ended(made.run_dir()).value().global_step == 6);
 }
 
+TEST_CASE("hooks read fetched tensors of a graph as numbers", "[tensorflow][session]") {
+  const test::log_capture log;
+  stub_graph made;
+  const std::string loss = "loss:0";
+  std::string shown;
+  const auto tested = sw::evaluate_every(
+      2, [](tf::graph_session& raw) { return raw.run_apart({"loss"}).front(); },
+      sw::measure("loss", [](const tf::tensor& value) { return value; }));
+  auto session = sw::monitored_training_session(
+      made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100},
+      sw::early_stopping_hook{loss, {.patience = 2, .mode = sw::metric_mode::maximize}},
+      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, loss},
+      sw::progress_hook{{.last_step = 3, .is_terminal = false, .output = [&](std::string_view text) { shown += text; }}, loss},
+      sw::summary_saver_hook{{.save_steps = 1}, sw::summary::scalar("loss", loss), sw::summary::histogram("losses", loss)},
+      sw::nan_tensor_hook{loss}, tested);
+  CHECK(session.run_all().steps == 3);  // the loss falls
+  session.close();
+  CHECK(session.stop_reason().cause == sw::stop_cause::no_progress);
+  CHECK(sw::best_checkpoint(made.run_dir())->step == 1);
+  CHECK(shown.find("loss") != std::string::npos);
+  CHECK(tested.value("loss").value().has_value());
+  const std::uint16_t two = 0x4000;
+  const sw::tensor_view half{sw::dtype::half, {}, std::as_bytes(std::span(&two, 1))};
+  CHECK(sw::detail::as_number(tf::tensor(half)) == 2);
+}
+
 TEST_CASE("a run over a graph with a schedule, evaluations and early stopping resumes exactly", "[tensorflow][session]") {
   const test::log_capture log;
   struct outcome {

@@ -2,6 +2,7 @@
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include "stepwell/base/tensor.hpp"
+#include "stepwell/kernel/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -28,25 +29,25 @@ std::string complex_text(std::complex<T> value) {
 
 std::string element_text(const tensor_view& tensor, std::size_t index) {
   switch (tensor.dtype) {
-    case dtype::float32: return number_text(static_cast<double>(element<float>(tensor, index)));
-    case dtype::float64: return number_text(element<double>(tensor, index));
+    case dtype::qint8:
     case dtype::int8: return std::to_string(element<std::int8_t>(tensor, index));
+    case dtype::qint16:
     case dtype::int16: return std::to_string(element<std::int16_t>(tensor, index));
+    case dtype::qint32:
     case dtype::int32: return std::to_string(element<std::int32_t>(tensor, index));
     case dtype::int64: return std::to_string(element<std::int64_t>(tensor, index));
+    case dtype::quint8:
     case dtype::uint8: return std::to_string(element<std::uint8_t>(tensor, index));
+    case dtype::quint16:
     case dtype::uint16: return std::to_string(element<std::uint16_t>(tensor, index));
     case dtype::uint32: return std::to_string(element<std::uint32_t>(tensor, index));
     case dtype::uint64: return std::to_string(element<std::uint64_t>(tensor, index));
     case dtype::boolean: return element<bool>(tensor, index) ? "true" : "false";
-    case dtype::half: return number_text(static_cast<double>(detail::half_number(element<std::uint16_t>(tensor, index))));
     case dtype::complex64: return complex_text(element<std::complex<float>>(tensor, index));
     case dtype::complex128: return complex_text(element<std::complex<double>>(tensor, index));
-    case dtype::bfloat16: return number_text(static_cast<double>(detail::bfloat16_number(element<std::uint16_t>(tensor, index))));
     default: break;
   }
-  if (!detail::is_narrow_number(tensor.dtype)) { return "?"; }
-  return number_text(static_cast<double>(detail::narrow_number(tensor.dtype, element<std::uint8_t>(tensor, index))));
+  return size_of(tensor.dtype) == 0 ? "?" : number_text(kernel::number_at({tensor.dtype, tensor.bytes}, index));
 }
 
 }  // namespace

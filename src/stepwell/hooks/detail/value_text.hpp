@@ -5,11 +5,13 @@
 
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/hooks/detail/optional_value.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace stepwell {
 
@@ -33,6 +35,13 @@ template<class Value>
     return number_text(static_cast<double>(value));
   } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
     return std::string(std::string_view(value));
+  } else if constexpr (std::is_enum_v<Value>) {
+    return stepwell::value_text(static_cast<std::underlying_type_t<Value>>(value));
+  } else if constexpr (detail::number_like<Value> && !variable_like<Value>) {
+    return number_text(detail::to_number(value));
+  } else if constexpr (detail::number_range<Value> && !variable_like<Value>) {
+    const auto numbers = detail::to_numbers(value);
+    return tensor_text(stepwell::view_of(numbers));
   } else {
     static_assert(variable_like<Value>, "stepwell: only numbers, text and tensors can be shown");
     return tensor_text(stepwell::view_of(value));
