@@ -19,6 +19,9 @@ constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 double fraction(double part, double whole) noexcept { return whole > 0 ? part / whole : 0; }
 double fraction_or_nan(double part, double whole) noexcept { return whole > 0 ? part / whole : no_value; }
 
+/// The variable of the number of examples with a NaN. It is optional, because checkpoints of earlier versions lack it.
+variable_ref saved_nan_examples(std::int64_t& number) { return variable_ref("nan_examples", number).optional(); }
+
 void check_sizes(std::string_view metric, std::size_t one, std::size_t other) {
   if (one == other) { return; }
   throw invalid_argument_error(fmt::format("{}: {} values and {} labels or targets; give one for each", metric, one, other));
@@ -186,6 +189,7 @@ void accuracy::update(std::span<const float> scores, std::span<const std::int64_
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = scores.subspan(i * columns, columns);
     if (kernel::any_nan(row)) {
+      ++nan_examples_;
       ++count_;  // never correct
     } else {
       update(std::ranges::max_element(row) - row.begin(), labels[i]);
@@ -196,8 +200,11 @@ double accuracy::value() const noexcept { return fraction_or_nan(static_cast<dou
 void accuracy::merge(const accuracy& other) noexcept {
   correct_ += other.correct_;
   count_ += other.count_;
+  nan_examples_ += other.nan_examples_;
 }
-variable_list accuracy::variables() { return stepwell::variables({{"correct", correct_}, {"count", count_}}); }
+variable_list accuracy::variables() {
+  return stepwell::variables({{"correct", correct_}, {"count", count_}, saved_nan_examples(nan_examples_)});
+}
 
 // ---- top_k_accuracy
 
@@ -214,7 +221,9 @@ void top_k_accuracy::update(std::span<const float> scores, std::span<const std::
     const auto row = scores.subspan(i * columns, columns);
     const auto own = row[static_cast<std::size_t>(labels[i])];
     const auto greater = std::ranges::count_if(row, [own](float score) { return score > own; });
-    correct_ += std::isfinite(own) && !kernel::any_nan(row) && static_cast<std::size_t>(greater) < k_ ? 1 : 0;
+    const bool has_nan = kernel::any_nan(row);
+    nan_examples_ += has_nan ? 1 : 0;
+    correct_ += std::isfinite(own) && !has_nan && static_cast<std::size_t>(greater) < k_ ? 1 : 0;
     ++count_;
   }
 }
@@ -222,8 +231,11 @@ double top_k_accuracy::value() const noexcept { return fraction_or_nan(static_ca
 void top_k_accuracy::merge(const top_k_accuracy& other) noexcept {
   correct_ += other.correct_;
   count_ += other.count_;
+  nan_examples_ += other.nan_examples_;
 }
-variable_list top_k_accuracy::variables() { return stepwell::variables({{"correct", correct_}, {"count", count_}}); }
+variable_list top_k_accuracy::variables() {
+  return stepwell::variables({{"correct", correct_}, {"count", count_}, saved_nan_examples(nan_examples_)});
+}
 
 // ---- precision_recall
 
@@ -235,7 +247,9 @@ void precision_recall::update(std::span<const float> scores, std::span<const std
   check_sizes("precision_recall", scores.size(), labels.size());
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const bool label = labels[i] != 0;
-    update(std::isnan(scores[i]) ? !label : static_cast<double>(scores[i]) > threshold, label);
+    const bool is_nan = std::isnan(scores[i]);
+    nan_examples_ += is_nan ? 1 : 0;
+    update(is_nan ? !label : static_cast<double>(scores[i]) > threshold, label);
   }
 }
 double precision_recall::precision() const noexcept {
@@ -258,12 +272,14 @@ void precision_recall::merge(const precision_recall& other) noexcept {
   false_positives_ += other.false_positives_;
   true_negatives_ += other.true_negatives_;
   false_negatives_ += other.false_negatives_;
+  nan_examples_ += other.nan_examples_;
 }
 variable_list precision_recall::variables() {
   return stepwell::variables({{"true_positives", true_positives_},
                               {"false_positives", false_positives_},
                               {"true_negatives", true_negatives_},
-                              {"false_negatives", false_negatives_}});
+                              {"false_negatives", false_negatives_},
+                              saved_nan_examples(nan_examples_)});
 }
 
 // ---- confusion_matrix
@@ -342,7 +358,10 @@ auc::auc(std::size_t bins) : positives_(bins), negatives_(bins) {
   if (bins < 2) { throw invalid_argument_error(fmt::format("auc: bins is {}; give it at least 2", bins)); }
 }
 void auc::update(double score, bool label) {
-  if (std::isnan(score)) { score = label ? 0 : 1; }  // the wrong end
+  if (std::isnan(score)) {
+    ++nan_examples_;
+    score = label ? 0 : 1;  // the wrong end
+  }
   const auto bins = static_cast<double>(positives_.size());
   const auto bin = static_cast<std::size_t>(std::min(std::clamp(score, 0.0, 1.0) * bins, bins - 1));
   ++(label ? positives_ : negatives_)[bin];
@@ -366,6 +385,7 @@ double auc::value() const noexcept {
 void auc::reset() noexcept {
   std::ranges::fill(positives_, 0);
   std::ranges::fill(negatives_, 0);
+  nan_examples_ = 0;
 }
 void auc::merge(const auc& other) {
   if (positives_.size() != other.positives_.size()) {
@@ -375,8 +395,11 @@ void auc::merge(const auc& other) {
     positives_[i] += other.positives_[i];
     negatives_[i] += other.negatives_[i];
   }
+  nan_examples_ += other.nan_examples_;
 }
-variable_list auc::variables() { return stepwell::variables({{"positives", positives_}, {"negatives", negatives_}}); }
+variable_list auc::variables() {
+  return stepwell::variables({{"positives", positives_}, {"negatives", negatives_}, saved_nan_examples(nan_examples_)});
+}
 
 // ---- perplexity and errors of regressions
 

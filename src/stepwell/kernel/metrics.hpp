@@ -14,6 +14,8 @@
 // they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
 //
 // An example with a NaN among its scores is counted, and is never correct: the result of a diverged model is the worst one, not an error.
+// `nan_examples()` of the metrics that take scores returns the number of these examples. Checkpoints of earlier versions lack this number: it
+// is then that of the examples since the restore.
 // A value with weight 0 changes nothing, even if it is NaN.
 #pragma once
 
@@ -168,6 +170,8 @@ public:
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+  /// Returns the number of examples with a NaN among their scores.
+  [[nodiscard]] std::int64_t nan_examples() const noexcept { return nan_examples_; }
   void reset() noexcept { *this = {}; }
   void merge(const accuracy& other) noexcept;
   [[nodiscard]] variable_list variables();
@@ -175,6 +179,7 @@ public:
 private:
   std::int64_t correct_ = 0;
   std::int64_t count_ = 0;
+  std::int64_t nan_examples_ = 0;
 };
 
 /// The fraction of examples whose label is among the `k` classes with the greatest scores. Two rules are those of TensorFlow's `in_top_k`:
@@ -189,7 +194,9 @@ public:
   /// Nothing is added then.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
-  void reset() noexcept { correct_ = count_ = 0; }
+  /// Returns the number of examples with a NaN among their scores.
+  [[nodiscard]] std::int64_t nan_examples() const noexcept { return nan_examples_; }
+  void reset() noexcept { correct_ = count_ = nan_examples_ = 0; }
   void merge(const top_k_accuracy& other) noexcept;
   [[nodiscard]] variable_list variables();
 
@@ -197,6 +204,7 @@ private:
   std::size_t k_;
   std::int64_t correct_ = 0;
   std::int64_t count_ = 0;
+  std::int64_t nan_examples_ = 0;
 };
 
 /// Precision, recall and F1 of a classifier with the two classes true and false. As in Keras, the result of a division by 0 is 0.
@@ -218,6 +226,8 @@ public:
   [[nodiscard]] std::int64_t false_positives() const noexcept { return false_positives_; }
   [[nodiscard]] std::int64_t true_negatives() const noexcept { return true_negatives_; }
   [[nodiscard]] std::int64_t false_negatives() const noexcept { return false_negatives_; }
+  /// Returns the number of examples with a NaN among their scores.
+  [[nodiscard]] std::int64_t nan_examples() const noexcept { return nan_examples_; }
   void reset() noexcept { *this = {}; }
   void merge(const precision_recall& other) noexcept;
   [[nodiscard]] variable_list variables();
@@ -227,6 +237,7 @@ private:
   std::int64_t false_positives_ = 0;
   std::int64_t true_negatives_ = 0;
   std::int64_t false_negatives_ = 0;
+  std::int64_t nan_examples_ = 0;
 };
 
 /// The number of examples for each pair of label and prediction, for any number of classes, and the measures that follow from these
@@ -283,6 +294,8 @@ public:
   /// @errors `invalid_argument_error` if the sizes differ. Nothing is added then.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
+  /// Returns the number of examples with a NaN among their scores.
+  [[nodiscard]] std::int64_t nan_examples() const noexcept { return nan_examples_; }
   void reset() noexcept;
   /// @errors `invalid_argument_error` if the other metric has another number of bins.
   void merge(const auc& other);
@@ -291,6 +304,7 @@ public:
 private:
   std::vector<std::int64_t> positives_;  // number of examples with a true label, by bin
   std::vector<std::int64_t> negatives_;  // the same for a false label
+  std::int64_t nan_examples_ = 0;
 };
 
 /// The perplexity: e to the power of the mean negative log likelihood per token.

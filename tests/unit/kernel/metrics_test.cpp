@@ -304,6 +304,32 @@ TEST_CASE("an example with a NaN score is counted and never correct", "[kernel][
   CHECK(one.value() == 0);
 }
 
+TEST_CASE("metrics of scores count the examples with a NaN, and a checkpoint may lack this number", "[kernel][metrics]") {
+  constexpr auto nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> rows{nan, 1, 0, 1, 1, nan};
+  const std::vector<float> scores{nan, 0.5f, nan};
+  const std::vector<std::int64_t> labels{0, 1, 1};
+  const auto check = [&](auto metric, const std::vector<float>& values) {
+    auto other = metric;
+    metric.update(values, labels);
+    CHECK(metric.nan_examples() == 2);
+    other.merge(metric);
+    other.merge(metric);
+    CHECK(other.nan_examples() == 4);
+    const auto saved = sw::variables({{"metric", metric.variables()}});
+    const auto number = std::ranges::find(saved, "metric/nan_examples", &sw::variable_ref::name);
+    REQUIRE(number != saved.end());
+    CHECK(number->is_optional());
+    CHECK(std::ranges::count_if(saved, &sw::variable_ref::is_optional) == 1);
+    metric.reset();
+    CHECK(metric.nan_examples() == 0);
+  };
+  check(metrics::accuracy(), rows);
+  check(metrics::top_k_accuracy(1), rows);
+  check(metrics::precision_recall(), scores);
+  check(metrics::auc(), scores);
+}
+
 TEST_CASE("a value with weight 0 changes nothing", "[kernel][metrics]") {
   metrics::mean mean;
   mean.update(2);
