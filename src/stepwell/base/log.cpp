@@ -35,13 +35,13 @@ std::string shown(std::string_view message) {
   return text;
 }
 
-/// Returns the beginning of a line, with the local time: "2026-11-22 05:34:04 stepwell ". On a terminal, where the line should not wrap and
-/// the day is known, only "05:34:04 ".
+/// Returns the beginning of a line, with the time in UTC: "2026-11-22 05:34:04Z stepwell ". On a terminal, where the line should not wrap and
+/// the day is known, only "05:34:04Z ".
 std::string beginning_of_line() {
   const auto now = ::time(nullptr);
   tm parts{};
-  ::localtime_r(&now, &parts);
-  const auto* const format = ::isatty(STDERR_FILENO) == 1 ? "%T " : "%F %T stepwell ";
+  ::gmtime_r(&now, &parts);
+  const auto* const format = ::isatty(STDERR_FILENO) == 1 ? "%TZ " : "%F %TZ stepwell ";
   std::array<char, 48> text{};
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }

@@ -23,7 +23,7 @@ using log_sink = std::function<void(log_level, std::string_view)>;
 void log(log_level level, std::string_view message);
 
 /// Replaces the sink and returns the previous one. An empty sink selects standard error. A message that is written to standard error begins
-/// with the local time, and its control characters are escaped. A sink that the caller has set gets each message unchanged.
+/// with the time in UTC, and its control characters are escaped. A sink that the caller has set gets each message unchanged.
 /// @threads Any. Blocks until a running call of the previous sink has ended. Afterwards the previous sink is not called again.
 log_sink set_log_sink(log_sink sink);
 

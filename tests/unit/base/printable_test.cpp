@@ -7,8 +7,13 @@
 #include <stepwell/base/log.hpp>
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <ctime>
+#include <iomanip>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -59,7 +64,29 @@ TEST_CASE("a line of the default log begins with the date and the time, where th
   const auto before = sw::set_log_sink({});
   const auto written = standard_error_of([] { sw::log_info("a message"); });
   sw::set_log_sink(before);
-  CHECK(std::regex_match(written, std::regex(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d stepwell info: a message\n)")));
+  CHECK(std::regex_match(written, std::regex(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ stepwell info: a message\n)")));
+}
+
+TEST_CASE("a line of the default log has the time in UTC in every time zone", "[base][log]") {
+  const auto before = sw::set_log_sink({});
+  const char* const given = ::getenv("TZ");
+  const std::string zone = given == nullptr ? "" : given;
+  const auto seconds_in = [](const char* in_zone) {
+    ::setenv("TZ", in_zone, 1);
+    ::tzset();
+    std::istringstream line(standard_error_of([] { sw::log_info("a message"); }));
+    std::tm parts{};
+    line >> std::get_time(&parts, "%Y-%m-%d %H:%M:%SZ");
+    CHECK(line.good());
+    return ::timegm(&parts);
+  };
+  const auto east = seconds_in("EAST-10");
+  const auto west = seconds_in("WEST+8");
+  given == nullptr ? ::unsetenv("TZ") : ::setenv("TZ", zone.c_str(), 1);
+  ::tzset();
+  sw::set_log_sink(before);
+  CHECK(west - east >= 0);
+  CHECK(west - east < 3600);
 }
 
 TEST_CASE("a name with the end of a line cannot begin a line of the default log", "[base][log]") {

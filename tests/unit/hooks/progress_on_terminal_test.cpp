@@ -45,7 +45,7 @@ TEST_CASE("nested sessions, the log and the user's own lines share the terminal,
   CHECK(output.status == 0);
   const auto lines = screen_after(output.text);
   REQUIRE(lines.size() == 7);
-  CHECK(std::regex_match(lines[0], std::regex(R"(\d\d:\d\d:\d\d info: a message)")));
+  CHECK(std::regex_match(lines[0], std::regex(R"(\d\d:\d\d:\d\dZ info: a message)")));
   CHECK(lines[1] == "a line of the user's");
   CHECK_THAT(lines[2], ContainsSubstring("step 2/4   50%  inner 2.0000     1.00 steps/s"));
   CHECK(lines[3] == "[inner]  finished at step 2: 2 steps in 0:02, inner 2");
