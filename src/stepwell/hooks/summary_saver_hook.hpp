@@ -6,9 +6,12 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/options_given_last.hpp"
@@ -18,6 +21,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -142,6 +146,13 @@ concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.
 
 namespace stepwell {
 
+/// True if `summary_saver_options::at_end` can keep copies of the result `Result` of a step. Specialise it as false if a copy does not
+/// compile although the type claims to be copyable, as a `std::vector` of a type that can only be moved does.
+template<class Result>
+inline constexpr bool can_keep_result = std::copy_constructible<Result>;
+template<class Result>
+inline constexpr bool can_keep_result<run_outcome<Result>> = can_keep_result<Result>;
+
 /// Options of `summary_saver_hook`. If none of `output_dir`, `writer` and `metrics` is given, the hook writes to the event file of its
 /// session. That file is in the session's `summary_dir` or, if this option is empty, in its `checkpoint_dir`.
 struct summary_saver_options {
@@ -155,6 +166,10 @@ struct summary_saver_options {
   /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
+  /// Whether the close writes the values of the last step, if they were not due after it. Each run then copies the result of the step,
+  /// which must be copyable (`can_keep_result`). References and views in the result must be valid until the close. Not available in
+  /// sessions over graphs of TensorFlow.
+  bool at_end = false;
   /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written once, when the session begins. If the hook has
   /// only metric writers and no event file, they are not written.
   std::optional<format::hparam_map> hparams = std::nullopt;
@@ -169,6 +184,7 @@ public:
   explicit summary_work(summary_saver_options options);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
+  [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
   /// Returns the event writer. Null if only metrics are written.
   /// @pre `begin` was called.
   [[nodiscard]] summary::writer* writer() noexcept { return options_.writer.get(); }
@@ -225,6 +241,8 @@ public:
 
   void after_create_session(auto& session, auto& /*threads*/) {
     if (!work_) { return; }
+    keeps_last_ = work_->at_end();
+    last_ = nullptr;
     timer_ = second_or_step_timer(work_->period(), session.time());
     work_->begin_session(session);
   }
@@ -235,7 +253,18 @@ public:
   }
 
   void after_run(auto& context, const auto& values) {
-    if (is_due_) [[unlikely]] { write(context, values, std::index_sequence_for<Ops...>{}); }
+    if (is_due_ || keeps_last_) [[unlikely]] {
+      const bool has_written = is_due_ && write(context, context.global_step(), values);
+      last_ = nullptr;
+      if (keeps_last_ && !has_written) { keep(context, values); }
+    }
+  }
+
+  void end(auto& session) {
+    if (!last_) { return; }
+    [[maybe_unused]] const auto alone = detail::alone_with(session.raw_session());
+    last_(*this, session);
+    last_ = nullptr;
   }
 
 private:
@@ -243,10 +272,30 @@ private:
     return std::apply([](const Ops&... op) { return stepwell::fetch(op.projection...); }, ops_);
   }
 
+  /// Keeps a copy of the outcome of a run, for `end`.
+  void keep(const auto& context, const auto& values) {
+    using raw_type = std::remove_cvref_t<decltype(values.raw())>;
+    using outcome_type = std::remove_cvref_t<decltype(values.outcome())>;
+    if constexpr (can_keep_result<outcome_type>) {
+      last_ = [raw = &values.raw(), outcome = values.outcome(), step = context.global_step()](summary_saver_hook& self,
+                                                                                              const session_requests& session) {
+        const auto wanted = self.wanted();
+        self.write(session, step, run_values<raw_type, outcome_type, std::remove_const_t<decltype(wanted)>>(*raw, outcome, &wanted));
+      };
+    } else {
+      throw invalid_argument_error(
+          "summary_saver_hook: at_end needs a copy of the result of each step, but this session has results that cannot be copied; set "
+          "at_end = false, or make the result copyable");
+    }
+  }
+
+  /// Writes the values of `step`. Returns false if all of them are empty.
+  bool write(const session_requests& session, std::int64_t step, const auto& values) {
+    return write(session, step, values, std::index_sequence_for<Ops...>{});
+  }
   template<std::size_t... I>
-  void write(const auto& context, const auto& values, std::index_sequence<I...>) {
-    const log_scope named(context.name());  // writers do not know the session
-    const std::int64_t step = context.global_step();
+  bool write(const session_requests& session, std::int64_t step, const auto& values, std::index_sequence<I...>) {
+    const log_scope named(session.name());  // writers do not know the session
     // Each value is read once, because a fetch may compute it.
     const std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
     bool has_begun = false;  // if nothing is written, the next run is due, too
@@ -257,6 +306,7 @@ private:
     };
     if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step, begin), ...); }
     for (const auto& metric : work_->metrics()) { (write_one(*metric, std::get<I>(ops_), std::get<I>(all), step, begin), ...); }
+    return has_begun;
   }
   /// Writes a value that is present, after a call of `begin`. Metric writers receive only scalars.
   template<class Writer>
@@ -274,6 +324,8 @@ private:
   std::tuple<Ops...> ops_;
   second_or_step_timer timer_;
   bool is_due_ = false;
+  bool keeps_last_ = false;
+  std::function<void(summary_saver_hook&, const session_requests&)> last_;  // writes the values of the last run; empty: nothing to write
 };
 
 /// Reports at compile time that the options were given last.

@@ -127,6 +127,9 @@ struct training_options {
   /// directory for event files.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
+  /// Whether the close writes the summaries of the last step, if they were not due after it. Each run then copies the result of the step; see
+  /// `summary_saver_options::at_end`. Needs a directory for event files.
+  bool save_summaries_at_end = false;
   /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
   /// within the limit of `log_every_secs`, logged. Needs a directory for event files; by default, nothing is measured without one.
   setting<std::int64_t> log_step_count_steps = {};
@@ -299,9 +302,11 @@ public:
       event_dir_ = detail::absolute(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir);
       bool has_summaries = false;
       bool has_summary = false;
+      bool at_end = false;
       if constexpr (requires { options.summaries; }) {  // a graph has neither
         has_summaries = !options.summaries.empty();
         has_summary = options.summary != nullptr;
+        at_end = options.save_summaries_at_end;
       }
       detail::check_directories(options.checkpoint_dir, options.summary_dir,
                                 {{"save_checkpoint_secs", options.save_checkpoint_secs.enabled().has_value()},
@@ -315,6 +320,7 @@ public:
                                  {"hparams", options.hparams.has_value()},
                                  {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
                                  {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
+                                 {"save_summaries_at_end", at_end},
                                  {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}});
     }
   }
@@ -328,10 +334,13 @@ public:
 
   [[nodiscard]] std::shared_ptr<detail::summary_work> summary_work() const {
     const log_scope named(options_.name);
+    bool at_end = false;
+    if constexpr (requires { options_.save_summaries_at_end; }) { at_end = options_.save_summaries_at_end; }  // a graph has no such option
     return detail::default_summary_work({.output_dir = event_dir_,
                                          .events = events(),
                                          .save_steps = options_.save_summaries_steps,
                                          .save_secs = options_.save_summaries_secs,
+                                         .at_end = at_end,
                                          .hparams = detail::copied(options_.hparams)});
   }
   [[nodiscard]] default_summary_hook<Model> summaries() const {

@@ -155,6 +155,45 @@ TEST_CASE("HOOK-SUM-3 HOOK-SUM-5 values are asked for in the runs that write, an
   CHECK(written({}, 201).steps == steps{1, 101, 201});  // the default is every 100 steps
 }
 
+TEST_CASE("with at_end, the close writes the values of the last step, unless they are written already", "[hooks][summary_saver]") {
+  const auto last = written({.save_steps = 8, .at_end = true}, 11);
+  CHECK(last.steps == steps{1, 9, 11});
+  CHECK(last.asked == 3);
+  CHECK(written({.save_steps = 8, .at_end = true}, 9).steps == steps{1, 9});
+  CHECK(written({.save_steps = 8, .at_end = true}, 0).steps.empty());
+}
+
+TEST_CASE("a training session with save_summaries_at_end writes the summaries of the last step of the data", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  adding_model model;
+  auto session = sw::monitored_training_session(
+      model, {.save_summaries_steps = 100,
+              .save_summaries_at_end = true,
+              .summary_dir = directory.path(),
+              .summaries = {sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum)}});
+  session.run_all(std::vector<std::int64_t>{1, 2, 3});
+  session.close();
+  CHECK(scalars_in(directory.path(), "loss") == std::map<std::int64_t, float>{{1, 1}, {3, 6}});
+  CHECK(scalars_in(directory.path(), "sum") == std::map<std::int64_t, float>{{1, 1}, {3, 6}});
+}
+
+TEST_CASE("at_end is an error if the result of a step cannot be copied", "[hooks][summary_saver]") {
+  struct moving_model {
+    struct result {
+      std::unique_ptr<int> number;
+    };
+    int steps = 0;
+    result step() { return {std::make_unique<int>(++steps)}; }
+    sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
+  };
+  const temporary_directory directory;
+  moving_model model;
+  const auto value = sw::summary::scalar("number", [](const moving_model::result& result) { return *result.number; });
+  sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 2, .at_end = true}, value});
+  session.run();  // its values are due
+  CHECK_THROWS_WITH(session.run(), ContainsSubstring("this session has results that cannot be copied; set at_end = false"));
+}
+
 TEST_CASE("hooks that share an event file say START once, before the first values of any of them", "[hooks][summary_saver]") {
   const temporary_directory directory;
   for (const int runs : {3, 2}) {  // the second session continues the first one
