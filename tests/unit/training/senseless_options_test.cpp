@@ -282,6 +282,7 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
       {"hparams", [](auto& given) { given.hparams = sw::format::hparam_map{{"rate", 0.1}}; }},
       {"save_summaries_steps", [](auto& given) { given.save_summaries_steps = 100; }},
       {"save_summaries_secs", [](auto& given) { given.save_summaries_secs = 60; }},
+      {"save_summaries_at_end", [](auto& given) { given.save_summaries_at_end = true; }},
       {"log_step_count_steps", [](auto& given) { given.log_step_count_steps = 100; }},
   };
   const auto path = directory / "run";
