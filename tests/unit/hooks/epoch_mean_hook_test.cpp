@@ -89,8 +89,8 @@ TEST_CASE("the means of a run that continues in the middle of an epoch are those
   const sw::test::temporary_directory directory;
   const auto run = [&](std::int64_t last_step) {
     model trained;
-    auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path()}, means(), evaluation(),
-                                                  sw::stop_at_step(last_step));
+    auto session =
+        sw::monitored_training_session(trained, {.checkpoint_dir = directory.path()}, means(), evaluation(), sw::stop_at_step(last_step));
     auto source = batches(3);
     auto found = of(session.run_all(source).values);
     session.close();
