@@ -5,9 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
+namespace sw = stepwell;
 namespace kernel = stepwell::kernel;
 
 namespace {
@@ -58,4 +64,31 @@ TEST_CASE("values just outside the span are not looked at", "[kernel][finite]") 
   std::fill(values.begin() + 1, values.end() - 1, 1.0F);
   CHECK(kernel::all_finite(std::span<const float>(values).subspan(1, 64)));
   CHECK_FALSE(kernel::any_nan(std::span<const float>(values).subspan(1, 64)));
+}
+
+TEST_CASE("number_at returns elements of every real type, at any alignment, and rejects the others", "[kernel][finite]") {
+  using enum sw::dtype;
+  std::vector<std::byte> bytes(1 + 2 * sizeof(double), std::byte{0});
+  const auto second = [&](sw::dtype type, const auto& value) {
+    const auto elements = std::span(bytes).subspan(1);  // not aligned
+    std::memcpy(elements.data() + sw::size_of(type), &value, sizeof value);
+    return sw::kernel::number_at({type, elements}, 1);
+  };
+  CHECK(second(boolean, true) == 1);
+  CHECK(second(int8, std::int8_t{-3}) == -3);
+  CHECK(second(quint8, std::uint8_t{200}) == 200);
+  CHECK(second(uint16, std::uint16_t{60'000}) == 60'000);
+  CHECK(second(qint32, std::int32_t{-70'000}) == -70'000);
+  CHECK(second(uint64, std::uint64_t{1} << 63) == 0x1p63);
+  CHECK(second(int64, std::numeric_limits<std::int64_t>::min()) == -0x1p63);
+  CHECK(second(half, std::uint16_t{0xc000}) == -2);
+  CHECK(std::isnan(second(bfloat16, std::uint16_t{0x7fff})));
+  CHECK(second(float8_e5m2, std::uint8_t{0x40}) == 2);
+  CHECK(second(int4, std::uint8_t{0x0f}) == -1);
+  CHECK(second(float32, 0.5f) == 0.5);
+  CHECK(second(float64, 0.1) == 0.1);
+  for (const auto type : {complex64, string, variant, resource, invalid}) {
+    CHECK_THROWS_WITH(sw::kernel::number_at({type, bytes}, 0),
+                      ContainsSubstring(std::string(sw::to_string(type)) + " are not real numbers"));
+  }
 }
