@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Failures as values (`status`, `result`) and as exceptions, one type for each `errc` except `truncated`. The layers `base`, `format` and
-// `io` return values; `checkpoint` and higher layers throw.
+// `io` return failures of data and disks as values, and throw for wrong arguments. `checkpoint` and higher layers throw.
 #pragma once
 
 #include <optional>

@@ -103,7 +103,7 @@ TEST_CASE("the checkpoint already known is none, and a timeout is kept to the mo
   CHECK_THROWS_AS(sw::wait_for_new_checkpoint(at.directory.path(), std::nullopt, options), sw::invalid_argument_error);
 }
 
-TEST_CASE("one who follows a directory sees each new checkpoint once, and of several the newest", "[checkpoint][iterator]") {
+TEST_CASE("a follower of a directory sees each new checkpoint once, and of several new ones only the newest", "[checkpoint][iterator]") {
   followed_directory at;
   at.save(1);
   at.clock->meanwhile = [&](std::size_t wait) {
@@ -207,7 +207,7 @@ TEST_CASE("a stop ends the wait at once, and the iteration", "[checkpoint][itera
   CHECK_FALSE(at.log.contains(sw::log_level::info, "Timed-out"));
 }
 
-TEST_CASE("a stop from another thread wakes the one who waits", "[checkpoint][iterator]") {
+TEST_CASE("a stop from another thread wakes the waiting thread", "[checkpoint][iterator]") {
   const sw::test::temporary_directory directory;
   sw::test::log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();

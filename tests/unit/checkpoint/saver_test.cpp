@@ -49,7 +49,7 @@ TEST_CASE("CKPT-4 STATE-1 a saved checkpoint is there with index, data and state
   CHECK(saver.checkpoints() == std::vector<std::string>{saved.prefix});
 }
 
-TEST_CASE("saves are written in the background, in order, and told of", "[checkpoint][saver]") {
+TEST_CASE("saves are written in the background, in order, and reported", "[checkpoint][saver]") {
   workshop shop;
   std::vector<std::int64_t> told;
   {

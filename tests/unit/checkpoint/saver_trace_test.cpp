@@ -121,7 +121,7 @@ TEST_CASE("sessions that share the pool's threads each have their own saves on t
   CHECK(saves_of(with[1]) == std::vector{shops[1].directory.path() + "/model.ckpt-2", shops[1].directory.path() + "/model.ckpt-3"});
 }
 
-TEST_CASE("each try of a save that fails is a span of its own", "[checkpoint][trace]") {
+TEST_CASE("each attempt of a failing save is one span", "[checkpoint][trace]") {
   const test::workshop shop;
   const test::traced with;
   const test::log_capture log;

@@ -34,7 +34,7 @@ asio::awaitable<void> wait_for(sw::coro::async_event async_event, std::shared_pt
 
 }  // namespace
 
-TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][bell]") {
+TEST_CASE("a bell wakes the waiting thread, and a ring before the wait is kept", "[coro][bell]") {
   asio::io_context loop;
   sw::coro::async_event async_event;
   const auto count = std::make_shared<int>(0);
@@ -51,7 +51,7 @@ TEST_CASE("a bell wakes the one who waits, and a ring before is kept", "[coro][b
   CHECK(*count == 2);
 }
 
-TEST_CASE("a bell may be rung while the loop of the one who waits is destroyed, and after", "[coro][bell]") {
+TEST_CASE("a bell can be rung during and after the destruction of the loop that waits for it", "[coro][bell]") {
   for (int round = 0; round < 300; ++round) {
     const auto count = std::make_shared<int>(0);
     sw::coro::async_event async_event;

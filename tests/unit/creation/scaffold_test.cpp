@@ -33,7 +33,7 @@ auto tells(std::string what) {
 
 }  // namespace
 
-TEST_CASE("SCAF-1 finalize makes what was not given, but for init_fn, an empty summary and a saver of its own", "[session][scaffold]") {
+TEST_CASE("SCAF-1 finalize creates the absent parts except init_fn, an empty summary and a saver", "[session][scaffold]") {
   two_parts made;
   CHECK(&made.finalize() == &made);
   CHECK(made.is_finalized());

@@ -30,7 +30,7 @@ TEST_CASE("a state that fits into the time left, with a margin, is saved; else n
   CHECK(sw::plan_preemption(facts(0)).choice == choice::leave);
 }
 
-TEST_CASE("what is under way comes first, less what it is done with", "[session][preemption]") {
+TEST_CASE("saves in progress come first in the plan, without the part that is already written", "[session][preemption]") {
   const sw::save_backlog half{.writing_bytes = 400, .writing_for = 2s, .waiting_bytes = 0};
   CHECK(sw::plan_preemption(facts(7.5, half)).choice == choice::save);
   CHECK(sw::plan_preemption(facts(7.49, half)).choice == choice::finish);

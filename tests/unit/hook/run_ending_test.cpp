@@ -163,7 +163,7 @@ TEST_CASE("a session that the application's stop token ends is interrupted, too,
   }
 }
 
-TEST_CASE("early stopping is a cause of its own", "[hook][ending]") {
+TEST_CASE("early stopping has its own cause", "[hook][ending]") {
   rig on;
   const auto constant = [](const int&) { return 1.0; };
   sw::monitored_session session(on.model, on.saver(), sw::early_stopping_hook{constant, {.patience = 2}});

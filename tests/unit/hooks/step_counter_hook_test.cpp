@@ -93,7 +93,7 @@ TEST_CASE("HOOK-CNT-4 several steps a run are counted as what they are", "[hooks
   CHECK(rates({.stride = 10}, {.every_n_steps = 5}, 5, 1s) == expected{{20, 10.0f}, {30, 10.0f}, {40, 10.0f}, {50, 10.0f}});
 }
 
-TEST_CASE("HOOK-CNT no rate is told of steps that went backwards or of no time at all", "[hooks][step_counter]") {
+TEST_CASE("HOOK-CNT no rate is reported if the step went backwards or no time has passed", "[hooks][step_counter]") {
   sw::test::log_capture log;
   CHECK(rates({.steps = 100, .stride = -5}, {.every_n_secs = 1}, 3, 1s).empty());
   CHECK(log.contains(sw::log_level::warning, "global_step went from 95 to 90"));

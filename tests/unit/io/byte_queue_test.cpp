@@ -133,7 +133,7 @@ TEST_CASE("the first failure is kept, told once, and given to every later call",
   CHECK(told.back() == "late: disk full");
 }
 
-TEST_CASE("one who is told of a failure and throws holds up nobody", "[io][byte_queue]") {
+TEST_CASE("a listener that throws when it hears of a failure blocks no other listener", "[io][byte_queue]") {
   log_capture log;
   small_queue on;
   on.disk.write_outcome = full;

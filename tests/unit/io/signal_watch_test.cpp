@@ -67,7 +67,7 @@ struct listener {
 
 }  // namespace
 
-TEST_CASE("a watch is told of the first of its signals", "[io][signals]") {
+TEST_CASE("a watch reports the first of its signals", "[io][signals]") {
   listener one({SIGURG, SIGWINCH});
   ::raise(SIGWINCH);
   CHECK(one.signal.get() == SIGWINCH);
@@ -84,7 +84,7 @@ TEST_CASE("all watches of a signal are told, and no other", "[io][signals]") {
   CHECK(other.signal.get() == SIGCHLD);  // `two` has been notified before: a second call would break its promise
 }
 
-TEST_CASE("a signal that all its watches were told of has its default disposition until another asks", "[io][signals]") {
+TEST_CASE("a signal that was reported to all its watches has its default disposition until another watch begins", "[io][signals]") {
   listener one({SIGURG, SIGWINCH});
   CHECK(handler_of(SIGURG) != SIG_DFL);
   ::raise(SIGURG);

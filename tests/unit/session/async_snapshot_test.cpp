@@ -115,7 +115,7 @@ TEST_CASE("an awaited snapshot is refused before the start, after the close, and
   CHECK_THROWS_WITH(rig.await(a_copy(session)), ContainsSubstring("closed"));
 }
 
-TEST_CASE("the wait for a buffer holds up nobody else, and ends when one comes back", "[session][async][snapshot]") {
+TEST_CASE("a wait for a buffer blocks no other caller, and ends when a buffer is returned", "[session][async][snapshot]") {
   async_rig rig;
   auto session = rig.async(0);
   sw::snapshot_pool pool(256, 1);

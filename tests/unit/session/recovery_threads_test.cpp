@@ -166,7 +166,7 @@ TEST_CASE("WRAP-5 the root is thrown, too, where the arguments of a run are used
   CHECK_THROWS_WITH(session.run(std::make_unique<int>(5)), ContainsSubstring(gone));
 }
 
-TEST_CASE("WRAP-5 any other failure of a thread leaves the run its own", "[session][recovery]") {
+TEST_CASE("WRAP-5 after any other failure of a thread, the run fails with its own error", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   model.before = failing<sw::unknown_error>(1, "the run's own");

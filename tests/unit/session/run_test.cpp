@@ -128,7 +128,7 @@ TEST_CASE("RUN-2 RUN-3 RUN-10 one context a call; before_run and after_run of ev
   CHECK(seen == std::vector<const void*>(4, seen[0]));
 }
 
-TEST_CASE("RUN-4 RUN-12 hooks and caller fetch in one run, and each gets its own", "[session][run]") {
+TEST_CASE("RUN-4 RUN-12 hooks and caller fetch in one run, and each receives its own values", "[session][run]") {
   rated_model model;
   std::vector<std::string> log;
   sw::monitored_session session(model, feeds_rate{0.5f, &log});

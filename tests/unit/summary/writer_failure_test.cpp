@@ -73,7 +73,7 @@ TEST_CASE("EVT-7 a failure nobody met yet is thrown from flush, or from close", 
   CHECK_NOTHROW(closed.close());
 }
 
-TEST_CASE("a failure is told to all who asked, also to one who asks late", "[summary][writer]") {
+TEST_CASE("a failure is reported to every caller that asked, also to one that asks late", "[summary][writer]") {
   failing_desk with;
   summary::writer writer(with.directory.path(), with.options);
   std::atomic<int> told = 0;
@@ -89,7 +89,7 @@ TEST_CASE("a failure is told to all who asked, also to one who asks late", "[sum
   CHECK(told == 3);
 }
 
-TEST_CASE("EVT-7 one who is blocked on the full queue is woken by the failure", "[summary][writer]") {
+TEST_CASE("EVT-7 a failure wakes a caller that is blocked on the full queue", "[summary][writer]") {
   failing_desk with;
   std::mutex mutex;
   std::condition_variable changed;

@@ -182,7 +182,7 @@ TEST_CASE("event files of directories below are read when asked for", "[tool][ev
   CHECK(rig.run({"events", "run", "-r"}).out.find("loss") != std::string::npos);
 }
 
-TEST_CASE("a damaged event file is told of, and the ones behind it are read", "[tool][events]") {
+TEST_CASE("a damaged event file is reported, and the files after it are read", "[tool][events]") {
   auto damaged = scalar("loss", 1, 1) + scalar("loss", 2, 2);
   damaged.back() = static_cast<char>(damaged.back() ^ 1);
   const auto rig = tool_rig{.files = files_of({{"run/a.tfevents.1", damaged}, {"run/b.tfevents.2", scalar("loss", 3, 3)}})};
@@ -194,7 +194,7 @@ TEST_CASE("a damaged event file is told of, and the ones behind it are read", "[
   CHECK(said.err.find("record 1 at byte") != std::string::npos);
 }
 
-TEST_CASE("a last record that is cut short is told of", "[tool][events]") {
+TEST_CASE("a last record that is cut off is reported", "[tool][events]") {
   const auto whole = scalar("loss", 1, 1);
   const auto rig = tool_rig{.files = files_of({{"a.tfevents", whole + whole.substr(0, 9)}})};
   const auto said = rig.run({"events", "a.tfevents"});

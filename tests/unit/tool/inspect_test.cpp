@@ -270,7 +270,7 @@ TEST_CASE("--diff tells what only one has, other dtypes and shapes, and how far 
   CHECK(diff("d")[0]["what"] == "shape");
 }
 
-TEST_CASE("a damaged tensor is told of, and those beside it are shown", "[tool][inspect]") {
+TEST_CASE("a damaged tensor is reported, and the others are shown", "[tool][inspect]") {
   const temporary_directory directory;
   write_two(directory / "a", {1, 2, 3, 4}, 7);
   write_two(directory / "b", {1, 2, 3, 4}, 7);

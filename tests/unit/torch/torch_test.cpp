@@ -179,7 +179,7 @@ TEST_CASE("an optimiser's state is there before its first step, and is named by 
   CHECK(names_of(sw::libtorch::variables(heavy, *network))[0] == "0/weight/momentum_buffer");
 }
 
-TEST_CASE("an optimiser whose state was asked for before trains as one whose was not", "[torch]") {
+TEST_CASE("an optimiser trains alike whether or not its state was read before", "[torch]") {
   using namespace torch::optim;
   CHECK(trained<Adam>(AdamOptions(0.1), true) == trained<Adam>(AdamOptions(0.1), false));
   CHECK(trained<Adam>(AdamOptions(0.1).amsgrad(true), true) == trained<Adam>(AdamOptions(0.1).amsgrad(true), false));

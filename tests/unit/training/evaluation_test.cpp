@@ -237,7 +237,7 @@ TEST_CASE("averages of a checkpoint are evaluated in the place of what was train
   CHECK(model.sum == 4);
 }
 
-TEST_CASE("each new checkpoint is evaluated, with the same hooks and data of its own", "[training][evaluation]") {
+TEST_CASE("each new checkpoint is evaluated with the same hooks and with new data", "[training][evaluation]") {
   const trained_directory at;
   at.clock->meanwhile = [&](std::size_t wait) {
     if (wait != 2) { return; }
