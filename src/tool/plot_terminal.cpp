@@ -18,7 +18,7 @@ struct pen {
   char mark = '*';
 };
 constexpr std::array pens = {pen{ink::cyan, '*'},  pen{ink::yellow, '+'}, pen{ink::magenta, 'o'},
-                                pen{ink::green, 'x'}, pen{ink::red, '#'},    pen{ink::blue, '@'}};
+                             pen{ink::green, 'x'}, pen{ink::red, '#'},    pen{ink::blue, '@'}};
 
 pen pen_of(std::size_t line) noexcept { return pens[line % pens.size()]; }
 

@@ -46,7 +46,9 @@ status cut_short(std::size_t have, std::uint64_t need) {
   return {errc::truncated, fmt::format("record is truncated: {} of {} bytes are present", have, need)};
 }
 
-status checksum_mismatch(std::string_view part) { return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)}; }
+status checksum_mismatch(std::string_view part) {
+  return {errc::data_loss, fmt::format("checksum of the record's {} does not match", part)};
+}
 
 }  // namespace
 
