@@ -105,8 +105,8 @@ have() {
   [ -z "$absent" ] || die "could not install:" $absent "(tests/packages.txt names them for this system)"
 }
 
-# configure PRESET [CMAKE OPTION...]: configures, as a unity build if STEPWELL_UNITY is set (see CONTRIBUTING.md). It configures on the first call, after packages were installed, and if an option
-# differs from the cache. Ninja configures again when a CMake file changes.
+# configure PRESET [CMAKE OPTION...]: configures on the first call, after packages were installed, and if an option
+# differs from the cache. It configures a unity build if STEPWELL_UNITY is set (see CONTRIBUTING.md). Ninja configures again when a CMake file changes.
 configure() {
   local preset=$1 option
   shift

@@ -20,7 +20,7 @@ epoch_means::epoch_means(std::vector<std::string> names)
   }
 }
 
-void epoch_means::add(const std::vector<std::optional<double>>& values) {
+void epoch_means::add(std::span<const std::optional<double>> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i]) { means_[i].update(*values[i]); }
   }

@@ -12,10 +12,12 @@
 #include "stepwell/hooks/progress_hook.hpp"
 #include "stepwell/kernel/metrics.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +32,7 @@ public:
   explicit epoch_means(std::vector<std::string> names);
 
   /// Adds the values of a step that is part of an epoch. An empty value changes nothing.
-  void add(const std::vector<std::optional<double>>& values);
+  void add(std::span<const std::optional<double>> values);
   /// Ends the epoch, whose last step is `step`.
   void end_epoch(const session_requests& session, std::int64_t step);
 
@@ -73,7 +75,8 @@ public:
 private:
   template<std::size_t... I>
   void add(auto& context, const auto& values, std::index_sequence<I...>) {
-    means_->add({detail::as_number(values.template get<I>())...});
+    const std::array<std::optional<double>, sizeof...(I)> numbers{detail::as_number(values.template get<I>())...};
+    means_->add(numbers);
     if (context.epoch()->is_last) { means_->end_epoch(context, context.global_step()); }
   }
 
