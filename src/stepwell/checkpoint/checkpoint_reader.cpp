@@ -437,7 +437,7 @@ void copy_part(std::span<const std::byte> elements, std::uint64_t first, const s
   }
 }
 
-constexpr std::size_t block_size = std::size_t{1} << 20;  // bytes read at once; their checksum is computed while they are in the cache
+constexpr std::size_t read_size = std::size_t{1} << 20;  // bytes read at once; their checksum is computed while they are in the cache
 
 bool has_known_checksum(dtype type) noexcept { return type != dtype::variant && type != dtype::resource; }
 
@@ -548,8 +548,8 @@ struct checkpoint_reader::core {
                                                std::span<std::byte> target) const {
     const auto size = static_cast<std::size_t>(where.size);
     std::uint32_t crc = 0;
-    for (std::size_t at = 0; at < size; at += block_size) {
-      const auto block = target.subspan(target.size() < size ? 0 : at, std::min(block_size, size - at));
+    for (std::size_t at = 0; at < size; at += read_size) {
+      const auto block = target.subspan(target.size() < size ? 0 : at, std::min(read_size, size - at));
       read_block(where, entry.name, at, block);
       crc = kernel::crc32c(block, crc);
       check_booleans(entry, where, block);
@@ -606,7 +606,7 @@ struct checkpoint_reader::core {
   }
 
   [[nodiscard]] tensor read_strings(const checkpoint_entry& entry) const {
-    std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(block_size, entry.size_bytes)));
+    std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(read_size, entry.size_bytes)));
     check_tensor(entry, scratch);  // before memory is allocated for the strings
     tensor made(dtype::string, entry.shape);
     const auto into = made.strings();
@@ -625,7 +625,7 @@ struct checkpoint_reader::core {
   [[nodiscard]] generator<std::span<const std::byte>> pieces_of(const checkpoint_entry& entry) const {
     std::vector<std::byte> scratch;
     for (const auto& where : places_of(entry)) {
-      scratch.resize(static_cast<std::size_t>(std::min<std::int64_t>(block_size, where.size)));
+      scratch.resize(static_cast<std::size_t>(std::min<std::int64_t>(read_size, where.size)));
       for (const auto piece : blocks(entry, where, scratch)) { co_yield piece; }
     }
   }
@@ -637,7 +637,7 @@ struct checkpoint_reader::core {
       return;
     }
     const auto width = size_of(entry.dtype);
-    std::vector<std::byte> scratch(block_size);
+    std::vector<std::byte> scratch(read_size);
     for (const auto& [slice, where] : slices_of(entry)) {
       const slice_positions positions(slice, entry.shape);
       std::uint64_t first = 0;
@@ -756,7 +756,7 @@ void checkpoint_reader::verify() const {
     }
     const auto files = core_->open_files();
     detail::read_tensors(std::move(small), files, nullptr);
-    std::vector<std::byte> scratch(block_size);
+    std::vector<std::byte> scratch(read_size);
     for (const auto& entry : core_->index.entries) {
       if (!core::is_small(entry)) { core_->check_tensor(entry, scratch); }
     }
@@ -771,7 +771,7 @@ void checkpoint_reader::verify(std::string_view name) const {
         fmt::format("tensor \"{}\" was not checked: the checksum algorithm for {} is unknown", name, to_string(entry.dtype)),
         core_->prefix);
   }
-  const auto size = static_cast<std::size_t>(std::clamp<std::uint64_t>(entry.size_bytes, 1, block_size));
+  const auto size = static_cast<std::size_t>(std::clamp<std::uint64_t>(entry.size_bytes, 1, read_size));
   auto scratch = detail::with_memory("could not check it", prefix(), [size] { return std::vector<std::byte>(size); });
   core_->check_tensor(entry, scratch);
 }

@@ -20,7 +20,7 @@
 namespace stepwell {
 namespace {
 
-constexpr std::size_t block_size = std::size_t{4} << 20;        // bytes of one write; a write ends at a multiple, so it covers whole pages
+constexpr std::size_t write_size = std::size_t{4} << 20;        // bytes of one write; a write ends at a multiple, so it covers whole pages
 constexpr std::size_t most_collected = std::size_t{256} << 10;  // bytes of small tensors that are written together
 constexpr std::int32_t max_shards = 99'999;                     // five digits in the file name
 
@@ -115,7 +115,7 @@ format::bundle_entry checkpoint_writer::write(std::string_view name, std::span<c
   };
   std::uint32_t crc = 0;
   while (!bytes.empty()) {
-    const auto block = bytes.first(std::min(block_size - least->size() % block_size, bytes.size()));
+    const auto block = bytes.first(std::min(write_size - least->size() % write_size, bytes.size()));
     traced("encode", block, [&] { crc = kernel::crc32c(block, crc); });
     if (shard::is_collected(block.size())) {
       least->append(block);

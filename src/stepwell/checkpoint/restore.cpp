@@ -220,8 +220,8 @@ private:
 
 /// Restores from the entries of a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
 template<class Entry, class Write>
-restore_report restore_from(const variable_list& variables, std::span<const Entry> entries, const std::string& place,
-                            const restore_options& options, const Write& write) {
+restore_report restore_entries(const variable_list& variables, std::span<const Entry> entries, const std::string& place,
+                               const restore_options& options, const Write& write) {
   check_names(options, variables, place);
   restore_report report;
   const matching<Entry> matched(variables, entries, options);
@@ -263,7 +263,7 @@ restore_report restore_from(const variable_list& variables, std::span<const Entr
 }  // namespace
 
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options) {
-  return restore_from(variables, source.entries(), source.prefix(), options, [&](const matches<checkpoint_entry>& found) {
+  return restore_entries(variables, source.entries(), source.prefix(), options, [&](const matches<checkpoint_entry>& found) {
     if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
     if (!source.is_verified()) { source.verify(); }
     write_variables([&] { read_in_turn(found, source, [](const variable_ref&) { return true; }); });
@@ -271,7 +271,7 @@ restore_report restore(const variable_list& variables, const checkpoint_reader& 
 }
 
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options) {
-  return restore_from(variables, source.entries(), "snapshot", options, [&](const matches<snapshot_entry>& found) {
+  return restore_entries(variables, source.entries(), "snapshot", options, [&](const matches<snapshot_entry>& found) {
     for (const bool has_accessors : {false, true}) {  // functions of the user are called when everything else is copied
       for (const auto& [variable, entry] : found) {
         if (variable->has_accessors() == has_accessors) { copy_value(*entry, *variable); }

@@ -23,7 +23,7 @@ namespace stepwell::tensorflow::detail {
 namespace {
 
 constexpr std::int64_t default_timeout_of_servers_in_ms = 60'000;
-constexpr std::size_t memory_per_byte = 24;  // of a parsed RunMetadata
+constexpr std::size_t metadata_memory_per_byte = 24;
 
 }  // namespace
 
@@ -89,7 +89,9 @@ void run_with_options::record() const {
   const auto recorder = current_trace();
   if (!recorder || metadata_->data == nullptr) { return; }
   ::tensorflow::RunMetadata parsed;
-  if (!format::parse_message(parsed, {static_cast<const std::byte*>(metadata_->data), metadata_->length}, memory_per_byte)) { return; }
+  if (!format::parse_message(parsed, {static_cast<const std::byte*>(metadata_->data), metadata_->length}, metadata_memory_per_byte)) {
+    return;
+  }
   const auto now = recorder->time()->now();
   const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto at = [&](std::int64_t micros) { return now - std::chrono::microseconds(wall - micros); };

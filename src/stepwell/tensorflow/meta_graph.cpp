@@ -23,7 +23,7 @@ namespace stepwell::tensorflow::detail {
 namespace {
 
 // The estimate for the smallest useful node, of 20 bytes in a file, is 800 bytes.
-constexpr std::size_t memory_per_byte = 48;
+constexpr std::size_t graph_memory_per_byte = 48;
 constexpr int deepest_text = 100;
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
@@ -32,7 +32,7 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 template<class Message>
 result<Message> parse(std::span<const std::byte> bytes, const char* name) {
   Message message;
-  if (!format::parse_message(message, bytes, memory_per_byte)) {
+  if (!format::parse_message(message, bytes, graph_memory_per_byte)) {
     return status(errc::data_loss, std::string("the bytes are no ") + name + ", or one that would need too much memory");
   }
   return message;
