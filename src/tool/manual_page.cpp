@@ -12,7 +12,7 @@ namespace stepwell::tool {
 namespace {
 
 /// Returns `text` with the characters escaped that have a meaning in the format.
-std::string escaped(std::string_view text) {
+std::string roff_escaped(std::string_view text) {
   std::string made;
   for (const char letter : text) {
     if (letter == '\\') {
@@ -28,13 +28,13 @@ std::string escaped(std::string_view text) {
 }
 
 void write_entry(std::ostream& out, const std::string& name, const std::string& value, std::string_view what) {
-  out << ".TP\n\\fB" << escaped(name) << "\\fR" << (value.empty() ? "" : " \\fI" + escaped(value) + "\\fR") << '\n'
-      << escaped(what) << '\n';
+  out << ".TP\n\\fB" << roff_escaped(name) << "\\fR" << (value.empty() ? "" : " \\fI" + roff_escaped(value) + "\\fR") << '\n'
+      << roff_escaped(what) << '\n';
 }
 
 void write_command(std::ostream& out, const described_command& command) {
-  out << ".SS " << escaped(command.name) << (command.arguments.empty() ? "" : " " + escaped(command.arguments)) << '\n'
-      << escaped(command.what) << ".\n";
+  out << ".SS " << roff_escaped(command.name) << (command.arguments.empty() ? "" : " " + roff_escaped(command.arguments)) << '\n'
+      << roff_escaped(command.what) << ".\n";
   for (const auto& [name, what] : command.about_arguments) { write_entry(out, name, {}, what); }
   for (const auto& option : command.options) {
     if (option.name != "--help") { write_entry(out, option.name, option.value, option.what); }

@@ -21,7 +21,7 @@
 namespace stepwell::tool {
 namespace {
 
-constexpr std::size_t most_tags = 1000;  // of one run
+constexpr std::size_t most_plotted_tags = 1000;  // of one run
 
 using tag_set = std::set<std::string, std::less<>>;
 
@@ -48,7 +48,7 @@ public:
   run_reader(const plot_options& options, const std::string& target, step_axis& steps, console& to)
       : options_(options), steps_(steps), to_(to) {
     for (const auto& path : require_event_files(to, target)) { read(path); }
-    if (has_more_tags_) { print_error(to, fmt::format("{}: more than {} tags; choose some with --tag", target, most_tags)); }
+    if (has_more_tags_) { print_error(to, fmt::format("{}: more than {} tags; choose some with --tag", target, most_plotted_tags)); }
   }
 
   /// Returns the lines by tag.
@@ -82,7 +82,7 @@ private:
   series* line_of(const std::string& tag) {
     if (const auto known = lines_.find(tag); known != lines_.end()) { return &known->second; }
     if (scalars_.contains(tag)) { return nullptr; }
-    if (scalars_.size() >= most_tags) {
+    if (scalars_.size() >= most_plotted_tags) {
       has_more_tags_ = true;
       return nullptr;
     }

@@ -114,17 +114,18 @@ std::vector<std::string> orphans_in(const console& to, const std::string& direct
 }
 
 /// The label of a result in text, its name in JSON, and its colour.
-struct verdict {
+struct shown_result {
   std::string_view label;
   std::string_view name;
   ink colour;
 };
 
-verdict verdict_of(const verified& one) {
+shown_result shown_result_of(const verified& one) {
   switch (one.how) {
     case exit_code::good: return {"ok", "ok", ink::green};
     case exit_code::unsupported:
-      return one.tensors == 0 ? verdict{"UNSUPPORTED", "unsupported", ink::yellow} : verdict{"NOT CHECKED", "not checked", ink::yellow};
+      return one.tensors == 0 ? shown_result{"UNSUPPORTED", "unsupported", ink::yellow}
+                              : shown_result{"NOT CHECKED", "not checked", ink::yellow};
     case exit_code::damaged: return {"DAMAGED", "damaged", ink::red};
     default: return {"UNREADABLE", "unreadable", ink::red};
   }
@@ -136,7 +137,7 @@ std::string labelled(const console& to, ink colour, std::string_view label) {
 }
 
 void print_one(const verified& one, console& to) {
-  const auto shown = verdict_of(one);
+  const auto shown = shown_result_of(one);
   to.out << labelled(to, shown.colour, shown.label) << printable(one.prefix);
   if (one.tensors != 0 || one.how == exit_code::good) {
     to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes);
@@ -148,7 +149,7 @@ void print_one(const verified& one, console& to) {
 
 json json_of(const verified& one) {
   return {{"prefix", one.prefix},
-          {"status", verdict_of(one).name},
+          {"status", shown_result_of(one).name},
           {"whole", one.how == exit_code::good},
           {"tensors", one.tensors},
           {"bytes", one.bytes},
