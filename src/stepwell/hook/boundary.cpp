@@ -63,13 +63,10 @@ std::size_t recovery_copy::held_bytes() const noexcept {
 preemption_plan plan_preemption(const preemption_facts& known) noexcept {
   preemption_plan plan{.left = known.left};
   const auto rate = rate_of(known);
-  if (!rate) {
-    plan.choice = known.left > seconds::zero() ? preemption_choice::save : preemption_choice::leave;
-    return plan;
-  }
+  if (!rate) { return plan; }
   plan.for_backlog = margin * rest_of_backlog(known.under_way, *rate);
   plan.for_all = *plan.for_backlog + seconds(margin * static_cast<double>(known.state_bytes) / *rate);
-  if (*plan.for_all <= known.left) {
+  if (*plan.for_all <= known.left || !(known.left > seconds::zero())) {
     plan.choice = preemption_choice::save;
   } else if (!known.under_way.empty() && *plan.for_backlog <= known.left) {
     plan.choice = preemption_choice::finish;

@@ -121,8 +121,10 @@ std::optional<clock::time_point> deferred_requests::end_of_process() const {
 
 deadline deferred_requests::within_process(const deadline& until) const {
   const auto end = end_of_process();
-  if (!end || deadline(*clock_, *end).remaining() >= until.remaining()) { return until; }
-  return {*clock_, *end};
+  if (!end) { return until; }
+  const auto left = deadline(*clock_, *end).remaining();
+  const auto of_process = deadline_after(left > clock::duration::zero() ? left : *grace_);
+  return of_process.remaining() < until.remaining() ? of_process : until;
 }
 
 void deferred_requests::save(const boundary_state& state, std::vector<boundary_work*> saves, const deadline& until) {

@@ -134,7 +134,8 @@ public:
   void set_grace_of_stop(clock::duration grace) noexcept { stop_grace_ = grace; }
   /// Returns the time at which the process ends, according to `set_grace_of_process`. Empty if no end was announced, or if no grace is set.
   [[nodiscard]] std::optional<clock::time_point> end_of_process() const;
-  /// Returns `until` or `end_of_process()`: the earlier of the two.
+  /// Returns `until` or `end_of_process()`: the earlier of the two. If `end_of_process()` has passed, one more grace begins, because
+  /// a process that is still alive can still save.
   [[nodiscard]] deadline within_process(const deadline& until) const;
 
   /// Reads the epoch of the batch at which a source stands.

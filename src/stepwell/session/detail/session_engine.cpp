@@ -467,6 +467,7 @@ void session_engine::begin_closing() {
 
 void session_engine::finish_close() {
   auto& [until, failures] = *closing_;
+  if (until.remaining() == clock::duration::zero()) { until = grace(); }  // `end` of the hooks took longer
   failures.attempt([&] {
     const detail::traced_part part(may_trace_ ? control_.trace() : nullptr, "boundary");
     act(until);
